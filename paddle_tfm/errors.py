@@ -1,0 +1,50 @@
+"""Errors that are the user's to mend: one clear sentence each, no traceback, exit status 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class UserError(Exception):
+    """Something that the user gave cannot be used. The message says what, and what to do next."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a recipe: where (a dotted path) and what."""
+
+    path: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+
+
+class RecipeError(UserError):
+    """All problems of a recipe at once.
+
+    Formula of the text: ``<file> has <n> problem(s)``, then a line each: line number, dotted path, sentence.
+    """
+
+    def __init__(self, name: str, problems: Iterable[Problem]):
+        self.name, self.problems = name, list(problems)
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        count = len(self.problems)
+        width = max((len(problem.path) for problem in self.problems), default=0)
+        rows = [f"{self.name} has {count} problem{'' if count == 1 else 's'}"]
+        for problem in self.problems:
+            elsewhere = f"{problem.file} " if problem.file and problem.file != self.name else ""
+            where = f"{elsewhere}line {problem.line:<3}" if problem.line else f"{elsewhere}{'':8}"
+            rows.append(f"  {where}  {problem.path:<{width}}  {problem.message}")
+        return "\n".join(rows)
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Say that `name` is not a known `what`: the nearest name first, then all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.55)
+    hint = f"; did you mean '{near[0]}'?" if near else "."
+    return f"unknown {what} '{name}'{hint} Known: {', '.join(known) if known else 'none'}"

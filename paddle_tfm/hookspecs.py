@@ -1,0 +1,256 @@
+"""Every hook of paddle_tfm: two verbs, `register_<kind>s` and `on_<event>`.
+
+A **register** hook returns ``dict[str, type | str]``: the name that recipes use → the class, or where to find it as
+``"package.module:Class"``. The string form is preferred: it lets `paddle-tfm ls` answer without importing Paddle. It has
+no side effects, and is called once.
+
+An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training goes on.
+
+All are implemented in the same way::
+
+    from paddle_tfm import hookimpl
+
+    @hookimpl
+    def register_norms():
+        return {"my_norm": "my_package.my_norm:MyNorm"}
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROJECT = "paddle_tfm"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+Components = dict[str, "type | str"]
+
+# kind of component -> the hook that registers it, in the order in which `paddle-tfm ls components` shows them
+KINDS: dict[str, str] = {
+    "attention": "register_attentions",
+    "norm": "register_norms",
+    "placement": "register_placements",
+    "position": "register_positions",
+    "feed_forward": "register_feed_forwards",
+    "head": "register_heads",
+    "initializer": "register_initializers",
+    "task": "register_tasks",
+    "dataset": "register_datasets",
+    "tokenizer": "register_tokenizers",
+    "metric": "register_metrics",
+    "search": "register_searches",
+    "schedule": "register_schedules",
+    "optimizer": "register_optimizers",
+}
+
+
+@hookspec
+def register_attentions() -> Components:
+    """Attention: how a position gathers from others. Subclass `paddle_tfm.protocols.Attention`.
+
+    Example::
+
+        return {"multihead": "paddle_tfm_plugins.attention.multihead:MultiHead"}
+    """
+
+
+@hookspec
+def register_norms() -> Components:
+    """Normalization of one vector per token. Subclass `paddle_tfm.protocols.Norm`.
+
+    Example::
+
+        return {"rms": "paddle_tfm_plugins.norm.rms:RMSNorm"}
+    """
+
+
+@hookspec
+def register_placements() -> Components:
+    """Where norm, residual and dropout stand around a sublayer. Subclass `paddle_tfm.protocols.Placement`.
+
+    Example::
+
+        return {"pre": "paddle_tfm_plugins.placement.pre:Pre"}
+    """
+
+
+@hookspec
+def register_positions() -> Components:
+    """How a token's position reaches the model. Subclass `paddle_tfm.protocols.PositionalEncoding`.
+
+    Example::
+
+        return {"rotary": "paddle_tfm_plugins.position.rotary:Rotary"}
+    """
+
+
+@hookspec
+def register_feed_forwards() -> Components:
+    """The position-wise sublayer. Subclass `paddle_tfm.protocols.FeedForward`.
+
+    Example::
+
+        return {"swiglu": "paddle_tfm_plugins.feed_forward.swiglu:SwiGLU"}
+    """
+
+
+@hookspec
+def register_heads() -> Components:
+    """From the decoder's output to probabilities over tokens. Subclass `paddle_tfm.protocols.Head`.
+
+    Example::
+
+        return {"tied": "paddle_tfm_plugins.head.tied:TiedHead"}
+    """
+
+
+@hookspec
+def register_initializers() -> Components:
+    """Initial values of weight matrices. Subclass `paddle_tfm.protocols.Initializer`.
+
+    Example::
+
+        return {"xavier": "paddle_tfm_plugins.initializer.xavier:Xavier"}
+    """
+
+
+@hookspec
+def register_tasks() -> Components:
+    """What is learned: pairs of texts in the splits train, valid and test. Subclass `paddle_tfm.data.Task`.
+
+    Example::
+
+        return {"reverse": "paddle_tfm_plugins.task.reverse:Reverse"}
+    """
+
+
+@hookspec
+def register_datasets() -> Components:
+    """A named corpus: where its files live and how they are read. Subclass `paddle_tfm.data.Dataset`.
+
+    Example::
+
+        return {"my_corpus": "my_package.my_corpus:MyCorpus"}
+    """
+
+
+@hookspec
+def register_tokenizers() -> Components:
+    """Text to pieces and back. Subclass `paddle_tfm.data.Tokenizer`.
+
+    Example::
+
+        return {"char": "paddle_tfm_plugins.tokenizer.char:Char"}
+    """
+
+
+@hookspec
+def register_metrics() -> Components:
+    """A number that says how good predictions are. Subclass `paddle_tfm.protocols.Metric`.
+
+    Example::
+
+        return {"exact_match": "paddle_tfm_plugins.metric.exact_match:ExactMatch"}
+    """
+
+
+@hookspec
+def register_searches() -> Components:
+    """How tokens are chosen one after another. Subclass `paddle_tfm.protocols.Search`.
+
+    Example::
+
+        return {"beam": "paddle_tfm_plugins.search.beam:Beam"}
+    """
+
+
+@hookspec
+def register_schedules() -> Components:
+    """The learning rate as a function of the step. Subclass `paddle_tfm.protocols.Schedule`.
+
+    Example::
+
+        return {"noam": "paddle_tfm_plugins.schedule.noam:Noam"}
+    """
+
+
+@hookspec
+def register_optimizers() -> Components:
+    """The rule that updates parameters. Subclass `paddle_tfm.protocols.Optimizer`.
+
+    Example::
+
+        return {"adamw": "paddle_tfm_plugins.optimizer.adamw:AdamW"}
+    """
+
+
+@hookspec
+def on_run_start(run) -> None:
+    """A run begins, or goes on at `run.step` > 0. `run` has `.folder`, `.name`, `.recipe`, `.model`, `.step`.
+
+    Example::
+
+        def on_run_start(run):
+            print("training", run.name, "in", run.folder)
+    """
+
+
+@hookspec
+def on_step_end(run, step: int, metrics: dict[str, float]) -> None:
+    """An optimizer step ended. `metrics`: loss, learning_rate, gradient_norm, tokens, tokens_per_second, seconds_left.
+
+    Example::
+
+        def on_step_end(run, step, metrics):
+            if metrics["gradient_norm"] > 100:
+                print("step", step, "is rough")
+    """
+
+
+@hookspec
+def on_evaluation_end(run, step: int, metrics: dict[str, float], samples: list) -> None:
+    """The validation set was scored. `samples`: a few `Prediction`s (source, reference, hypothesis).
+
+    Example::
+
+        def on_evaluation_end(run, step, metrics, samples):
+            print(step, metrics["exact_match"], samples[0].hypothesis)
+    """
+
+
+@hookspec
+def on_checkpoint(run, step: int, path: Path) -> None:
+    """A checkpoint was written to the folder `path`.
+
+    Example::
+
+        def on_checkpoint(run, step, path):
+            shutil.copytree(path, backup / f"step-{step}")
+    """
+
+
+@hookspec
+def on_run_end(run, results: dict) -> None:
+    """A run ended; `results` is what `results.json` holds.
+
+    Example::
+
+        def on_run_end(run, results):
+            print(run.name, results["test"]["exact_match"])
+    """
+
+
+@hookspec
+def on_comparison_end(comparison) -> None:
+    """All runs of a recipe ended and were compared. `comparison` has `.folder`, `.rows`, `.runs`.
+
+    Example::
+
+        def on_comparison_end(comparison):
+            print(comparison.rows[0].variant, "came first")
+    """

@@ -1,0 +1,132 @@
+"""What must be set before Paddle is imported, and the quiet import itself.
+
+Each setting counts only before Paddle's libraries load, and none overrides what the user has set. `SETTINGS` is the
+table that `paddle-tfm doctor` prints; README's performance section says what each one is worth.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import io
+import os
+import platform
+import sys
+import warnings
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddle_tfm.errors import UserError
+
+TESTED_PADDLE = "3.3"
+GPU_INDEX = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"
+INSTALL_HELP = (
+    'For a CPU: pip install "paddle-tfm[cpu]" (in a clone: pip install -e ".[cpu]"). For an NVIDIA GPU: '
+    f"pip install paddlepaddle-gpu==3.3.1 -i {GPU_INDEX} (PyPI's paddlepaddle-gpu stops at 2.6.2, which is too old)."
+)
+_MALLOC = {"M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 256 << 20), "M_MMAP_MAX": (-4, 0)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An environment variable: the value given to it (None: not needed here) and why."""
+
+    name: str
+    value: str | None
+    reason: str
+    by_user: bool = False
+
+
+SETTINGS: list[Setting] = []
+too_late = False
+
+
+def physical_cores() -> int:
+    """Cores that this process may run on, hyper-threads counted once."""
+    try:
+        allowed = sorted(os.sched_getaffinity(0))
+        siblings = {Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list").read_text() for cpu in allowed}
+        return max(1, min(len(siblings), len(allowed)))
+    except (AttributeError, OSError):
+        return os.cpu_count() or 1
+
+
+def is_amd() -> bool:
+    """Whether the processor is AMD's, on which Paddle's old MKL picks a slow path unless told otherwise."""
+    try:
+        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text(errors="ignore")[:4096]
+    except OSError:
+        return "AMD" in platform.processor()
+
+
+def prepare() -> None:
+    """Set what makes Paddle fast on this machine. Called when `paddle_tfm` is imported; does nothing twice."""
+    global too_late
+    if SETTINGS:
+        return
+    too_late = "paddle" in sys.modules
+    wanted = [
+        ("OMP_NUM_THREADS", str(physical_cores()), "Paddle takes one thread unless told"),
+        ("MKL_DEBUG_CPU_TYPE", "5" if is_amd() else None, "its BLAS takes a slow path on AMD processors unless told"),
+        ("FLAGS_use_stride_kernel", "0", "transposes become fast copies instead of slow strided reads later"),
+        ("GLOG_minloglevel", "2", "no log lines of Paddle's between yours"),
+    ]
+    for name, value, reason in wanted:
+        by_user = name in os.environ
+        SETTINGS.append(Setting(name, os.environ.get(name, value), reason, by_user))
+        if value is not None and not by_user and not too_late:
+            os.environ[name] = value
+    if not any(name.startswith("MALLOC_") for name in os.environ):
+        _keep_freed_memory()
+    if too_late and any(not setting.by_user and setting.value for setting in SETTINGS[:3]):
+        warnings.warn(
+            "paddle was imported before paddle_tfm, so its threads and BLAS are as it comes, up to 3 times slower on a "
+            "CPU; import paddle_tfm first",
+            stacklevel=3,
+        )
+
+
+def _keep_freed_memory() -> None:
+    """Have glibc keep freed memory for the next step instead of returning it to the system page by page."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return  # not glibc
+    for option, value in _MALLOC.values():
+        mallopt(option, value)
+    SETTINGS.append(Setting("mallopt", "keep", "freed memory is kept: no page faults for each step's activations"))
+
+
+def installed_paddle() -> tuple[str, str] | None:
+    """(distribution, version) of the installed Paddle, without importing it; None where there is none."""
+    for name in ("paddlepaddle-gpu", "paddlepaddle"):
+        try:
+            return name, importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def load_paddle():
+    """Import Paddle with the settings made and its start-up chatter left out.
+
+    Raises:
+        UserError: Paddle is missing, or is of a version that paddle_tfm was not tested with.
+    """
+    prepare()
+    if "paddle" in sys.modules:
+        return sys.modules["paddle"]
+    found = installed_paddle()
+    if found is None:
+        raise UserError(f"PaddlePaddle is not installed. {INSTALL_HELP}")
+    if not found[1].startswith(f"{TESTED_PADDLE}."):
+        raise UserError(
+            f"{found[0]} {found[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested with 3.3.1). "
+            f"{INSTALL_HELP}"
+        )
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        import paddle
+    paddle.disable_signal_handler()  # its SIGTERM handler prints a C++ traceback
+    return paddle

@@ -1,0 +1,130 @@
+"""Safe YAML that remembers lines: data plus, for each dotted path, the file and line that set it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from paddle_tfm.errors import UserError
+
+Origins = dict[str, tuple[str, int]]
+
+
+class Loader(yaml.SafeLoader):
+    """SafeLoader with YAML 1.2's numbers and booleans: 1e-5 is a number, `no` and `on` are words."""
+
+
+Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern) for tag, pattern in rules if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:float")
+    ]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"^[-+]?(?:(?:\d[\d_]*)?\.\d+(?:[eE][-+]?\d+)?|\d[\d_]*\.(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\.(?:inf|Inf)|\.(?:nan|NaN))$"
+    ),
+    list("-+0123456789."),
+)
+
+
+def join(path: str, key: object) -> str:
+    """The dotted path of `key` below `path`."""
+    return f"{path}.{key}" if path else str(key)
+
+
+def load(text: str, name: str) -> tuple[dict, Origins]:
+    """The mapping that `text` holds, and where each of its paths was set.
+
+    Raises:
+        UserError: it is not YAML, not a mapping, or has a key twice; with file and line.
+    """
+    loader = Loader(text)
+    try:
+        node = loader.get_single_node()
+        origins: Origins = {}
+        if node is not None:
+            _walk(node, "", name, origins)
+        data = loader.construct_document(node) if node is not None else {}
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise UserError(f"{name}: not valid YAML: {error}") from error
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise UserError(f"{name}: a recipe is a mapping (`key: value` lines), but this is a {type(data).__name__}")
+    return data, origins
+
+
+def _walk(node: yaml.Node, path: str, name: str, origins: Origins) -> None:
+    origins[path] = (name, node.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        for i, item in enumerate(node.value):
+            _walk(item, f"{path}[{i}]", name, origins)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen = set()
+    for key, value in node.value:
+        if key.value in seen:
+            raise UserError(f"{name} line {key.start_mark.line + 1}: '{join(path, key.value)}' is set twice; keep one")
+        seen.add(key.value)
+        _walk(value, join(path, key.value), name, origins)
+        origins[join(path, key.value)] = (name, key.start_mark.line + 1)
+
+
+def load_file(path: Path, name: str | None = None) -> tuple[dict, Origins]:
+    """`load` of a file; a missing or undecodable one is a UserError."""
+    name = name or str(path)
+    try:
+        return load(path.read_text(encoding="utf-8"), name)
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name}: not UTF-8 text (byte {error.start})") from error
+
+
+def value(text: str) -> object:
+    """The value of an override such as ``1e-4``, ``[1, 2]`` or ``{name: rotary, base: 500}``."""
+    try:
+        return yaml.load(text, Loader)  # Loader is a SafeLoader
+    except yaml.YAMLError as error:
+        raise UserError(f"'{text}' is not a value: {getattr(error, 'problem', error)}") from error
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block style outside, flow style for small leaves: how people write recipes."""
+
+
+def _represent(dumper: yaml.Dumper, mapping: dict) -> yaml.Node:
+    small = all(not isinstance(item, (dict, list)) for item in mapping.values()) and len(str(mapping)) < 90
+    return dumper.represent_mapping("tag:yaml.org,2002:map", mapping, flow_style=small and len(mapping) < 6)
+
+
+def _represent_list(dumper: yaml.Dumper, items: list) -> yaml.Node:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=len(str(items)) < 90)
+
+
+_Dumper.add_representer(dict, _represent)
+_Dumper.add_representer(list, _represent_list)
+
+
+def dump(data: dict) -> str:
+    """YAML text of `data` in its own order, Chinese as written."""
+    blocks = [
+        yaml.dump({key: item}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False)
+        for key, item in data.items()
+    ]
+    lines = []
+    for block in blocks:
+        # A document of one small mapping is dumped in flow style as a whole: unwrap it.
+        text = block.strip()
+        lines.append(text[1:-1] if text.startswith("{") and text.endswith("}") else text)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,12 @@
+"""The initializer variants that ship with paddle_tfm."""
+
+from paddle_tfm.hookspecs import hookimpl
+
+
+@hookimpl
+def register_initializers():
+    return {
+        "xavier": "paddle_tfm_plugins.initializer.xavier:Xavier",
+        "normal": "paddle_tfm_plugins.initializer.normal:Normal",
+        "uniform": "paddle_tfm_plugins.initializer.uniform:Uniform",
+    }

@@ -1,0 +1,13 @@
+"""The metric variants that ship with paddle_tfm."""
+
+from paddle_tfm.hookspecs import hookimpl
+
+
+@hookimpl
+def register_metrics():
+    return {
+        "exact_match": "paddle_tfm_plugins.metric.exact_match:ExactMatch",
+        "token_accuracy": "paddle_tfm_plugins.metric.token_accuracy:TokenAccuracy",
+        "token_error_rate": "paddle_tfm_plugins.metric.token_error_rate:TokenErrorRate",
+        "perplexity": "paddle_tfm_plugins.metric.perplexity:Perplexity",
+    }

@@ -1,0 +1,15 @@
+"""The norm variants that ship with paddle_tfm."""
+
+from paddle_tfm.hookspecs import hookimpl
+
+
+@hookimpl
+def register_norms():
+    return {
+        "layer": "paddle_tfm_plugins.norm.layer:LayerNorm",
+        "layer_std": "paddle_tfm_plugins.norm.layer_std:LayerStd",
+        "batch": "paddle_tfm_plugins.norm.batch:BatchNorm",
+        "batch_per_position": "paddle_tfm_plugins.norm.batch_per_position:BatchNormPerPosition",
+        "rms": "paddle_tfm_plugins.norm.rms:RMSNorm",
+        "none": "paddle_tfm_plugins.norm.none:NoNorm",
+    }

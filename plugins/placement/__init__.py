@@ -1,0 +1,15 @@
+"""The placement variants that ship with paddle_tfm."""
+
+from paddle_tfm.hookspecs import hookimpl
+
+
+@hookimpl
+def register_placements():
+    return {
+        "pre": "paddle_tfm_plugins.placement.pre:Pre",
+        "post": "paddle_tfm_plugins.placement.post:Post",
+        "res_post": "paddle_tfm_plugins.placement.res_post:ResPost",
+        "parallel": "paddle_tfm_plugins.placement.parallel:Parallel",
+        "sub_ln": "paddle_tfm_plugins.placement.sub_ln:SubLN",
+        "admin": "paddle_tfm_plugins.placement.admin:Admin",
+    }

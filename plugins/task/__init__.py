@@ -1,0 +1,14 @@
+"""The task variants that ship with paddle_tfm."""
+
+from paddle_tfm.hookspecs import hookimpl
+
+
+@hookimpl
+def register_tasks():
+    return {
+        "dates": "paddle_tfm_plugins.task.dates:Dates",
+        "copy": "paddle_tfm_plugins.task.copy:Copy",
+        "reverse": "paddle_tfm_plugins.task.reverse:Reverse",
+        "sort": "paddle_tfm_plugins.task.sort:Sort",
+        "parallel": "paddle_tfm_plugins.task.parallel:Parallel",
+    }

@@ -1,0 +1,12 @@
+"""The tokenizer variants that ship with paddle_tfm."""
+
+from paddle_tfm.hookspecs import hookimpl
+
+
+@hookimpl
+def register_tokenizers():
+    return {
+        "char": "paddle_tfm_plugins.tokenizer.char:Char",
+        "word": "paddle_tfm_plugins.tokenizer.word:Word",
+        "mixed": "paddle_tfm_plugins.tokenizer.mixed:Mixed",
+    }
