@@ -167,18 +167,23 @@ class Mask:
         return self._dense[name]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tap:
     """The way out for what is not the output: observations for whoever listens, and extra terms of the loss."""
 
     listening: bool = False
+    scope: str = ""
     observed: list[tuple[str, Tensor]] = field(default_factory=list)
     losses: dict[str, Tensor] = field(default_factory=dict)
+
+    def within(self, scope: str) -> Tap:
+        """The same tap for a part of the model: what is observed there is named ``scope.name``."""
+        return replace(self, scope=f"{self.scope}.{scope}" if self.scope else scope) if self.listening else self
 
     def observe(self, name: str, value: Tensor) -> None:
         """Offer a tensor (attention maps, statistics); it is kept only if somebody listens."""
         if self.listening:
-            self.observed.append((name, value))
+            self.observed.append((f"{self.scope}.{name}", value))
 
     def add_loss(self, name: str, value: Tensor) -> None:
         """Add a scalar, already weighted, to the training loss (mixture-of-experts balance)."""
@@ -468,6 +473,10 @@ class Search:
     """How tokens are chosen one after another."""
 
     kind: ClassVar[str] = "search"
+
+    def limit(self, source_length: int) -> int:
+        """The longest output, in tokens, for a source of so many tokens."""
+        return 2 * source_length + 20
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         """Hypotheses of each sentence, best first, at least one. Sentences never influence each other."""

@@ -384,13 +384,13 @@ def _sentence(error: dict) -> Problem:
 
 def at_site(kind: str, value: PerSite, stack: str, sublayer: str) -> tuple[str, object]:
     """(sub-path, component) that a per-site value names for this site. `cross` falls back to the decoder's choice,
-    except for positions: queries and keys of cross attention live in two sentences, so it has none unless asked.
+    except for positions: queries and keys of cross attention live in two sentences, so it has none (None) unless asked.
 
     Raises:
         ValueError: the mapping says nothing about this site.
     """
     if not isinstance(value, Mapping) or not _per_site(value):
-        return ("", "none") if kind == "position" and sublayer == "cross" else ("", value)
+        return ("", None) if kind == "position" and sublayer == "cross" else ("", value)
     for key in ([sublayer] if sublayer in value else []) + [stack]:
         if key in value:
             if key == stack and kind == "position" and sublayer == "cross":
@@ -398,7 +398,7 @@ def at_site(kind: str, value: PerSite, stack: str, sublayer: str) -> tuple[str, 
             below, component = at_site(kind, value[key], stack, sublayer)
             return (f".{key}{below}", component)
     if kind == "position" and sublayer == "cross":
-        return "", "none"
+        return "", None
     raise ValueError(
         f"says nothing about {stack}{'' if sublayer in ('self', 'final') else '.' + sublayer}; add `{stack}:`"
     )
@@ -418,7 +418,7 @@ def model_components(model: Mapping) -> Iterator[tuple[str, str, object]]:
             if sublayer == "cross" and "cross" not in places:
                 continue
             below, spec = at_site(kind, model[kind], stack, sublayer)
-            if below not in seen:
+            if spec is not None and below not in seen:
                 seen.add(below)
                 yield kind, f"model.{kind}{below}", spec
     yield "head", "model.head", model["head"]

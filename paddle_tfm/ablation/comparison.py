@@ -1,0 +1,193 @@
+"""What came out: runs collected into a table of variants, with spreads and paired differences."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+
+from scipy import stats
+
+from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.train.trainer import read_rows
+
+CONFIDENCE = 0.95
+
+
+@dataclass
+class Result:
+    """A finished run as its folder tells it."""
+
+    folder: Path
+    variant: str
+    seed: int
+    results: dict
+    curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
+
+    def metric(self, name: str) -> float:
+        """The value on the test split, or on the validation split where the task has no test split; NaN if diverged."""
+        if self.results.get("diverged"):
+            return math.nan
+        scored = self.results["test"] or self.results["valid"]
+        return scored.get(name, math.nan)
+
+
+@dataclass
+class Difference:
+    """A variant minus the baseline, paired by seed: mean, and the half-width of its 95% interval (Student's t)."""
+
+    mean: float
+    half_width: float | None
+    pairs: int
+    verdict: str
+
+
+@dataclass
+class Row:
+    """A variant over its seeds."""
+
+    variant: str
+    seeds: list[int]
+    mean: dict[str, float]
+    spread: dict[str, float | None]
+    parameters: int
+    tokens_per_second: float
+    seconds: float
+    diverged: int
+    difference: Difference | None = None
+
+
+@dataclass
+class Comparison:
+    """Variants side by side. `metric` decides the order of `rows`, the best first."""
+
+    name: str
+    folder: Path
+    metric: str
+    higher_is_better: bool
+    percent: list[str]
+    baseline: str | None
+    rows: list[Row]
+    runs: list[Result]
+
+    def data(self) -> dict:
+        """What `comparison.json` holds."""
+        return {
+            "name": self.name,
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "baseline": self.baseline,
+            "rows": [asdict(row) for row in self.rows],
+            "runs": [{"folder": str(run.folder), **run.results} for run in self.runs],
+        }
+
+    def text(self, name: str, value: float | None) -> str:
+        """A metric's value as people read it."""
+        if value is None or math.isnan(value):
+            return "–"
+        return f"{100 * value:.1f}%" if name in self.percent else f"{value:.3f}"
+
+    def shown(self) -> list[str]:
+        """The metrics of the table: the deciding one first."""
+        names = [name for name in self.rows[0].mean if name != self.metric]
+        return [self.metric, *names]
+
+
+def collect(folders: Iterable[Path]) -> list[Result]:
+    """Finished runs in `folders`, each a run or a folder that holds some.
+
+    Raises:
+        UserError: a folder holds none, or a result cannot be read.
+    """
+    found: dict[Path, Result] = {}
+    for folder in folders:
+        files = (
+            [folder / "results.json"] if (folder / "results.json").is_file() else sorted(folder.rglob("results.json"))
+        )
+        if not files:
+            raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
+        for file in files:
+            found[file.parent.resolve()] = _read(file)
+    return list(found.values())
+
+
+def _read(file: Path) -> Result:
+    try:
+        results = json.loads(file.read_text("utf-8"))
+        variant, seed = results["variant"], results["seed"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file}: not the results of a run: {error}") from error
+    rows = read_rows(file.parent / "metrics.jsonl")
+    curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
+    return Result(file.parent, variant, seed, results, curve)
+
+
+def compare(results: Sequence[Result], name: str, folder: Path, metric: str, baseline: str | None = None) -> Comparison:
+    """Runs grouped by variant, the best first; differences to `baseline` (default: the first variant) by seed.
+
+    Raises:
+        UserError: the metric was not measured, or the baseline is no variant here.
+    """
+    groups: dict[str, list[Result]] = {}
+    recipes = {result.results["recipe"] for result in results}
+    for result in results:
+        label = result.variant if len(recipes) == 1 else f"{result.results['recipe']}/{result.variant}"
+        groups.setdefault(label, []).append(result)
+    directions = {"loss": False}
+    for result in results:
+        directions |= result.results["directions"]
+    if metric not in directions:
+        raise UserError(unknown("metric", metric, directions))
+    baseline = baseline or next(iter(groups))
+    if baseline not in groups:
+        raise UserError(unknown("variant", baseline, groups))
+    higher = directions[metric]
+    rows = [_row(variant, group) for variant, group in groups.items()]
+    for row in rows:
+        if row.variant != baseline:
+            row.difference = difference(groups[row.variant], groups[baseline], metric, higher)
+    worst = -math.inf if higher else math.inf
+    rows.sort(
+        key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
+        reverse=higher,
+    )
+    percent = sorted({item for result in results for item in result.results["percent"]})
+    return Comparison(name, folder, metric, higher, percent, baseline, rows, list(results))
+
+
+def _row(variant: str, group: Sequence[Result]) -> Row:
+    names = list(dict.fromkeys(name for run in group for name in (run.results["test"] or run.results["valid"])))
+    values = {name: [value for run in group if not math.isnan(value := run.metric(name))] for name in names}
+    return Row(
+        variant=variant,
+        seeds=sorted(run.seed for run in group),
+        mean={name: fmean(found) if found else math.nan for name, found in values.items()},
+        spread={name: stdev(found) if len(found) > 1 else None for name, found in values.items()},
+        parameters=group[0].results["parameters"],
+        tokens_per_second=fmean(run.results["tokens_per_second"] for run in group),
+        seconds=fmean(run.results["seconds"] for run in group),
+        diverged=sum(bool(run.results.get("diverged")) for run in group),
+    )
+
+
+def difference(group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool) -> Difference | None:
+    """The paired difference over common seeds. The verdict is `better` or `worse` only where the interval excludes 0,
+    `equal` where every pair is the same, and otherwise `undetermined`: too few seeds, or too noisy, to tell."""
+    by_seed = {run.seed: run.metric(metric) for run in base}
+    pairs = [run.metric(metric) - by_seed[run.seed] for run in group if run.seed in by_seed]
+    pairs = [pair for pair in pairs if not math.isnan(pair)]
+    if not pairs:
+        return None
+    mean, half = fmean(pairs), None
+    if len(pairs) > 1:
+        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(pairs) - 1)) * stdev(pairs) / math.sqrt(len(pairs))
+    if half is None or (abs(mean) <= half and any(pairs)):
+        verdict = "undetermined"
+    elif not any(pairs):
+        verdict = "equal"
+    else:
+        verdict = "better" if (mean > 0) == higher else "worse"
+    return Difference(mean, half, len(pairs), verdict)

@@ -1,0 +1,117 @@
+"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_tfm import randomness
+from paddle_tfm.data.codec import Encoded
+from paddle_tfm.data.vocabulary import BOS, PAD
+
+
+class Batch(NamedTuple):
+    """Padded ids (B batch, S source length, T target length), int64; validity is bool, True for a real token.
+
+    `target_in` begins with the begin token, `target_out` ends with the end token. The `copy` parts are in the target
+    vocabulary extended by `extra` source words (`Encoded`). `index` [B] says which examples these are.
+    """
+
+    source: object  # [B, S]
+    source_valid: object  # [B, S]
+    copy_ids: object  # [B, S]
+    target_in: object  # [B, T]
+    target_out: object  # [B, T]
+    target_copy: object  # [B, T]
+    target_valid: object  # [B, T]
+    extra: int
+    index: np.ndarray  # [B]
+    tokens: int  # real target tokens
+
+    def tensors(self) -> Batch:
+        """The same with Paddle tensors on the current device."""
+        import paddle
+
+        return self._replace(**{name: paddle.to_tensor(getattr(self, name)) for name in self._fields[:7]})
+
+
+def collate(examples: Sequence[Encoded], index: Sequence[int] | None = None) -> Batch:
+    """Pad examples to the longest of them."""
+    target = _pad([example.target for example in examples])
+    target_valid = _valid([len(example.target) for example in examples])
+    begin = np.full((len(examples), 1), BOS, dtype=np.int64)
+    return Batch(
+        source=_pad([example.source for example in examples]),
+        source_valid=_valid([len(example.source) for example in examples]),
+        copy_ids=_pad([example.copy for example in examples]),
+        target_in=np.concatenate([begin, target[:, :-1]], axis=1) * target_valid,
+        target_out=target,
+        target_copy=_pad([example.target_copy for example in examples]),
+        target_valid=target_valid,
+        extra=max(len(example.extra) for example in examples),
+        index=np.asarray(range(len(examples)) if index is None else index),
+        tokens=int(target_valid.sum()),
+    )
+
+
+def _pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    padded = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
+    for row, ids in zip(padded, rows):
+        row[: len(ids)] = ids
+    return padded
+
+
+def _valid(lengths: Sequence[int]) -> np.ndarray:
+    return np.arange(max(lengths))[None, :] < np.asarray(lengths)[:, None]
+
+
+def _chop(order: Sequence[int], examples: Sequence[Encoded], max_tokens: int) -> Iterator[list[int]]:
+    """Consecutive groups whose padded size, rows × the longer side, stays within `max_tokens`."""
+    group, longest = [], 0
+    for i in order:
+        length = max(len(examples[i].source), len(examples[i].target))
+        if group and max(longest, length) * (len(group) + 1) > max_tokens:
+            yield group
+            group, longest = [], 0
+        group.append(i)
+        longest = max(longest, length)
+    if group:
+        yield group
+
+
+def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch]:
+    """All examples once, the longest first: for evaluation and translation."""
+    order = sorted(range(len(examples)), key=lambda i: (-len(examples[i].source), -len(examples[i].target), i))
+    for group in _chop(order, examples, max_tokens):
+        yield collate([examples[i] for i in group], group)
+
+
+class Stream:
+    """Training batches without end: every epoch all examples, grouped by length, in an order that is a function of
+    (seed, epoch). `epoch` and `position` say where it stands, and can be set to go on from there."""
+
+    def __init__(self, examples: Sequence[Encoded], max_tokens: int, seed: int):
+        self.examples, self.max_tokens, self.seed = examples, max_tokens, seed
+        self.epoch, self.position = 0, 0
+        self._planned: tuple[int, list[list[int]]] | None = None
+
+    def __next__(self) -> Batch:
+        plan = self._plan(self.epoch)
+        if self.position == len(plan):
+            self.epoch, self.position = self.epoch + 1, 0
+            plan = self._plan(self.epoch)
+        group = plan[self.position]
+        self.position += 1
+        return collate([self.examples[i] for i in group], group)
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        if self._planned is None or self._planned[0] != epoch:
+            rng = randomness.generator(self.seed, "batches", epoch)
+            tie = rng.random(len(self.examples))
+            lengths = [(max(len(e.source), len(e.target)), len(e.source)) for e in self.examples]
+            order = sorted(range(len(self.examples)), key=lambda i: (*lengths[i], tie[i]))
+            groups = list(_chop(order, self.examples, self.max_tokens))
+            self._planned = epoch, [groups[i] for i in rng.permutation(len(groups))]
+        return self._planned[1]

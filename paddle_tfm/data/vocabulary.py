@@ -1,0 +1,40 @@
+"""Pieces ↔ ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+PAD, BOS, EOS, UNKNOWN = 0, 1, 2, 3
+SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
+
+
+class Vocabulary:
+    """An ordered set of pieces; the first four are padding, begin, end and unknown."""
+
+    def __init__(self, pieces: Sequence[str]):
+        self.pieces = [*SPECIAL, *pieces]
+        self.ids = {piece: i for i, piece in enumerate(self.pieces) if i >= len(SPECIAL)}
+
+    @classmethod
+    def learn(cls, texts: Iterable[Sequence[str]], min_frequency: int = 1, max_size: int | None = None) -> Vocabulary:
+        """The pieces seen at least `min_frequency` times, the most frequent first, at most `max_size` with the special
+        ones."""
+        counts = Counter(piece for pieces in texts for piece in pieces)
+        for special in SPECIAL:
+            counts.pop(special, None)
+        frequent = sorted((-count, piece) for piece, count in counts.items() if count >= min_frequency)
+        room = None if max_size is None else max(0, max_size - len(SPECIAL))
+        return cls([piece for _, piece in frequent[:room]])
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def encode(self, pieces: Iterable[str]) -> list[int]:
+        """Ids, `UNKNOWN` for a piece that is not here."""
+        return [self.ids.get(piece, UNKNOWN) for piece in pieces]
+
+    def decode(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:
+        """Pieces of `ids`; an id beyond the vocabulary is a piece of `extra`, copied from the source."""
+        size = len(self.pieces)
+        return [self.pieces[i] if i < size else extra[i - size] for i in ids]

@@ -1,0 +1,214 @@
+"""A stack of layers: the encoder, or the decoder, which also looks across and keeps a state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm import randomness
+from paddle_tfm.layers import Dropout
+from paddle_tfm.protocols import (
+    At,
+    Attention,
+    FeedForward,
+    KeyValue,
+    Mask,
+    Memory,
+    Norm,
+    Placement,
+    PositionalEncoding,
+    Tap,
+)
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """What a layer remembers between steps: its own keys and values so far, and those of the memory."""
+
+    own: KeyValue | None = None
+    cross: KeyValue | None = None
+
+    def select(self, rows: Tensor) -> LayerState:
+        """The sentences `rows`, in that order."""
+        return LayerState(
+            self.own.select(rows) if self.own is not None else None,
+            self.cross.select(rows) if self.cross is not None else None,
+        )
+
+
+class Layer(nn.Layer):
+    """Self-attention, in a decoder cross-attention, and feed-forward, each inside the placement's wrapping."""
+
+    def __init__(
+        self,
+        self_attention: Attention,
+        cross_attention: Attention | None,
+        feed_forward: FeedForward,
+        placement: Placement,
+    ):
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.placement = placement
+
+    def forward(self, x: Tensor, past: LayerState, own: Place, across: Place | None, tap: Tap):
+        """x [B, T, C] → (x, the state with these T tokens added)."""
+        kept = past.own
+
+        def look_back(y: Tensor) -> Tensor:
+            nonlocal kept
+            new = self.self_attention.project(y, own.at)
+            kept = new if past.own is None else past.own.extend(new)
+            return observed("self", lambda tap: self.self_attention(y, kept, own.at, own.mask, tap))
+
+        def look_across(y: Tensor) -> Tensor:
+            return observed("cross", lambda tap: self.cross_attention(y, past.cross, across.at, across.mask, tap))
+
+        def think(y: Tensor) -> Tensor:
+            return observed("feed_forward", lambda tap: self.feed_forward(y, own.at, tap))
+
+        def observed(name: str, branch) -> Tensor:
+            inner = tap.within(name)
+            y = branch(inner)
+            inner.observe("branch", y)
+            return y
+
+        sublayers = [look_back, think] if self.cross_attention is None else [look_back, look_across, think]
+        x = self.placement(x, sublayers, own.at)
+        return x, LayerState(kept, past.cross)
+
+    def branches(self) -> list[Attention | FeedForward]:
+        """The sublayers in order."""
+        return [part for part in (self.self_attention, self.cross_attention, self.feed_forward) if part is not None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the queries of a pass stand (`at`) and what they may see (`mask`)."""
+
+    at: At
+    mask: Mask
+
+
+class Stack(nn.Layer):
+    """Layers between an embedding and, where the placement asks for it, a final norm.
+
+    `encodings` (and `cross_encodings`) hold one encoding for the stack, or one a layer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        layers: Sequence[Layer],
+        encodings: Sequence[PositionalEncoding],
+        cross_encodings: Sequence[PositionalEncoding],
+        final_norm: Norm | None,
+        dropout: float,
+    ):
+        super().__init__()
+        self.stack_name = name
+        self.layers = nn.LayerList(list(layers))
+        self.encodings = nn.LayerList(list(encodings))
+        self.cross_encodings = nn.LayerList(list(cross_encodings))
+        self.final_norm = final_norm
+        self.drop = Dropout(dropout)
+
+    def enter(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Embedded tokens [B, T, C] with positions added and dropout applied, and the positions of this pass."""
+        encoding = self.encodings[0]
+        now = randomness.moment()
+        if self.training and now is not None:
+            key = (now.seed, "positions", self.stack_name, now.step, now.micro)
+            positions = encoding.remap(positions, lambda: randomness.generator(*key))
+        return self.drop(encoding.embed(x, positions)), positions
+
+    def leave(self, x: Tensor, positions: Tensor, valid: Tensor) -> Tensor:
+        """The output [B, T, C] after the final norm, if there is one."""
+        return x if self.final_norm is None else self.final_norm(x, valid, positions)
+
+    def places(
+        self,
+        encodings: Sequence[PositionalEncoding],
+        q_positions: Tensor,
+        q_valid: Tensor,
+        k_positions: Tensor,
+        k_valid: Tensor,
+        causal: bool,
+    ) -> list[Place]:
+        """A place for each layer; layers that share an encoding share the mask, computed once."""
+        mask = Mask(q_positions, k_positions, k_valid, causal, encodings[0])
+        masks = [mask] + [mask.with_encoding(encoding) for encoding in list(encodings)[1:]]
+        made = [Place(At(encoding, q_positions, q_valid), mask) for encoding, mask in zip(encodings, masks)]
+        return made if len(made) == len(self.layers) else made * len(self.layers)
+
+
+class Encoder(Stack):
+    """x [B, S, C] → the same, every position seeing every real one."""
+
+    def forward(self, x: Tensor, valid: Tensor, tap: Tap) -> tuple[Tensor, Tensor]:
+        """Returns the output and the positions [1, S] of this pass."""
+        positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
+        x, positions = self.enter(x, positions)
+        tap.within("encoder").observe("input", x)
+        places = self.places(self.encodings, positions, valid, positions, valid, causal=False)
+        for i, (layer, place) in enumerate(zip(self.layers, places)):
+            x, _ = layer(x, LayerState(), place, None, tap.within(f"encoder.{i}"))
+        return self.leave(x, positions, valid), positions
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """All that decoding depends on besides the next tokens: the memory, each layer's state, positions and validity of
+    the tokens so far (None before the first)."""
+
+    memory: Memory
+    layers: tuple[LayerState, ...]
+    length: int = 0
+    positions: Tensor | None = None
+    valid: Tensor | None = None
+
+    def select(self, rows: Tensor) -> DecoderState:
+        """The sentences `rows` (int64 [B'], repeats allowed), in that order."""
+        return DecoderState(
+            self.memory.select(rows),
+            tuple(layer.select(rows) for layer in self.layers),
+            self.length,
+            self.positions,
+            None if self.valid is None else self.valid.index_select(rows, 0),
+        )
+
+
+class Decoder(Stack):
+    """Causal self-attention over the output so far, cross-attention over the memory. Training is one step of T tokens
+    from an empty state (law 2)."""
+
+    def start(self, memory: Memory) -> DecoderState:
+        """The state before the first token: the memory projected once for each layer."""
+        encodings = list(self.cross_encodings)
+        encodings = encodings if len(encodings) == len(self.layers) else encodings * len(self.layers)
+        states = [
+            LayerState(None, layer.cross_attention.project(memory.x, At(encoding, memory.positions, memory.valid)))
+            for layer, encoding in zip(self.layers, encodings)
+        ]
+        return DecoderState(memory, tuple(states))
+
+    def forward(self, x: Tensor, state: DecoderState, valid: Tensor, tap: Tap) -> tuple[Tensor, DecoderState]:
+        """x [B, T, C]: the next T embedded tokens, of which `valid` [B, T] are real → (output [B, T, C], new state)."""
+        positions = paddle.arange(state.length, state.length + x.shape[1], dtype="int64").unsqueeze(0)
+        x, positions = self.enter(x, positions)
+        tap.within("decoder").observe("input", x)
+        first, memory = state.positions is None, state.memory
+        all_positions = positions if first else paddle.concat([state.positions, positions], 1)
+        all_valid = valid if first else paddle.concat([state.valid, valid], 1)
+        own = self.places(self.encodings, positions, valid, all_positions, all_valid, causal=True)
+        across = self.places(self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False)
+        layers = []
+        for i, (layer, past) in enumerate(zip(self.layers, state.layers)):
+            x, kept = layer(x, past, own[i], across[i], tap.within(f"decoder.{i}"))
+            layers.append(kept)
+        length = state.length + x.shape[1]
+        return self.leave(x, positions, valid), DecoderState(memory, tuple(layers), length, all_positions, all_valid)

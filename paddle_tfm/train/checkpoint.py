@@ -1,0 +1,89 @@
+"""Checkpoints: safetensors for numbers, JSON for the rest. Nothing in them is ever executed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import paddle
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from paddle_tfm.errors import UserError
+
+
+def save(folder: Path, model: paddle.nn.Layer, optimizer: paddle.optimizer.Optimizer | None, state: dict) -> None:
+    """Write a checkpoint so that `folder` holds either the old one or the new one, whole, whenever we are killed."""
+    partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    save_file({path: _array(tensor) for path, tensor in model.state_dict().items()}, partial / "model.safetensors")
+    if optimizer is not None:
+        moments = {path: _array(tensor) for path, tensor in optimizer.state_dict().items() if hasattr(tensor, "numpy")}
+        save_file(moments, partial / "optimizer.safetensors")
+    (partial / "state.json").write_text(json.dumps(state, indent=1), "utf-8")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    partial.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _array(tensor: paddle.Tensor) -> np.ndarray:
+    return np.ascontiguousarray(tensor.detach().numpy())
+
+
+def exists(folder: Path) -> bool:
+    """Whether a whole checkpoint is there; one left aside by a kill in the middle of `save` is put back."""
+    old = folder.with_name(folder.name + ".old")
+    if not folder.exists() and old.exists():
+        old.rename(folder)
+    return (folder / "state.json").is_file()
+
+
+def load_state(folder: Path) -> dict:
+    """The state that was saved with a checkpoint."""
+    try:
+        return json.loads((folder / "state.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder / 'state.json'}: not a checkpoint's state: {error}") from error
+
+
+def load_model(folder: Path, model: paddle.nn.Layer) -> None:
+    """Set the parameters and buffers of `model`.
+
+    Raises:
+        UserError: the file is missing or broken, or its names or shapes are not the model's.
+    """
+    path = folder / "model.safetensors"
+    arrays, wanted = _load(path), model.state_dict()
+    missing, surplus = sorted(wanted.keys() - arrays.keys()), sorted(arrays.keys() - wanted.keys())
+    if missing or surplus:
+        what = [
+            f"lacks {missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else f"lacks {missing[0]}"
+        ] * bool(missing)
+        what += [f"has {surplus[0]}, which the model lacks"] * bool(surplus)
+        raise UserError(f"{path} does not fit the recipe's model: it {'; it '.join(what)}")
+    for name, tensor in wanted.items():
+        if list(arrays[name].shape) != list(tensor.shape):
+            raise UserError(
+                f"{path}: {name} has shape {list(arrays[name].shape)}, but the model needs {list(tensor.shape)}"
+            )
+        tensor.set_value(arrays[name])
+
+
+def load_optimizer(folder: Path, optimizer: paddle.optimizer.Optimizer) -> None:
+    """Set the optimizer's moments."""
+    arrays = _load(folder / "optimizer.safetensors")
+    optimizer.set_state_dict({name: paddle.to_tensor(array) for name, array in arrays.items()})
+
+
+def _load(path: Path) -> dict[str, np.ndarray]:
+    try:
+        return load_file(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: not a safetensors file: {error}") from error

@@ -1,0 +1,246 @@
+"""A run: one training of one variant under one seed, its folder, its identity, and loading it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import paddle
+
+from paddle_tfm import recipe as recipes
+from paddle_tfm import yaml_lines
+from paddle_tfm.data.codec import Codec, Encoded
+from paddle_tfm.data.task import SPLITS, Example
+from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.model.build import build
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Metric, Search
+from paddle_tfm.recipe import RunSpec, Settings
+from paddle_tfm.registry import Registry, Spec
+from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.train import checkpoint
+
+
+@dataclass
+class Corpus:
+    """The three splits of a task, and a hash of their texts."""
+
+    splits: dict[str, list[Example]]
+    fingerprint: str
+
+
+def load_corpus(settings: Settings, registry: Registry) -> Corpus:
+    """Read all splits of the recipe's task.
+
+    Raises:
+        UserError: the data cannot be read, or the training split is empty.
+    """
+    task = registry.build("task", settings.task, "task")
+    splits = {split: list(task.examples(split)) for split in SPLITS}
+    if not splits["train"]:
+        raise UserError("task: the training split holds no examples")
+    fingerprint = hashlib.sha256()
+    for split, examples in splits.items():
+        fingerprint.update(f"{split} {len(examples)}\n".encode())
+        for example in examples:
+            fingerprint.update("\t".join((example.source, example.target, *example.labels, "\n")).encode())
+    return Corpus(splits, fingerprint.hexdigest())
+
+
+@dataclass
+class Run:
+    """Everything about one training. Listeners get it with every event."""
+
+    folder: Path
+    spec: RunSpec
+    registry: Registry
+    codec: Codec
+    model: Transformer
+    fingerprint: str
+    step: int = 0
+    dropped: int = 0
+    encoded: dict[str, list[Encoded]] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """variant/seed-n."""
+        return self.spec.name
+
+    @property
+    def settings(self) -> Settings:
+        """The resolved recipe, as checked fields."""
+        return self.spec.settings
+
+    @property
+    def recipe(self) -> dict:
+        """The resolved recipe, as data."""
+        return self.spec.data
+
+    @property
+    def seed(self) -> int:
+        """The seed of every draw of this run."""
+        return self.spec.seed
+
+    def parameters(self) -> int:
+        """How many numbers are learned, shared ones counted once."""
+        return sum(int(parameter.size) for parameter in self.model.parameters() if not parameter.stop_gradient)
+
+    def metrics(self) -> dict[str, Metric]:
+        """The recipe's metrics by name."""
+        return build_metrics(self.settings, self.registry)
+
+    def search(self) -> Search:
+        """The recipe's search."""
+        return self.registry.build("search", self.settings.search, "search")
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        search: Search | None = None,
+        max_tokens: int = 4096,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[str]:
+        """One output text for each input text, in order."""
+        examples = self.codec.encode_all(Example(text, "") for text in texts)
+        found = decode_all(self.model, examples, search or self.search(), max_tokens, progress)
+        return [
+            self.codec.text(self.codec.pieces(hypotheses[0].ids, encoded.extra))
+            for encoded, hypotheses in zip(examples, found)
+        ]
+
+
+def build_metrics(settings: Settings, registry: Registry) -> dict[str, Metric]:
+    """The recipe's metrics by name."""
+    specs = settings.evaluate.metrics
+    return {
+        Spec.parse(spec).name: registry.build("metric", spec, f"evaluate.metrics[{i}]") for i, spec in enumerate(specs)
+    }
+
+
+def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus) -> Run:
+    """A fresh run: codec learned from the training split, model with its initial values.
+
+    Raises:
+        RecipeError: a component refuses.
+    """
+    settings = spec.settings
+    codec = Codec.learn(settings, registry, corpus.splits["train"])
+    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), corpus.fingerprint)
+    run.encoded = {split: codec.encode_all(examples) for split, examples in corpus.splits.items()}
+    longest, train = settings.model.max_length, run.encoded["train"]
+    run.encoded["train"] = [e for e in train if max(len(e.source), len(e.target)) <= longest]
+    run.dropped = len(train) - len(run.encoded["train"])
+    if not run.encoded["train"]:
+        raise UserError(f"all {run.dropped} training examples are longer than model.max_length={longest}; raise it")
+    return run
+
+
+def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
+    sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
+    try:
+        return build(spec.settings.model, registry, *sizes, seed=spec.seed)
+    except RecipeError as error:
+        raise RecipeError(spec.recipe, [recipes.locate(problem, spec.origins) for problem in error.problems]) from error
+
+
+# ------------------------------------------------------------------------------------------------------------ identity
+
+
+def providers(settings: Settings, registry: Registry) -> dict[str, str]:
+    """component → plugin and version that provide it."""
+    found = {}
+    for kind, _, spec in recipes.components(settings):
+        entry = registry.entry(kind, Spec.parse(spec).name)
+        found[f"{kind} {entry.name}"] = f"{entry.provider.plugin} {entry.provider.version}"
+    return dict(sorted(found.items()))
+
+
+def identity(run: Run) -> dict[str, object]:
+    """What decides a run's numbers: recipe, plugins, data, Paddle's build. `hash` covers all of it."""
+    told = {key: value for key, value in run.recipe.items() if key not in ("name", "summary", "duration", "variant")}
+    parts = {
+        "recipe": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
+        "components": providers(run.settings, run.registry),
+        "data": run.fingerprint,
+        "paddle": f"{paddle.__version__} {paddle.version.commit}",
+    }
+    return {"hash": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], **parts}
+
+
+def changes(then: dict, now: dict) -> list[str]:
+    """Sentences about what differs between two identities."""
+    said = [f"{what} changed" for what in ("recipe", "data") if then.get(what) != now.get(what)]
+    if then.get("paddle") != now.get("paddle"):
+        said.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
+    before, after = then.get("components", {}), now.get("components", {})
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            said.append(f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}")
+    return said
+
+
+# ------------------------------------------------------------------------------------------------------------- folders
+
+
+def write_start(run: Run) -> None:
+    """What a run's folder holds before the first step: the resolved recipe, the codec and the identity."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    (run.folder / "recipe.yaml").write_text(yaml_lines.dump(run.recipe), "utf-8")
+    (run.folder / "identity.json").write_text(json.dumps(identity(run), indent=1), "utf-8")
+    run.codec.save(run.folder / "codec")
+
+
+def find_run(path: Path) -> Path:
+    """The folder of a run: `path` itself, or the only run below it.
+
+    Raises:
+        UserError: there is none, or there are several (they are listed).
+    """
+    if (path / "identity.json").is_file():
+        return path
+    found = sorted(file.parent for file in path.glob("*/*/identity.json")) if path.is_dir() else []
+    found = found or (sorted(file.parent for file in path.glob("*/identity.json")) if path.is_dir() else [])
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UserError(f"{path}: no run is here; `paddle-tfm ls runs` shows where runs are")
+    listing = "".join(f"\n  {folder}" for folder in found)
+    raise UserError(f"{path} holds {len(found)} runs; choose one:{listing}")
+
+
+def load_run(
+    path: str | Path, registry: Registry, which: str = "best", warn: Callable[[str], None] = lambda text: None
+) -> Run:
+    """A trained run, ready to translate.
+
+    Args:
+        path: its folder, or one that holds it alone. which: the checkpoint, best | last.
+        warn: told, in a sentence, if plugins or Paddle are not those that it was trained with.
+    Raises:
+        UserError: no run is there, or its files are broken.
+    """
+    folder = find_run(Path(path))
+    loaded = recipes.load(str(folder / "recipe.yaml"))
+    (spec,) = loaded.runs()
+    problems = recipes.check_components(spec, registry)
+    if problems:
+        raise RecipeError(str(folder / "recipe.yaml"), problems)
+    codec = Codec.load(spec.settings, registry, folder / "codec")
+    try:
+        then = json.loads((folder / "identity.json").read_text("utf-8"))
+    except ValueError as error:
+        raise UserError(f"{folder / 'identity.json'}: broken: {error}") from error
+    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), then.get("data", ""))
+    for change in changes(then, identity(run)):
+        warn(f"{folder}: since it was trained, {change}; its scores may differ")
+    point = folder / "checkpoints" / which
+    if not checkpoint.exists(point):
+        others = [name for name in ("best", "last") if checkpoint.exists(folder / "checkpoints" / name)]
+        raise UserError(f"{point}: no such checkpoint; there is {' and '.join(others) or 'none yet'}")
+    checkpoint.load_model(point, run.model)
+    run.step = checkpoint.load_state(point)["step"]
+    run.model.eval()
+    return run

@@ -1,0 +1,69 @@
+"""Multi-head attention: the original of 2017."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paddle import Tensor
+from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads, width_of_head
+
+from paddle_tfm.layers import Dropout, Linear
+from paddle_tfm.protocols import At, Attention, Geometry, KeyValue, Mask, Norm, Site, Tap
+
+
+class MultiHead(Attention):
+    """Multi-head attention: each head looks up its own projection of the input (Vaswani 2017, arXiv:1706.03762).
+
+    head_h = softmax(q_h k_hᵀ / sqrt(D)) v_h with q = x W_q, k = source W_k, v = source W_v; out = [head_1 … head_H] W_o.
+    It honours every way of an encoding: q and k rotated, terms added to the scores before the division by sqrt(D), a
+    bias added after it, terms added to the values. Dropout falls on the weights.
+
+    x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].
+
+    Options:
+        bias: whether the four projections have one.
+        head_dim: D; None: d_model / num_heads.
+
+    Raises:
+        ValueError: num_heads does not divide d_model and head_dim is not given; num_heads or head_dim is below 1.
+    """
+
+    accepts = frozenset({"embed", "rotate", "bias", "scores", "values"})
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        dropout: float,
+        inner_norm: Callable[[int], Norm] | None = None,
+        site: Site | None = None,
+        bias: bool = True,
+        head_dim: int | None = None,
+    ):
+        super().__init__()
+        self.num_heads = num_heads
+        width = num_heads * width_of_head(d_model, num_heads, head_dim)
+        self.query = Linear(d_model, width, bias)
+        self.key = Linear(d_model, width, bias)
+        self.value = Linear(d_model, width, bias)
+        self.output = Linear(width, d_model, bias)
+        self.dropout = Dropout(dropout)
+        self.inner_norm = inner_norm(width) if inner_norm is not None else None
+
+    @classmethod
+    def geometry(cls, d_model: int, num_heads: int, head_dim: int | None = None, **options: object) -> Geometry:
+        return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads, head_dim))
+
+    def project(self, source: Tensor, at: At) -> KeyValue:
+        key = split_heads(self.key(source), self.num_heads)  # [B, H, S, D]
+        return KeyValue(at.encoding.key(key, at.positions), split_heads(self.value(source), self.num_heads))
+
+    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
+        context = merge_heads(lookup(q, kv, at, mask, self.dropout, tap))  # [B, T, H·D]
+        if self.inner_norm is not None:
+            context = self.inner_norm(context, at.valid, at.positions)
+        return self.output(context)
+
+    def branch_weights(self) -> list[Tensor]:
+        return [self.value.weight, self.output.weight]

@@ -1,0 +1,90 @@
+"""Several feed-forward networks, of which each token goes through a few."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+from paddle_tfm_plugins.feed_forward.relu import ReLU
+
+from paddle_tfm.layers import Linear
+from paddle_tfm.protocols import At, FeedForward, Tap
+
+
+class MixtureOfExperts(FeedForward):
+    """Mixture of experts: each token goes through its top_k of several ReLU networks (Shazeer 2017, arXiv:1701.06538).
+
+    p = softmax(x W_r) over N experts; out = Σ_e g_e E_e(x) over the top_k of p, g being p divided by its sum over them
+    (for top_k 1, p itself, as in the Switch Transformer, arXiv:2101.03961: divided, the router would get no gradient).
+    No expert has a limit of tokens, so that none is dropped and a token's output is free of its neighbours: decoding
+    step by step equals the full pass. Padding goes to no expert and comes out as zero.
+
+    In training the loss gets balance_weight · N Σ_e f_e P_e, f_e the share of the choices that fell on e and P_e the
+    mean of p_e, over real tokens: balance_weight where all is even, N times that where one expert gets all.
+
+    x [B, T, C] → [B, T, C].
+
+    Options:
+        experts: N. top_k: how many each token goes through. balance_weight: of the loss above; 0: none.
+        bias: whether the experts' matrices have one. inner_dropout: dropout on the hidden layers.
+
+    Raises:
+        ValueError: top_k is not from 1 to experts; balance_weight is negative; inner_dropout is not in [0, 1).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        experts: int = 4,
+        top_k: int = 2,
+        balance_weight: float = 0.01,
+        bias: bool = True,
+        inner_dropout: float = 0.0,
+    ):
+        super().__init__()
+        if not 1 <= top_k <= experts:
+            raise ValueError(f"`top_k` must be from 1 to `experts`, {experts}, but is {top_k}")
+        if balance_weight < 0:
+            raise ValueError(f"`balance_weight` must not be negative, but is {balance_weight}")
+        self.top_k, self.balance_weight = top_k, balance_weight
+        self.router = Linear(d_model, experts, bias=False)
+        self.experts = nn.LayerList(
+            [ReLU(d_model, d_ff, bias=bias, inner_dropout=inner_dropout) for _ in range(experts)]
+        )
+
+    def forward(self, x: Tensor, at: At, tap: Tap) -> Tensor:
+        batch, length, width = x.shape
+        tokens = x.reshape([-1, width])  # [B, T, C] -> [B·T, C]
+        valid = at.valid.reshape([-1, 1])  # [B·T, 1]
+        p = F.softmax(self.router(tokens).astype("float32"), -1)  # [B·T, N]
+        gates, chosen = self._route(p, valid)
+        tap.observe("router", p)
+        if self.training and self.balance_weight:
+            tap.add_loss("balance", self.balance_weight * _balance(p, chosen, valid))
+        out = paddle.zeros_like(tokens)
+        for e, expert in enumerate(self.experts):
+            rows = paddle.nonzero(chosen[:, e]).squeeze(-1)  # int64 [n]
+            if rows.shape[0]:
+                share = gates[:, e : e + 1].index_select(rows, 0).astype(x.dtype)  # [n, 1]
+                part = expert(tokens.index_select(rows, 0), at, tap) * share  # [n, C]
+                out = paddle.scatter_nd_add(out, rows.unsqueeze(-1), part)
+        return out.reshape([batch, length, width])
+
+    def _route(self, p: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
+        """p [B·T, N] → gates of the chosen experts (others unused) and bool, who is chosen, both [B·T, N]."""
+        best = paddle.topk(p, self.top_k, axis=-1)[1]  # [B·T, top_k]
+        chosen = F.one_hot(best, p.shape[-1]).sum(1)  # [B·T, top_k, N] -> [B·T, N]
+        gates = p / (p * chosen).sum(-1, keepdim=True) if self.top_k > 1 else p
+        return gates, paddle.logical_and(chosen > 0, valid)
+
+    def branch_weights(self) -> list[Tensor]:
+        return [weight for expert in self.experts for weight in expert.branch_weights()]
+
+
+def _balance(p: Tensor, chosen: Tensor, valid: Tensor) -> Tensor:
+    """N Σ_e f_e P_e over valid tokens; 0 if there is none."""
+    choices = chosen.astype(p.dtype).sum(0)  # [N]; padding chose nobody
+    f = choices / choices.sum().clip(min=1.0)
+    mean = (p * valid.astype(p.dtype)).sum(0) / valid.astype(p.dtype).sum().clip(min=1.0)  # [N]
+    return p.shape[-1] * (f * mean).sum()

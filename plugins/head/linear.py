@@ -1,0 +1,31 @@
+"""An output matrix of its own."""
+
+from __future__ import annotations
+
+import paddle.nn.functional as F
+from paddle import Tensor
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy
+
+from paddle_tfm.layers import Linear
+from paddle_tfm.protocols import Head, Memory
+
+
+class LinearHead(Head):
+    """Softmax over an output matrix of its own, shared with no embedding (Vaswani 2017, arXiv:1706.03762, untied).
+
+    p = softmax(h W + b); h [B, T, C], W [C, V] → log-probabilities [B, T, V].
+
+    Options:
+        bias: whether b is there.
+    """
+
+    def __init__(self, d_model: int, vocab_size: int, pad_id: int, bias: bool = True):
+        super().__init__()
+        self.pad_id = pad_id
+        self.output = Linear(d_model, vocab_size, bias)
+
+    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+        return cross_entropy(self.output(h), target, smoothing, self.pad_id)
+
+    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+        return F.log_softmax(self.output(h).astype("float32"), -1)

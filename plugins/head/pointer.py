@@ -1,0 +1,88 @@
+"""A head that can copy words of the source."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor
+
+from paddle_tfm.layers import Linear
+from paddle_tfm.protocols import NEVER, Head, Memory
+
+FLOOR = 1.0e-30  # copied mass below counts as this, so that its logarithm is finite
+
+
+class PointerGenerator(Head):
+    """Pointer-generator: words come from the vocabulary or are copied from the source (See 2017, arXiv:1704.04368).
+
+    P(w) = g · softmax(h W + b)_w + (1 − g) · (Σ of a_s over the source positions s that hold w), where a = softmax(h W_q
+    W_kᵀ memoryᵀ / sqrt(C)) is an attention of the head's own over real source tokens, and g = sigmoid([h; a · memory]
+    w_g + b_g). The paper's g also sees the decoder's input, and its vocabulary the context: both are in h here.
+
+    h [B, T, C], memory [B, S, C] → log-probabilities [B, T, V + extra]. Ids from V on are the source's words outside
+    the vocabulary. Label smoothing spreads over the V words of the vocabulary but padding: how many other words there
+    are depends on the batch, and a sentence's loss must not.
+
+    Options:
+        bias: whether b is there.
+    """
+
+    extends_vocabulary = True
+
+    def __init__(self, d_model: int, vocab_size: int, pad_id: int, bias: bool = True):
+        super().__init__()
+        self.vocab_size, self.pad_id = vocab_size, pad_id
+        self.output = Linear(d_model, vocab_size, bias)
+        self.query = Linear(d_model, d_model)
+        self.key = Linear(d_model, d_model, bias=False)
+        self.gate = Linear(2 * d_model, 1)
+
+    def _parts(self, h: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of the vocabulary [B, T, V], the gate before its sigmoid [B, T, 1], weights of the source [B, T, S]."""
+        # W_k is applied to the query instead of to each source token: the same product, and no keys to make every step.
+        q = paddle.matmul(self.query(h), self.key.weight, transpose_y=True) * h.shape[-1] ** -0.5
+        scores = paddle.matmul(q, memory.x, transpose_y=True).astype("float32")  # [B, T, S]
+        hidden = (1.0 - memory.valid.astype("float32")).unsqueeze(1) * NEVER  # [B, 1, S]
+        copy = F.softmax(scores + hidden, -1)
+        context = paddle.matmul(copy.astype(h.dtype), memory.x)  # [B, T, C]
+        gate = self.gate(paddle.concat([h, context], -1))
+        return self.output(h).astype("float32"), gate.astype("float32"), copy
+
+    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+        logits, gate, copy = self._parts(h, memory)
+        batch, length, words = logits.shape
+        made = F.log_sigmoid(gate) + F.log_softmax(logits, -1)  # [B, T, V]
+        made = paddle.concat([made, paddle.full([batch, length, memory.extra], NEVER)], -1)  # [B, T, V + extra]
+        ids = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
+        mass = paddle.zeros([batch, length, words + memory.extra])
+        mass = paddle.put_along_axis(mass, ids, copy, -1, reduce="add", broadcast=False)
+        return paddle.logaddexp(made, F.log_sigmoid(-gate) + mass.clip(min=FLOOR).log())
+
+    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+        """As of `log_probs`, which it does not call: copying changes P of the source's words only, so that those and the
+        target are all that is computed beside the softmax, [B, T, 1 + S] instead of [B, T, V + extra]."""
+        logits, gate, copy = self._parts(h, memory)
+        slots = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
+        ids = paddle.concat([target.unsqueeze(-1), slots], -1)  # [B, T, 1 + S]: the target, then each source token
+        known = ids < self.vocab_size
+        index = paddle.where(known, ids, paddle.full_like(ids, self.pad_id))
+        picked = paddle.take_along_axis(logits, index, -1)  # [B, T, 1 + S]
+        total = F.cross_entropy(logits, index[..., :1], reduction="none") + picked[..., :1]  # [B, T, 1]: log Σ exp
+
+        same = memory.copy_ids.unsqueeze(2) == memory.copy_ids.unsqueeze(1)  # [B, S, S]
+        of_target = (copy * (slots == target.unsqueeze(-1)).astype(copy.dtype)).sum(-1, keepdim=True)
+        of_slots = paddle.matmul(copy, same.astype(copy.dtype))  # [B, T, S]: all positions that hold the same word
+        mass = paddle.concat([of_target, of_slots], -1).clip(min=FLOOR).log()  # [B, T, 1 + S]
+
+        made = F.log_sigmoid(gate) + picked - total  # log of g · softmax
+        gain = F.softplus(mass - gate - picked + total)  # log P − made: what copying adds
+        log_p = paddle.where(known, made + gain, F.log_sigmoid(-gate) + mass)
+        loss = -log_p[..., 0]  # [B, T]
+        if not smoothing:
+            return loss
+        others = self.vocab_size - 1
+        once = paddle.logical_not(paddle.tril(same.astype("int32"), -1).any(-1))  # [B, S]: its word's first occurrence
+        once = once.unsqueeze(1) & known[..., 1:] & (slots != self.pad_id)
+        every = logits.sum(-1) - logits[..., self.pad_id] + others * (F.log_sigmoid(gate) - total).squeeze(-1)
+        every = every + (gain[..., 1:] * once.astype(gain.dtype)).sum(-1)  # Σ log P(v) over v ≠ pad
+        return (1.0 - smoothing) * loss - smoothing * every / others

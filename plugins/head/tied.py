@@ -1,0 +1,38 @@
+"""The target embedding as output matrix."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy
+
+from paddle_tfm.layers import Embedding
+from paddle_tfm.protocols import Head, Memory
+
+
+class TiedHead(Head):
+    """Softmax over the target embedding's own table, V · C weights fewer (Press 2017, arXiv:1608.05859).
+
+    p = softmax(h Eᵀ + b), E [V, C] the embedding's `weight` itself: one tensor, saved once, trained from both sides.
+    h [B, T, C] → log-probabilities [B, T, V].
+
+    Options:
+        bias: whether b [V] is there.
+    """
+
+    def __init__(self, embedding: Embedding, vocab_size: int, pad_id: int, bias: bool = False):
+        super().__init__()
+        self._shared = (embedding,)  # in a tuple, so that it is not registered (and saved) a second time
+        self.pad_id = pad_id
+        self.bias = self.create_parameter([vocab_size], is_bias=True) if bias else None
+
+    def _logits(self, h: Tensor) -> Tensor:
+        logits = paddle.matmul(h, self._shared[0].weight, transpose_y=True)  # [B, T, C] · [V, C]ᵀ -> [B, T, V]
+        return logits if self.bias is None else logits + self.bias
+
+    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+        return cross_entropy(self._logits(h), target, smoothing, self.pad_id)
+
+    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+        return F.log_softmax(self._logits(h).astype("float32"), -1)

@@ -1,0 +1,21 @@
+"""Normal values of one deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddle_tfm.protocols import Initializer
+
+
+class Normal(Initializer):
+    """Every weight and table normal with mean 0 and one standard deviation `std`."""
+
+    def __init__(self, std: float = 0.02):
+        if not std > 0:
+            raise ValueError(f"`std` must be positive, but is {std}")
+        self.std = std
+
+    def draw(self, rng: np.random.Generator, shape: Sequence[int], role: str) -> np.ndarray:
+        return rng.standard_normal(shape, dtype=np.float32) * np.float32(self.std)

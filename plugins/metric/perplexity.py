@@ -1,0 +1,24 @@
+"""How surprised the model is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from paddle_tfm.protocols import Likelihood, Metric, Prediction
+
+
+class Perplexity(Metric):
+    """exp of the mean negative log-likelihood of a reference token: among how many the model wavers."""
+
+    higher_is_better: ClassVar[bool] = False
+    needs_search: ClassVar[bool] = False
+
+    def compute(self, predictions: Sequence[Prediction], likelihood: Likelihood) -> float:
+        if not likelihood.tokens > 0:
+            raise ValueError(f"`likelihood.tokens` must be positive, but is {likelihood.tokens}")
+        try:
+            return math.exp(likelihood.negative_log / likelihood.tokens)
+        except OverflowError:
+            return math.inf

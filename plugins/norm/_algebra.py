@@ -1,0 +1,85 @@
+"""What every norm is made of: sums and outer products over rows of vectors [N, C].
+
+On a CPU, Paddle's reductions over one axis, and the gradients of its broadcasts, take five to twenty times as long as
+the matrix products that give the same numbers; so there they are matrix products. Elsewhere (a GPU rounds the factors
+of a matrix product to TF32) they are plain. A test says that both agree.
+"""
+
+from __future__ import annotations
+
+import paddle
+from paddle import Tensor
+
+
+def by_products(rows: Tensor) -> bool:
+    """Whether matrix products are the fast way where this tensor lives."""
+    return rows.place.is_cpu_place()
+
+
+def flatten(x: Tensor, dtype: paddle.dtype) -> Tensor:
+    """x [..., C] as rows [N, C] of `dtype`."""
+    rows = x.reshape([-1, x.shape[-1]])  # [..., C] -> [N, C]
+    return rows if rows.dtype == dtype else rows.astype(dtype)
+
+
+def restore(rows: Tensor, x: Tensor) -> Tensor:
+    """Rows [N, C] in the shape and dtype of x."""
+    rows = rows.reshape(x.shape)  # [N, C] -> [..., C]
+    return rows if rows.dtype == x.dtype else rows.astype(x.dtype)
+
+
+def column_of_ones(rows: Tensor) -> Tensor:
+    """[N, 1]."""
+    return paddle.ones([rows.shape[0], 1], rows.dtype)
+
+
+def row_of_ones(rows: Tensor) -> Tensor:
+    """[1, C]."""
+    return paddle.ones([1, rows.shape[1]], rows.dtype)
+
+
+def mean_over_channels(rows: Tensor) -> Tensor:
+    """[N, C] → [N, 1]."""
+    if by_products(rows):
+        width = rows.shape[1]
+        return paddle.matmul(rows, paddle.full([width, 1], 1.0 / width, rows.dtype))
+    return rows.mean(-1, keepdim=True)
+
+
+def sum_over_rows(weights: Tensor, rows: Tensor) -> Tensor:
+    """weights [N, 1], rows [N, C] → their weighted sum [1, C]."""
+    if by_products(rows):
+        return paddle.matmul(weights, rows, transpose_x=True)
+    return (weights * rows).sum(0, keepdim=True)
+
+
+def outer(column: Tensor, row: Tensor) -> Tensor:
+    """column [N, 1], row [1, C] → [N, C]."""
+    return paddle.matmul(column, row) if by_products(column) else column * row
+
+
+def add_outer(rows: Tensor, column: Tensor, row: Tensor) -> Tensor:
+    """rows [N, C] + column [N, 1] · row [1, C]."""
+    return paddle.addmm(rows, column, row) if by_products(rows) else rows + column * row
+
+
+def positive(name: str, value: float) -> float:
+    """The option as it is.
+
+    Raises:
+        ValueError: it is not greater than 0.
+    """
+    if not value > 0.0:
+        raise ValueError(f"`{name}` must be positive, but is {value}")
+    return value
+
+
+def share(name: str, value: float) -> float:
+    """The option as it is.
+
+    Raises:
+        ValueError: it is not in (0, 1].
+    """
+    if not 0.0 < value <= 1.0:
+        raise ValueError(f"`{name}` must be in (0, 1], but is {value}")
+    return value

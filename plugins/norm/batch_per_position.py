@@ -1,0 +1,104 @@
+"""Batch normalization with statistics of its own for each position."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+from paddle_tfm_plugins.norm import _algebra as algebra
+
+from paddle_tfm.protocols import Norm
+
+
+class BatchNormPerPosition(Norm):
+    """Batch normalization with statistics for each position, over the batch's sentences (cf. arXiv:1603.09025).
+
+    y = (x − mean[p]) / sqrt(variance[p] + eps) · weight + bias at real tokens, 0 at padding; p is the token's position.
+    x [B, T, C], `valid` bool [B, T] (None: all are real), `positions` int64 [B|1, T] → [B, T, C]. Weight and bias [C]
+    are shared by all positions.
+
+    Training: mean and (biased) variance of the real tokens at p, in two passes and at least float32, and a running
+    update as in `batch` (unbiased variance). Evaluation: the running values [max_length, C], which stay as they are. A
+    position with fewer than two real tokens in a batch uses its running values and leaves them; one that was never
+    trained keeps mean 0 and variance 1. Positions from max_length − 1 on share the last entry.
+
+    In training a token sees those at its own position in other sentences, so sentences influence each other; later
+    tokens of its own sentence do so only where positions share an entry. In evaluation nothing leaks.
+
+    Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values.
+
+    Raises:
+        ValueError: `eps` is not positive, `momentum` is not in (0, 1], `max_length` is below 1, or a call comes without
+            positions.
+    """
+
+    limits: ClassVar[dict[str, str]] = {
+        "future_leak": "in training the statistics of a position mix the sentences of the batch, so a token of one "
+        "sentence depends on those of others; in evaluation nothing leaks"
+    }
+
+    def __init__(self, d_model: int, max_length: int, eps: float = 1e-5, momentum: float = 0.1):
+        super().__init__()
+        if max_length < 1:
+            raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
+        self.eps, self.momentum = algebra.positive("eps", eps), algebra.share("momentum", momentum)
+        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
+        self.bias = self.create_parameter([d_model], is_bias=True)
+        self.register_buffer("running_mean", paddle.zeros([max_length, d_model], self.weight.dtype))
+        self.register_buffer("running_variance", paddle.ones([max_length, d_model], self.weight.dtype))
+
+    def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        if positions is None:
+            raise ValueError("`positions` must be given to a norm with statistics for each position, but is None")
+        rows = algebra.flatten(x, self.weight.dtype)  # [N, C]
+        index = positions.clip(0, self.running_mean.shape[0] - 1).reshape([-1])  # [B|1, T] -> [N|T]
+        real = algebra.column_of_ones(rows)
+        if valid is not None:
+            real = valid.reshape([-1, 1]).astype(rows.dtype)  # [B, T] -> [N, 1]
+        mean, variance = self.running_mean, self.running_variance  # [P, C]
+        if self.training:
+            count = self._sums(real, index)  # [P, 1]
+            enough, divisor = count > 1.0, count.clip(min=1.0)
+            mean = paddle.where(enough, self._sums(rows * real, index) / divisor, mean)
+            centred = _add_at(rows, index, -mean)
+            squares = self._sums(paddle.square(centred) * real, index)
+            variance = paddle.where(enough, squares / divisor, variance)
+            self._remember(mean.detach(), variance.detach(), count, enough)
+        else:
+            centred = _add_at(rows, index, -mean)
+        scale = _add_at(paddle.zeros_like(rows), index, paddle.rsqrt(variance + self.eps))
+        scaled = centred * scale * algebra.outer(real, self.weight.unsqueeze(0))
+        return algebra.restore(algebra.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
+
+    def _sums(self, rows: Tensor, index: Tensor) -> Tensor:
+        """[N, W] → [P, W]: the sum of the rows at each position."""
+        folded = _fold(rows, index)
+        sums = algebra.sum_over_rows(algebra.column_of_ones(folded), folded)
+        empty = paddle.zeros([self.running_mean.shape[0], rows.shape[1]], rows.dtype)
+        return empty.index_add(index, 0, sums.reshape([index.shape[0], -1]))  # [1, G·W] -> [G, W]
+
+    @paddle.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor, count: Tensor, enough: Tensor) -> None:
+        """Move the running values [P, C] towards the batch's, at positions whose `count` [P, 1] is `enough`."""
+        rate = self.momentum * enough.astype(mean.dtype)
+        unbiased = variance * (count / (count - 1.0).clip(min=1.0))
+        for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
+            paddle.assign(running + rate * (batch - running), output=running)
+
+    def extra_repr(self) -> str:
+        length, width = self.running_mean.shape
+        return f"{width}, max_length={length}, eps={self.eps:g}, momentum={self.momentum:g}"
+
+
+def _fold(rows: Tensor, index: Tensor) -> Tensor:
+    """[N, W] → [N / G, G·W] for an index of G tokens, so that sentences that share their positions are rows."""
+    return rows.reshape([-1, index.shape[0] * rows.shape[1]])
+
+
+def _add_at(rows: Tensor, index: Tensor, table: Tensor) -> Tensor:
+    """rows [N, C] + the rows of table [P, C] at their positions."""
+    folded = _fold(rows, index)
+    addend = F.embedding(index, table).reshape([1, -1])  # [G, C] -> [1, G·C]
+    return algebra.add_outer(folded, algebra.column_of_ones(folded), addend).reshape(rows.shape)

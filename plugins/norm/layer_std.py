@@ -1,0 +1,45 @@
+"""Layer normalization by the standard deviation, as the Annotated Transformer writes it."""
+
+from __future__ import annotations
+
+import paddle
+from paddle import Tensor, nn
+from paddle_tfm_plugins.norm import _algebra as algebra
+
+from paddle_tfm.protocols import Norm
+
+
+class LayerStd(Norm):
+    """Layer normalization that divides by std + eps, the Annotated Transformer's form of arXiv:1607.06450.
+
+    y = weight · (x − mean) / (std + eps) + bias, std over C with C − 1 in the denominator and `eps` outside the root.
+    x [B, T, C] → [B, T, C]; `valid` and `positions` do not matter. Where all channels are equal (std = 0), y = bias, and
+    std counts as constant in the gradient, which is therefore finite (up to 1 / eps).
+
+    Options: `eps` is added to the standard deviation.
+
+    Raises:
+        ValueError: `eps` is not positive, or `d_model` is below 2.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-6):
+        super().__init__()
+        if d_model < 2:
+            raise ValueError(f"`d_model` must be at least 2 for a standard deviation, but is {d_model}")
+        self.eps = algebra.positive("eps", eps)
+        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
+        self.bias = self.create_parameter([d_model], is_bias=True)
+
+    def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        rows = algebra.flatten(x, self.weight.dtype)
+        width = rows.shape[1]
+        centred = algebra.add_outer(rows, -algebra.mean_over_channels(rows), algebra.row_of_ones(rows))
+        variance = algebra.mean_over_channels(paddle.square(centred)) * (width / (width - 1))  # [N, 1]
+        spread = variance > 0.0
+        root = paddle.sqrt(paddle.where(spread, variance, paddle.ones_like(variance)))  # no square root at 0: its
+        std = paddle.where(spread, root, paddle.zeros_like(root))  # gradient is infinite, and infinite · 0 is NaN
+        scaled = centred * algebra.outer(1.0 / (std + self.eps), self.weight.unsqueeze(0))
+        return algebra.restore(algebra.add_outer(scaled, algebra.column_of_ones(rows), self.bias.unsqueeze(0)), x)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps:g}"

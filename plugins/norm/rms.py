@@ -1,0 +1,35 @@
+"""Root mean square normalization: layer normalization without the mean and without the bias."""
+
+from __future__ import annotations
+
+import paddle
+from paddle import Tensor, nn
+from paddle_tfm_plugins.norm import _algebra as algebra
+
+from paddle_tfm.protocols import Norm
+
+
+class RMSNorm(Norm):
+    """Division by the root mean square of each token's channels (arXiv:1910.07467).
+
+    y = x / sqrt(mean(x²) + eps) · weight, the mean over C. x [B, T, C] → [B, T, C]; `valid` and `positions` do not
+    matter.
+
+    Options: `eps` is added to the mean square.
+
+    Raises:
+        ValueError: `eps` is not positive.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-6):
+        super().__init__()
+        self.eps = algebra.positive("eps", eps)
+        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
+
+    def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        rows = algebra.flatten(x, self.weight.dtype)
+        scale = paddle.rsqrt(algebra.mean_over_channels(paddle.square(rows)) + self.eps)  # [N, 1]
+        return algebra.restore(rows * algebra.outer(scale, self.weight.unsqueeze(0)), x)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps:g}"

@@ -1,0 +1,37 @@
+"""Adam with the decay of weights apart from the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import paddle
+from paddle import Tensor
+from paddle_tfm_plugins.optimizer.adam import check
+
+from paddle_tfm.protocols import Optimizer
+
+
+class AdamW(Optimizer):
+    """Adam that also shrinks the weights, apart from the gradient, arXiv:1711.05101.
+
+    As `adam`, after w *= 1 - rate · weight_decay for parameters of two or more dimensions; gains and biases are spared.
+    """
+
+    def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9, weight_decay: float = 0.01):
+        check(beta1, beta2, epsilon)
+        if not weight_decay >= 0:
+            raise ValueError(f"`weight_decay` must not be negative, but is {weight_decay}")
+        self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
+
+    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
+        parameters = list(parameters)
+        decayed = {parameter.name for parameter in parameters if parameter.ndim >= 2}
+        return paddle.optimizer.AdamW(
+            learning_rate=0.0,  # the trainer sets it before each step
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            parameters=parameters,
+            weight_decay=self.weight_decay,
+            apply_decay_param_fun=decayed.__contains__,
+        )

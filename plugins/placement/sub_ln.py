@@ -1,0 +1,37 @@
+"""Pre-norm with a second norm inside each sublayer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from paddle_tfm_plugins.placement.pre import Pre
+
+from paddle_tfm.protocols import NormFactory, Site
+
+
+class SubLN(Pre):
+    """Sub-LayerNorm: pre-norm, with a norm before each branch's output projection too (Wang 2022, arXiv:2210.06423).
+
+    x + drop(f(n(x))), with f's own inner norm before its last matrix; a norm at the end of the stack. The paper derives
+    an initial scale for the weights of the branches, for N encoder and M decoder layers: sqrt(log 3M · log 2N / 3) in
+    the encoder (sqrt(log 2N) without a decoder) and sqrt(log 3M) in the decoder. x [B, T, C].
+
+    Options:
+        gain: whether that initial scale is applied; False: the recipe's initial values as they are.
+    """
+
+    inner_norm = True
+
+    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float, gain: bool = True):
+        super().__init__(sites, norm, d_model, dropout)
+        if gain:
+            self.branch_gain = _gain(sites[0])
+
+
+def _gain(site: Site) -> float:
+    if site.stack == "decoder":
+        return math.sqrt(math.log(3 * site.decoder_layers))
+    if site.decoder_layers == 0:
+        return math.sqrt(math.log(2 * site.encoder_layers))
+    return math.sqrt(math.log(3 * site.decoder_layers) * math.log(2 * site.encoder_layers) / 3)

@@ -1,0 +1,70 @@
+"""Several encodings at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paddle import Tensor, nn
+
+from paddle_tfm.protocols import PositionalEncoding
+
+
+class Chain(PositionalEncoding):
+    """Several encodings at once, applied in turn: for instance sinusoidal positions and ALiBi (arXiv:2108.12409).
+
+    embed, query, key and remap: the output of one is the input of the next. bias, scores and values: the sum. It uses
+    what any of its parts uses, and has tables for each layer if any part does.
+
+    Options: `parts` is the list of encodings.
+
+    Raises:
+        ValueError: `parts` is empty.
+    """
+
+    def __init__(self, parts: list[PositionalEncoding]):
+        super().__init__()
+        if not parts:
+            raise ValueError("`parts` must hold at least one encoding, but is empty")
+        self.parts = nn.LayerList(parts)
+        self.per_layer = any(part.per_layer for part in parts)
+
+    def uses(self) -> frozenset[str]:
+        return frozenset().union(*(part.uses() for part in self.parts))
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        for part in self.parts:
+            x = part.embed(x, positions)
+        return x
+
+    def query(self, q: Tensor, positions: Tensor) -> Tensor:
+        for part in self.parts:
+            q = part.query(q, positions)
+        return q
+
+    def key(self, k: Tensor, positions: Tensor) -> Tensor:
+        for part in self.parts:
+            k = part.key(k, positions)
+        return k
+
+    def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+        return _sum(part.bias(q_positions, k_positions) for part in self.parts)
+
+    def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+        return _sum(part.scores(q, k, q_positions, k_positions) for part in self.parts)
+
+    def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+        return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)
+
+    def remap(self, positions: Tensor, draw: Callable[[], object]) -> Tensor:
+        for part in self.parts:
+            positions = part.remap(positions, draw)
+        return positions
+
+
+def _sum(terms) -> Tensor | None:
+    """The sum of those that are not None; None if all are."""
+    total = None
+    for term in terms:
+        if term is not None:
+            total = term if total is None else total + term
+    return total

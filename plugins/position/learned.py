@@ -1,0 +1,33 @@
+"""A learned vector for each position."""
+
+from __future__ import annotations
+
+import paddle.nn.functional as F
+from paddle import Tensor
+
+from paddle_tfm.protocols import PositionalEncoding
+
+
+class Learned(PositionalEncoding):
+    """A trained vector for each position, added to the embeddings (arXiv:1705.03122).
+
+    x [B, T, C], positions [B|1, T] → x + weight[p], the table being [max_length, C].
+
+    Positions from max_length − 1 on share the last row; rows that training never reached keep their initial values, so
+    outputs longer than those trained on cannot be expected to work.
+
+    Raises:
+        ValueError: `max_length` is below 1.
+    """
+
+    def __init__(self, d_model: int, max_length: int):
+        super().__init__()
+        if max_length < 1:
+            raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
+        self.weight = self.create_parameter([max_length, d_model])
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + F.embedding(positions.clip(0, self.weight.shape[0] - 1), self.weight)  # [B|1, T, C]
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]} x {self.weight.shape[1]}"

@@ -1,0 +1,18 @@
+"""The schedule that stays."""
+
+from __future__ import annotations
+
+from paddle_tfm_plugins.schedule._checks import positive
+
+from paddle_tfm.protocols import Schedule
+
+
+class Constant(Schedule):
+    """The same learning rate at every step."""
+
+    def __init__(self, learning_rate: float = 1e-3):
+        positive(learning_rate=learning_rate)
+        self.learning_rate = learning_rate
+
+    def __call__(self, step: int) -> float:
+        return self.learning_rate

@@ -1,0 +1,98 @@
+"""Beam search."""
+
+from __future__ import annotations
+
+import paddle
+
+from paddle_tfm.protocols import Decoding, Hypothesis, Search
+
+
+class Beam(Search):
+    """The `size` most probable outputs kept at each step, ranked by log-probability over a length penalty
+    (arXiv:1609.08144).
+
+    Formula: score(y) = log p(y) / ((5 + |y|) / 6)^alpha, |y| with the end token. Options: size; alpha (0: none);
+    max_ratio and max_extra bound the output at max_ratio · source length + max_extra tokens. A sentence ends when no
+    unfinished output can beat its finished ones any more, and then leaves the batch.
+    """
+
+    def __init__(self, size: int = 5, alpha: float = 0.6, max_ratio: float = 2.0, max_extra: int = 20):
+        if size < 1:
+            raise ValueError(f"`size` must be positive, but is {size}")
+        if alpha < 0:
+            raise ValueError(f"`alpha` must not be negative, but is {alpha}")
+        self.size, self.alpha = size, alpha
+        self.max_ratio, self.max_extra = max_ratio, max_extra
+
+    def limit(self, source_length: int) -> int:
+        return max(1, int(self.max_ratio * source_length + self.max_extra))
+
+    def penalty(self, length: int) -> float:
+        """((5 + length) / 6)^alpha."""
+        return ((5 + length) / 6) ** self.alpha
+
+    def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
+        limits = decoding.limits
+        finished: list[list[tuple[float, Hypothesis]]] = [[] for _ in limits]
+        # alive sentences, and for each its beams (ids, log-probability); rows of the model follow in the same order
+        alive = list(range(len(limits)))
+        beams: list[list[tuple[list[int], float]]] = [[([], 0.0)] for _ in limits]
+        tokens = paddle.full([len(limits)], decoding.bos, dtype="int64")
+        length = 0
+        while alive:
+            length += 1
+            log_probs = decoding.advance(tokens)  # [R, V]
+            candidates = self._candidates(log_probs, [beams[sentence] for sentence in alive])
+            ends = log_probs[:, decoding.eos].tolist()
+            rows, next_tokens, going, row = [], [], [], 0
+            for sentence, ranked in zip(alive, candidates):
+                old = beams[sentence]
+                beams[sentence] = []
+                if length > limits[sentence]:
+                    ranked = [(score + ends[row + i], i, decoding.eos) for i, (_, score) in enumerate(old)]
+                picked = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
+                if beams[sentence] and not self._settled(finished[sentence], beams[sentence], limits[sentence]):
+                    going.append(sentence)
+                    rows += [row + i for i, _ in picked]
+                    next_tokens += [token for _, token in picked]
+                row += len(old)
+            alive = going
+            if alive:
+                decoding.select(paddle.to_tensor(rows, dtype="int64"))
+                tokens = paddle.to_tensor(next_tokens, dtype="int64")
+        ranked = [sorted(found, key=lambda item: -item[0])[: self.size] for found in finished]
+        return [[hypothesis for _, hypothesis in found] for found in ranked]
+
+    def _candidates(self, log_probs, groups) -> list[list[tuple[float, int, int]]]:
+        """For each sentence its best 2 · size continuations (log-probability, beam, token): enough to keep `size` even
+        if every beam could end."""
+        best, tokens = log_probs.topk(min(2 * self.size, log_probs.shape[1]))  # [R, 2K]
+        best, tokens = best.tolist(), tokens.tolist()
+        ranked, row = [], 0
+        for group in groups:
+            pool = []
+            for i, (_, score) in enumerate(group):
+                pool += [(score + step, i, token) for step, token in zip(best[row], tokens[row])]
+                row += 1
+            ranked.append(sorted(pool, key=lambda item: (-item[0], item[1], item[2]))[: 2 * self.size])
+        return ranked
+
+    def _advance(self, sentence, ranked, old, beams, finished, eos) -> list[tuple[int, int]]:
+        picked = []
+        for rank, (score, i, token) in enumerate(ranked):
+            if token == eos:
+                if rank < self.size:
+                    ids = old[i][0]
+                    finished[sentence].append((score / self.penalty(len(ids) + 1), Hypothesis(ids, score)))
+            elif len(picked) < self.size:
+                beams[sentence].append(([*old[i][0], token], score))
+                picked.append((i, token))
+        return picked
+
+    def _settled(self, finished, beams, limit: int) -> bool:
+        """Whether `size` outputs are finished and no beam, however it goes on, can enter them: log-probabilities only
+        fall, and the penalty is at most that of the limit."""
+        if len(finished) < self.size:
+            return False
+        worst = sorted((score for score, _ in finished), reverse=True)[self.size - 1]
+        return max(score for _, score in beams) / self.penalty(limit + 1) <= worst

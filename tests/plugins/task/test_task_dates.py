@@ -1,0 +1,213 @@
+"""The dates task, against a reader of dates of its own that knows nothing of formats."""
+
+import datetime
+import re
+
+import pytest
+from babel.dates import format_date, format_skeleton
+
+from paddle_tfm.data.task import SPLITS
+from paddle_tfm.errors import UserError
+from paddle_tfm_plugins.task.dates import Dates
+
+MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+NUMERIC = [
+    (r"(?P<y>\d{4})[-/](?P<m>\d\d)[-/](?P<d>\d\d)", "ymd"),
+    (r"(?P<y>\d{4})-(?P<m>\d\d)", "ym"),
+    (r"(?P<m>\d\d?)/(?P<d>\d\d?)/(?P<y>\d{4})", "ymd"),
+    (r"(?P<m>\d\d?)/(?P<y>\d{4})", "ym"),
+    (r"(?P<m>\d\d?)/(?P<d>\d\d?)", "md"),
+]
+
+
+def read_english(text):
+    """(year, month, day, weekday), None for what is not stated."""
+    found = {}
+    text = text.lower().replace(",", " ").replace(".", " ")
+    for pattern, names in NUMERIC:
+        if match := re.search(rf"(?<!\S){pattern}(?!\S)", text):
+            found = {name: int(match[name]) for name in names}
+            text = text[: match.start()] + text[match.end() :]
+            break
+    for word in re.findall(r"[a-z]+|\d+(?:st|nd|rd|th)?", text):
+        if word in ("the", "of"):
+            continue
+        if number := re.fullmatch(r"(\d+)(st|nd|rd|th)?", word):
+            name = "y" if len(number[1]) == 4 else "d"
+            assert name not in found, text
+            found[name] = int(number[1])
+            if number[2]:
+                day = int(number[1])
+                exception = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
+                assert number[2] == exception.get(day, "th"), text
+        else:
+            name, table = ("m", MONTHS) if word[:3] in MONTHS else ("w", WEEKDAYS)
+            assert name not in found, text
+            found[name] = table.index(word[:3]) + (name == "m")
+    return tuple(found.get(name) for name in "ymdw")
+
+
+def read_chinese(text):
+    match = re.fullmatch(r"(?:(\d{4})年)?([1-9]\d?)月(?:([1-9]\d?)日)?(?:星期([一二三四五六日]))?", text)
+    assert match, text
+    year, month, day = (int(part) if part else None for part in match.groups()[:3])
+    return year, month, day, "一二三四五六日".index(match[4]) if match[4] else None
+
+
+@pytest.fixture(scope="module")
+def splits():
+    task = Dates()
+    return {split: list(task.examples(split)) for split in SPLITS}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_target_holds_exactly_the_fields_of_the_source(splits, split):
+    for source, target, _ in splits[split]:
+        assert read_english(source) == read_chinese(target), (source, target)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_stated_weekday_is_that_of_the_calendar(splits, split):
+    seen = 0
+    for _, target, _ in splits[split]:
+        year, month, day, weekday = read_chinese(target)
+        if year and day:
+            date = datetime.date(year, month, day)  # raises for a day that is not
+            assert 1950 <= year <= 2049
+            if weekday is not None:
+                seen += 1
+                assert date.weekday() == weekday, target
+    assert seen > 100
+
+
+def test_sizes(splits):
+    assert {split: len(examples) for split, examples in splits.items()} == {"train": 20_000, "valid": 1000, "test": 1000}
+
+
+def test_splits_share_no_date(splits):
+    stated = {}
+    for split, examples in splits.items():
+        fields = [read_chinese(target)[:3] for _, target, _ in examples]  # a weekday makes no other date of it
+        stated[split] = set(fields)
+        kinds = {tuple(part is None for part in each) for each in fields}
+        assert len(kinds) == 3  # year-month-day, year-month, month-day
+    assert not stated["train"] & stated["test"]
+    assert not stated["train"] & stated["valid"]
+    assert not stated["valid"] & stated["test"]
+
+
+def test_splits_share_no_source_and_none_comes_twice(splits):
+    texts = [" ".join(source.split()) for examples in splits.values() for source, _, _ in examples]
+    assert len(texts) == len(set(texts)) == 22_000
+
+
+def test_splits_have_their_shares():
+    whole = {split: set() for split in SPLITS}
+    task = Dates(train=60_000, valid=4000, test=4000)
+    for split in SPLITS:
+        for _, target, _ in task.examples(split):
+            fields = read_chinese(target)
+            if fields[0] is None:
+                whole[split].add(fields[1:3])
+    sizes = {split: len(found) for split, found in whole.items()}
+    assert sum(sizes.values()) == 366, sizes  # every day of the year, the 29th of February too
+    assert 15 < sizes["test"] < 60 and 15 < sizes["valid"] < 60, sizes
+
+
+def test_variety(splits):
+    def shape(text):
+        text = re.sub(r"\b(st|nd|rd|th)\b", "th", re.sub(r"(?<=\d)(st|nd|rd|th)", "th", text.lower()))
+        text = re.sub(r"[a-z]+", lambda word: word[0] if word[0] in ("the", "of", "th") else _name(word[0]), text)
+        return re.sub(r"\d+", "0", " ".join(text.replace(".", "").replace(",", "").split()))
+
+    def _name(word):
+        kind = "Month" if word[:3] in MONTHS else "Weekday"
+        return kind if len(word) > 5 else "Short"  # roughly
+
+    for split in SPLITS:
+        assert len({shape(source) for source, _, _ in splits[split]}) >= 20
+
+
+@pytest.mark.parametrize(
+    "sloppiness",
+    [r"^[a-z]+ \d", r"^[A-Z]{3,} \d", r"Sept ", r"Sept\.", r"\bTues\b", r"^the \d+(st|nd|rd|th) of [A-Z]", r"\S  \S"]
+    + [r"^[A-Z][a-z]{2} \d{1,2} \d{4}$", r"^[A-Z][a-z]{2}\. \d{1,2}th, \d{4}$", r"^\d{4}-\d\d-\d\d$", r"\d,\d{4}"]
+    + [r"^[A-Z][a-z]+ \d{4}$", r"^\d+/\d+/\d{4}$", r"^\d{1,2} [A-Z][a-z]{4,} \d{4}$"],
+)
+def test_every_way_of_writing_occurs(splits, sloppiness):
+    assert any(re.search(sloppiness, source) for source, _, _ in splits["train"])
+
+
+def _babel(date):
+    for style in ("full", "long", "medium"):
+        for locale in ("en", "en_GB"):
+            yield f"{style} {locale}", format_date(date, style, locale=locale), format_date(date, _zh(style), locale="zh")
+    yield "short", format_date(date, "M/d/y", locale="en"), format_date(date, "long", locale="zh")
+    for skeleton in ("MMMd", "MMMMd", "yMMM", "yMMMM"):
+        zh = {"MMMMd": "MMMd", "yMMMM": "yMMM"}.get(skeleton, skeleton)
+        yield skeleton, format_skeleton(skeleton, date, locale="en"), format_skeleton(zh, date, locale="zh")
+
+
+def _zh(style):
+    return "full" if style == "full" else "long"
+
+
+def test_babel_agrees():
+    """What Babel writes for a date occurs among the sources of one year, with the target that Babel writes in Chinese."""
+    made = dict(example[:2] for example in Dates(train=12_000, first_year=2024, last_year=2024).examples("train"))
+    found = {}
+    for ordinal in range(366):
+        date = datetime.date(2024, 1, 1) + datetime.timedelta(days=ordinal)
+        for name, source, target in _babel(date):
+            if source in made:
+                assert made[source] == target
+                found[name] = found.get(name, 0) + 1
+    assert set(found) == {name for name, _, _ in _babel(datetime.date(2024, 1, 1))}
+    assert all(count >= 5 for count in found.values()), found
+
+
+def test_the_same_at_every_call():
+    first = Dates(train=300)
+    again = list(first.examples("train"))
+    assert again == list(first.examples("train")) == list(Dates(train=300).examples("train"))
+    assert again != list(Dates(train=300, data_seed=2).examples("train"))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_longer_split_begins_with_the_shorter(split):
+    short, long = Dates(train=50, valid=60, test=70), Dates(train=500, valid=600, test=700)
+    head = list(short.examples(split))
+    assert list(long.examples(split))[: len(head)] == head
+
+
+def test_another_data_seed_splits_otherwise(splits):
+    dates = {read_chinese(target)[:3] for _, target, _ in splits["test"]}
+    others = {read_chinese(target)[:3] for _, target, _ in Dates(data_seed=2).examples("test")}
+    assert len(dates & others) < len(dates) / 2
+
+
+def test_too_few_years():
+    with pytest.raises(UserError, match=r"finds only \d+ sources for the split 'test' in the years 2024 to 2024; ask"):
+        list(Dates(test=100_000, first_year=2024, last_year=2024).examples("test"))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"train": 0}, "`train` must be positive, but is 0"),
+        ({"test": -1}, "`test` must be positive, but is -1"),
+        ({"first_year": 999}, "`first_year` must have four digits, but is 999"),
+        ({"last_year": 10000}, "`last_year` must have four digits, but is 10000"),
+        ({"last_year": 1949}, "`last_year` must not be before `first_year`, but 1949 is before 1950"),
+    ],
+)
+def test_bad_options(options, text):
+    with pytest.raises(ValueError) as caught:
+        Dates(**options)
+    assert str(caught.value) == text
+
+
+def test_unknown_split():
+    with pytest.raises(UserError, match="unknown split 'dev'"):
+        Dates().examples("dev")

@@ -1,0 +1,102 @@
+"""copy, reverse and sort."""
+
+import pytest
+
+from paddle_tfm.data.task import SPLITS
+from paddle_tfm.errors import UserError
+from paddle_tfm_plugins.task.copy import Copy
+from paddle_tfm_plugins.task.reverse import Reverse
+from paddle_tfm_plugins.task.sort import Sort
+
+TASKS = [Copy, Reverse, Sort]
+SMALL = {"symbols": 12, "min_length": 3, "max_length": 5, "train": 2000, "valid": 300, "test": 300}
+
+
+def numbers(text):
+    return [int(word) for word in text.split(" ")]
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("split", SPLITS)
+def test_answers(task, split):
+    examples = list(task(**SMALL).examples(split))
+    assert len(examples) == SMALL[split]
+    for source, target, _ in examples:
+        left, right = numbers(source), numbers(target)
+        if task is Copy:
+            assert left == right
+        elif task is Reverse:
+            assert [right[len(left) - 1 - i] for i in range(len(left))] == left
+        else:
+            assert sorted(left) == right and all(a <= b for a, b in zip(right, right[1:]))
+
+
+def test_sort_goes_by_number_and_not_by_text():
+    targets = [numbers(target) for _, target, _ in Sort(**SMALL).examples("train")]
+    assert any(2 in target and 10 in target and target.index(2) < target.index(10) for target in targets)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_range_and_lengths(task):
+    rows = [numbers(source) for source, _, _ in task(**SMALL).examples("train")]
+    assert {number for row in rows for number in row} == set(range(1, 13))
+    lengths = [len(row) for row in rows]
+    assert all(lengths.count(length) > 500 for length in (3, 4, 5)) and set(lengths) == {3, 4, 5}
+
+
+def test_the_annotated_transformer():
+    rows = [numbers(source) for source, _, _ in Copy(train=500).examples("train")]
+    assert {len(row) for row in rows} == {10}
+    assert {number for row in rows for number in row} == set(range(1, 11))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_splits_are_disjoint_even_where_sequences_are_few(task):
+    options = {"symbols": 10, "min_length": 1, "max_length": 3, "train": 4000, "valid": 400, "test": 400}
+    seen = {split: {source for source, _, _ in task(**options).examples(split)} for split in SPLITS}
+    assert not seen["train"] & seen["test"] and not seen["train"] & seen["valid"] and not seen["valid"] & seen["test"]
+    assert len(seen["train"]) > 600 and len(seen["test"]) > 60
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_sizes_do_not_matter(split):
+    """The test split stays when more training data is asked for, and a longer split begins with the shorter."""
+    long = Copy(**{**SMALL, "train": 3000, "valid": 350, "test": 350})
+    head = list(Copy(**SMALL).examples(split))
+    assert list(long.examples(split))[: len(head)] == head
+
+
+def test_deterministic_in_data_seed():
+    one, two = Copy(**SMALL, data_seed=1), Copy(**SMALL, data_seed=2)
+    assert list(one.examples("test")) == list(one.examples("test")) == list(Copy(**SMALL).examples("test"))
+    assert list(one.examples("test")) != list(two.examples("test"))
+
+
+def test_the_tasks_of_one_seed_read_the_same_sources():
+    sources = [[source for source, _, _ in task(**SMALL).examples("train")] for task in TASKS]
+    assert sources[0] == sources[1] == sources[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"symbols": 0}, "`symbols` must be positive, but is 0"),
+        ({"min_length": 0}, "`min_length` must be positive, but is 0"),
+        ({"valid": 0}, "`valid` must be positive, but is 0"),
+        ({"min_length": 4, "max_length": 3}, "`max_length` must be at least `min_length`, but 3 is below 4"),
+        (
+            {"symbols": 2, "min_length": 1, "max_length": 5},
+            "`symbols` and the lengths must allow 100 sequences or more, but allow 62",
+        ),
+    ],
+)
+@pytest.mark.parametrize("task", TASKS)
+def test_bad_options(task, options, text):
+    with pytest.raises(ValueError) as caught:
+        task(**options)
+    assert str(caught.value) == text
+
+
+def test_unknown_split():
+    with pytest.raises(UserError, match="unknown split 'dev'"):
+        Copy().examples("dev")
