@@ -294,37 +294,47 @@ def override(data: dict, path: str, value: object, origins: Origins, source: Ori
     keeps its name when only options are."""
     *parents, last = path.split(".")
     here, at = data, ""
-    for key in parents:
+    for key, following in zip(parents, [*parents[1:], last]):
         at = join(at, key)
-        below = here.get(key)
-        if isinstance(below, str):
-            below = {"name": below}  # model.norm.eps=1e-6 where `norm: layer` stood
-        here[key] = below if isinstance(below, dict) else {}
+        here[key] = _opened(at, here.get(key), [following])
         here = here[key]
-    old = here.get(last)
     if path in source:
         origins[path] = source[path]
-    if isinstance(value, Mapping) and path not in ("variants", "grid"):
-        if isinstance(old, str) and value and "name" not in value and _options_of(path, value):
-            old = {"name": old}
-        if isinstance(old, dict) and "name" not in value and not (_per_site(value) and not _per_site(old)):
-            here[last] = old
-            for key, item in value.items():
-                override(data, f"{path}.{key}", item, origins, source)
-            return
+    if isinstance(value, Mapping) and value and "name" not in value and path not in ("variants", "grid", ""):
+        here[last] = _opened(path, here.get(last), list(value))
+        for key, item in value.items():
+            override(data, f"{path}.{key}", item, origins, source)
+        return
     here[last] = deepcopy(value)
     for child in [child for child in origins if child.startswith((f"{path}.", f"{path}["))]:
         del origins[child]
     origins.update({child: where for child, where in source.items() if child.startswith((f"{path}.", f"{path}["))})
 
 
+def _opened(path: str, old: object, keys: Sequence[str]) -> dict:
+    """`old` as a mapping that can take `keys`: a component gets options beside its name, or, where the keys are places,
+    is spread over them (`model.norm.encoder=batch` leaves the decoder its norm)."""
+    component = isinstance(old, str) or (isinstance(old, dict) and "name" in old)
+    places = _places(path)
+    if component and places and all(key in (*STACKS, *SUBLAYERS, *places) for key in keys):
+        return {place: deepcopy(old) for place in places}
+    if isinstance(old, str):
+        return {"name": old}
+    return old if isinstance(old, dict) else {}
+
+
+def _places(path: str) -> tuple[str, ...]:
+    """The places for which the setting at `path` may differ, () for most settings."""
+    parts = path.split(".")
+    if parts == ["tokenizer"]:
+        return ("source", "target")
+    if len(parts) > 1 and parts[0] == "model" and parts[1] in PER_SITE:
+        return STACKS if len(parts) == 2 else SUBLAYERS if len(parts) == 3 and parts[2] in STACKS else ()
+    return ()
+
+
 def _per_site(value: Mapping) -> bool:
     return bool(value) and "name" not in value and all(key in (*STACKS, *SUBLAYERS) for key in value)
-
-
-def _options_of(path: str, value: Mapping) -> bool:
-    """Whether a mapping without a name is options for the component that stood there before."""
-    return not _per_site(value) and path not in ("model", "train", "evaluate", "vocabulary")
 
 
 # ------------------------------------------------------------------------------------------------------------ checking

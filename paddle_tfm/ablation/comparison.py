@@ -88,12 +88,14 @@ class Comparison:
         """A metric's value as people read it."""
         if value is None or math.isnan(value):
             return "–"
-        return f"{100 * value:.1f}%" if name in self.percent else f"{value:.3f}"
+        if name in self.percent:
+            return f"{100 * value:.1f}%"
+        return f"{value:.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
 
     def shown(self) -> list[str]:
         """The metrics of the table: the deciding one first."""
-        names = [name for name in self.rows[0].mean if name != self.metric]
-        return [self.metric, *names]
+        names = dict.fromkeys(name for row in self.rows for name in row.mean)
+        return list(dict.fromkeys([self.metric, *names]))
 
 
 def collect(folders: Iterable[Path]) -> list[Result]:
@@ -131,11 +133,7 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
     Raises:
         UserError: the metric was not measured, or the baseline is no variant here.
     """
-    groups: dict[str, list[Result]] = {}
-    recipes = {result.results["recipe"] for result in results}
-    for result in results:
-        label = result.variant if len(recipes) == 1 else f"{result.results['recipe']}/{result.variant}"
-        groups.setdefault(label, []).append(result)
+    groups = grouped(results)
     directions = {"loss": False}
     for result in results:
         directions |= result.results["directions"]
@@ -145,7 +143,7 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
     if baseline not in groups:
         raise UserError(unknown("variant", baseline, groups))
     higher = directions[metric]
-    rows = [_row(variant, group) for variant, group in groups.items()]
+    rows = [_row(variant, group, metric) for variant, group in groups.items()]
     for row in rows:
         if row.variant != baseline:
             row.difference = difference(groups[row.variant], groups[baseline], metric, higher)
@@ -158,14 +156,34 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
     return Comparison(name, folder, metric, higher, percent, baseline, rows, list(results))
 
 
-def _row(variant: str, group: Sequence[Result]) -> Row:
-    names = list(dict.fromkeys(name for run in group for name in (run.results["test"] or run.results["valid"])))
+def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Runs by variant, as rows name it: with the recipe before it where there are several recipes.
+
+    Raises:
+        UserError: two runs are of the same variant and seed, which are no two samples of it.
+    """
+    groups: dict[str, list[Result]] = {}
+    recipes = {result.results["recipe"] for result in results}
+    for result in results:
+        label = result.variant if len(recipes) == 1 else f"{result.results['recipe']}/{result.variant}"
+        group = groups.setdefault(label, [])
+        if twin := next((run for run in group if run.seed == result.seed), None):
+            raise UserError(
+                f"{twin.folder} and {result.folder} are both '{label}' with seed {result.seed}; compare one of them"
+            )
+        group.append(result)
+    return groups
+
+
+def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
+    scored = (name for run in group for name in (run.results["test"] or run.results["valid"]))
+    names = list(dict.fromkeys([metric, *scored]))
     values = {name: [value for run in group if not math.isnan(value := run.metric(name))] for name in names}
     return Row(
         variant=variant,
         seeds=sorted(run.seed for run in group),
         mean={name: fmean(found) if found else math.nan for name, found in values.items()},
-        spread={name: stdev(found) if len(found) > 1 else None for name, found in values.items()},
+        spread={name: _spread(found) for name, found in values.items()},
         parameters=group[0].results["parameters"],
         tokens_per_second=fmean(run.results["tokens_per_second"] for run in group),
         seconds=fmean(run.results["seconds"] for run in group),
@@ -173,12 +191,17 @@ def _row(variant: str, group: Sequence[Result]) -> Row:
     )
 
 
+def _spread(values: Sequence[float]) -> float | None:
+    """The standard deviation (n - 1) over seeds; None for one seed, and where a value is infinite."""
+    return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
+
+
 def difference(group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool) -> Difference | None:
     """The paired difference over common seeds. The verdict is `better` or `worse` only where the interval excludes 0,
     `equal` where every pair is the same, and otherwise `undetermined`: too few seeds, or too noisy, to tell."""
     by_seed = {run.seed: run.metric(metric) for run in base}
     pairs = [run.metric(metric) - by_seed[run.seed] for run in group if run.seed in by_seed]
-    pairs = [pair for pair in pairs if not math.isnan(pair)]
+    pairs = [pair for pair in pairs if math.isfinite(pair)]
     if not pairs:
         return None
     mean, half = fmean(pairs), None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.model.build import build
-from paddle_tfm.recipe import Recipe, RunSpec, check_components, locate
-from paddle_tfm.registry import Registry
+from paddle_tfm.recipe import PER_SITE, Recipe, RunSpec, at_site, check_components, locate
+from paddle_tfm.registry import Registry, Spec
 from paddle_tfm.train.run import Corpus, changes, create, identity, load_corpus
 from paddle_tfm.train.trainer import Trainer
 
@@ -99,3 +99,20 @@ class Sweep:
                 )
         if not finished:
             Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
+
+
+def declared_limits(runs: Sequence[RunSpec], registry: Registry) -> list[str]:
+    """Sentences about what the recipe's components say of themselves (`limits`) at the sites where they are used."""
+    said: dict[str, None] = {}
+    for run in {run.variant: run for run in runs}.values():
+        model = run.settings.model.model_dump()
+        for kind in PER_SITE:
+            for sublayer in ("self", "cross", "feed_forward"):
+                below, spec = at_site(kind, model[kind], "decoder", sublayer)
+                if spec is None:
+                    continue
+                name = Spec.parse(spec).name
+                limits = getattr(registry.entry(kind, name).load(), "limits", {})
+                if "future_leak" in limits:
+                    said[f"{run.variant}: {kind} '{name}' in the decoder: {limits['future_leak']}"] = None
+    return list(said)

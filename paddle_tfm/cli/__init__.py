@@ -1,1 +1,94 @@
+"""The command line: one file a verb. The only place that prints or exits; Paddle is imported only inside a command."""
 
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from paddle_tfm.errors import UserError
+
+# verb -> one line for `--help` (kept here so that help answers at once)
+VERBS = {
+    "run": "Train the runs of a recipe, and compare them.",
+    "ls": "List recipes, components, plugins or runs.",
+    "show": "Print a recipe with its base and overrides merged.",
+    "cp": "Copy a shipped recipe to a file of your own.",
+    "check": "Find all problems of a recipe without training.",
+    "compare": "Put finished runs side by side.",
+    "evaluate": "Score a trained run.",
+    "translate": "Translate with a trained run.",
+    "board": "Open the curves in VisualDL.",
+    "bench": "Measure training speed against paddle.nn.Transformer.",
+    "doctor": "Say what is wrong with the installation, and how to mend it.",
+    "completion": "Print the shell's completion script.",
+}
+
+
+class Verbs(click.Group):
+    """Loads a verb's module when it is asked for."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        return importlib.import_module(f"paddle_tfm.cli.{name}").command
+
+    def resolve_command(self, context: click.Context, arguments: list[str]):
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError:
+            from paddle_tfm.errors import unknown
+
+            raise UserError(f"{unknown('command', arguments[0], VERBS)}. See paddle-tfm --help") from None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="paddle-tfm", prog_name="paddle-tfm")
+@click.option("--no-color", is_flag=True, help="No colours (also: set NO_COLOR).")
+def group(no_color: bool) -> None:
+    """Write a Transformer variant as one small class, and find out in one command whether it is correct and whether it
+    is better.
+
+    \b
+    Start here:
+      paddle-tfm run quickstart          train and compare four variants in minutes
+      paddle-tfm ls components           what can be combined
+      paddle-tfm cp quickstart mine.yaml change it, then: paddle-tfm run mine.yaml
+    """
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The console script. Exit status: 0 done, 1 our error, 2 the user's to mend, 130 interrupted."""
+    try:
+        # `standalone_mode=False` hands errors to us, so that each ends in one sentence.
+        code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except UserError as error:
+        _complain(str(error))
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("\nInterrupted.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`paddle-tfm ls | head`): no complaint, as is the custom.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _complain(text: str) -> None:
+    colour = None if "NO_COLOR" not in os.environ else False
+    click.echo(click.style("Error:", fg="red", bold=True) + f" {text}", err=True, color=colour)

@@ -35,7 +35,7 @@ class Progress:
     position: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    best: float | None = None
+    best: list[float] | None = None
     best_step: int = 0
     evaluated: bool = True
 
@@ -169,9 +169,9 @@ class Trainer:
         metrics, samples = self.score(valid, valid[: settings.examples], self._pause)
         self._log("metrics.jsonl", {"step": run.step, "evaluation": metrics})
         self.progress.evaluated = True
-        value = metrics[settings.best]
-        if self._better(value):
-            self.progress.best, self.progress.best_step = value, run.step
+        rank = self._rank(metrics)
+        if self.progress.best is None or rank > self.progress.best:
+            self.progress.best, self.progress.best_step = rank, run.step
             self._save(run.folder / "checkpoints" / "best", with_optimizer=False)
         self._save(run.folder / "checkpoints" / "last")
         self.emit("on_evaluation_end", step=run.step, metrics=metrics, samples=samples[:SAMPLES])
@@ -183,12 +183,12 @@ class Trainer:
             self._save(self.run.folder / "checkpoints" / "last")
             raise Interrupted(self.run.name)
 
-    def _better(self, value: float) -> bool:
-        best, name = self.progress.best, self.run.settings.evaluate.best
-        if best is None or not math.isfinite(best):
-            return True
+    def _rank(self, metrics: dict[str, float]) -> list[float]:
+        """What the best checkpoint has most of: the recipe's metric, and among equals the lower loss."""
+        name = self.run.settings.evaluate.best
         higher = name != "loss" and self.metrics[name].higher_is_better
-        return value > best if higher else value < best
+        ranks = [metrics[name] if higher else -metrics[name], -metrics["loss"]]
+        return [rank if math.isfinite(rank) else -math.inf for rank in ranks]
 
     def score(self, examples, searched, pause=None, search=None) -> tuple[dict[str, float], list[Prediction]]:
         """Metrics over `examples` (likelihood) and `searched` (what the model writes by itself), and predictions."""

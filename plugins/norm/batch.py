@@ -71,7 +71,7 @@ class BatchNorm(Norm):
         rate = self.momentum * enough.astype(mean.dtype)
         unbiased = variance * (count / (count - 1.0).clip(min=1.0))
         for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
-            paddle.assign(running + rate * (batch.squeeze(0) - running), output=running)
+            paddle.assign(running + (batch.squeeze(0) - running) * rate, output=running)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}, momentum={self.momentum:g}"

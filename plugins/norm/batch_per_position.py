@@ -53,7 +53,7 @@ class BatchNormPerPosition(Norm):
         if positions is None:
             raise ValueError("`positions` must be given to a norm with statistics for each position, but is None")
         rows = algebra.flatten(x, self.weight.dtype)  # [N, C]
-        index = positions.clip(0, self.running_mean.shape[0] - 1).reshape([-1])  # [B|1, T] -> [N|T]
+        index = positions.clip(0, self.running_mean.shape[0] - 1).expand(x.shape[:2]).reshape([-1])  # [B|1, T] -> [N]
         real = algebra.column_of_ones(rows)
         if valid is not None:
             real = valid.reshape([-1, 1]).astype(rows.dtype)  # [B, T] -> [N, 1]
@@ -62,22 +62,19 @@ class BatchNormPerPosition(Norm):
             count = self._sums(real, index)  # [P, 1]
             enough, divisor = count > 1.0, count.clip(min=1.0)
             mean = paddle.where(enough, self._sums(rows * real, index) / divisor, mean)
-            centred = _add_at(rows, index, -mean)
+            centred = rows - F.embedding(index, mean)
             squares = self._sums(paddle.square(centred) * real, index)
             variance = paddle.where(enough, squares / divisor, variance)
             self._remember(mean.detach(), variance.detach(), count, enough)
         else:
-            centred = _add_at(rows, index, -mean)
-        scale = _add_at(paddle.zeros_like(rows), index, paddle.rsqrt(variance + self.eps))
-        scaled = centred * scale * algebra.outer(real, self.weight.unsqueeze(0))
-        return algebra.restore(algebra.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
+            centred = rows - F.embedding(index, mean)
+        scale = F.embedding(index, paddle.rsqrt(variance + self.eps)) * algebra.outer(real, self.weight.unsqueeze(0))
+        return algebra.restore(algebra.add_outer(centred * scale, real, self.bias.unsqueeze(0)), x)
 
     def _sums(self, rows: Tensor, index: Tensor) -> Tensor:
         """[N, W] → [P, W]: the sum of the rows at each position."""
-        folded = _fold(rows, index)
-        sums = algebra.sum_over_rows(algebra.column_of_ones(folded), folded)
         empty = paddle.zeros([self.running_mean.shape[0], rows.shape[1]], rows.dtype)
-        return empty.index_add(index, 0, sums.reshape([index.shape[0], -1]))  # [1, G·W] -> [G, W]
+        return empty.index_add(index, 0, rows)
 
     @paddle.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor, enough: Tensor) -> None:
@@ -85,20 +82,8 @@ class BatchNormPerPosition(Norm):
         rate = self.momentum * enough.astype(mean.dtype)
         unbiased = variance * (count / (count - 1.0).clip(min=1.0))
         for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
-            paddle.assign(running + rate * (batch - running), output=running)
+            paddle.assign(running + (batch - running) * rate, output=running)
 
     def extra_repr(self) -> str:
         length, width = self.running_mean.shape
         return f"{width}, max_length={length}, eps={self.eps:g}, momentum={self.momentum:g}"
-
-
-def _fold(rows: Tensor, index: Tensor) -> Tensor:
-    """[N, W] → [N / G, G·W] for an index of G tokens, so that sentences that share their positions are rows."""
-    return rows.reshape([-1, index.shape[0] * rows.shape[1]])
-
-
-def _add_at(rows: Tensor, index: Tensor, table: Tensor) -> Tensor:
-    """rows [N, C] + the rows of table [P, C] at their positions."""
-    folded = _fold(rows, index)
-    addend = F.embedding(index, table).reshape([1, -1])  # [G, C] -> [1, G·C]
-    return algebra.add_outer(folded, algebra.column_of_ones(folded), addend).reshape(rows.shape)

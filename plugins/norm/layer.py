@@ -17,7 +17,8 @@ class _LayerNormOnCPU(PyLayer):
     @staticmethod
     def forward(ctx, x, weight, bias, eps):
         ctx.save_for_backward(x, weight)
-        ctx.eps, ctx.has_bias = eps, bias is not None
+        ctx.eps = eps
+        ctx.wanted = [not tensor.stop_gradient for tensor in (x, weight, bias) if tensor is not None]
         return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
     @staticmethod
@@ -34,9 +35,9 @@ class _LayerNormOnCPU(PyLayer):
         inner = algebra.add_outer(g * weight, -paddle.matmul(g, column), ones)
         slope = paddle.matmul(product, column) * paddle.square(scale)  # [N, 1]
         grad_x = ((inner - centred * slope) * scale).reshape(shape)  # [N, C] -> [..., C]
-        if not ctx.has_bias:
-            return grad_x, grad_weight
-        return grad_x, grad_weight, algebra.sum_over_rows(algebra.column_of_ones(g), g).reshape([-1])
+        grad_bias = algebra.sum_over_rows(algebra.column_of_ones(g), g).reshape([-1])
+        gradients = (grad_x, grad_weight, grad_bias)
+        return tuple(gradient if wanted else None for gradient, wanted in zip(gradients, ctx.wanted))  # Paddle insists
 
 
 class LayerNorm(Norm):
@@ -45,15 +46,17 @@ class LayerNorm(Norm):
     y = (x − mean) / sqrt(variance + eps) · weight + bias; mean and (biased) variance over C. x [B, T, C] → [B, T, C];
     `valid` and `positions` do not matter.
 
-    Options: `eps` is added to the variance; `bias` false leaves the shift out.
+    Options: `eps` is added to the variance (Paddle allows at most 0.001); `bias` false leaves the shift out.
 
     Raises:
-        ValueError: `eps` is not positive.
+        ValueError: `eps` is not in (0, 0.001].
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5, bias: bool = True):
         super().__init__()
-        self.eps = algebra.positive("eps", eps)
+        if not 0.0 < eps <= 1e-3:
+            raise ValueError(f"`eps` must be in (0, 0.001], but is {eps}")
+        self.eps = eps
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True) if bias else None
 

@@ -27,7 +27,8 @@ class Learned(PositionalEncoding):
         self.weight = self.create_parameter([max_length, d_model])
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return x + F.embedding(positions.clip(0, self.weight.shape[0] - 1), self.weight)  # [B|1, T, C]
+        index = positions.clip(0, self.weight.shape[0] - 1).expand(x.shape[:2])  # [B|1, T] -> [B, T]
+        return x + F.embedding(index, self.weight)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]} x {self.weight.shape[1]}"

@@ -119,7 +119,7 @@ class Dates(Task):
         tries = 0
         while len(seen) < self.sizes[split]:
             tries += 1
-            if tries > 1000 + 20 * self.sizes[split]:
+            if tries > 1000 + 5 * self.sizes[split]:
                 raise UserError(
                     f"task 'dates' finds only {len(seen)} sources for the split '{split}' in the years "
                     f"{self.years[0]} to {self.years[-1]}; ask for fewer than {self.sizes[split]}, or for more years"

@@ -47,6 +47,8 @@ class Parallel(Task):
 
     def _read(self, split: str) -> Iterable[tuple[str, str]]:
         files = self.files[split]
+        if files is None and split == "test":
+            return []  # nothing to be scored at the end
         if files is None:
             raise UserError(f"task 'parallel' has no file for the split '{split}': give it the option `{split}`")
         pairs = list(self._table(files) if isinstance(files, str) else _side_by_side(*files))
@@ -118,13 +120,12 @@ def _full(text: str, path: str, number: int, side: str) -> str:
 
 
 def _lines(path: str) -> Iterator[str]:
-    """The lines of a file without their ends; only LF and CRLF end a line (not U+2028, which occurs in texts)."""
+    """The lines of a file, with their ends; only LF ends a line (not U+2028, which occurs in texts)."""
     number = 0
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield text.removesuffix("\n").removesuffix("\r")
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file (looked in {Path.cwd()})") from error
     except UnicodeDecodeError as error:

@@ -65,5 +65,5 @@ def runs(word: str, alone=lambda character: False) -> list[str]:
             pieces[-1] += character
         else:
             pieces.append(character)
-            before = "other" if now == "mark" else now
+            before = now
     return pieces

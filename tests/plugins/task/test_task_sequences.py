@@ -1,12 +1,14 @@
 """copy, reverse and sort."""
 
-import pytest
+from itertools import pairwise
 
-from paddle_tfm.data.task import SPLITS
-from paddle_tfm.errors import UserError
+import pytest
 from paddle_tfm_plugins.task.copy import Copy
 from paddle_tfm_plugins.task.reverse import Reverse
 from paddle_tfm_plugins.task.sort import Sort
+
+from paddle_tfm.data.task import SPLITS
+from paddle_tfm.errors import UserError
 
 TASKS = [Copy, Reverse, Sort]
 SMALL = {"symbols": 12, "min_length": 3, "max_length": 5, "train": 2000, "valid": 300, "test": 300}
@@ -28,7 +30,7 @@ def test_answers(task, split):
         elif task is Reverse:
             assert [right[len(left) - 1 - i] for i in range(len(left))] == left
         else:
-            assert sorted(left) == right and all(a <= b for a, b in zip(right, right[1:]))
+            assert sorted(left) == right and all(a <= b for a, b in pairwise(right))
 
 
 def test_sort_goes_by_number_and_not_by_text():

@@ -1,0 +1,113 @@
+"""paddle_tfm from Python: recipes, models and trained runs without the command line.
+
+Example::
+
+    import paddle_tfm
+
+    model = paddle_tfm.build_model("base", ["model.norm=rms"], source_vocabulary=100, target_vocabulary=100)
+    runs = paddle_tfm.train("reverse", ["train.steps=300"], out="runs/reverse")
+    print(paddle_tfm.load_run(runs[0]).translate(["1 2 3"]))
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paddle_tfm import recipe as recipes
+from paddle_tfm import runtime
+from paddle_tfm.plugins import create_plugins
+from paddle_tfm.registry import Registry
+
+if TYPE_CHECKING:
+    from paddle_tfm.model.transformer import Transformer
+    from paddle_tfm.recipe import Recipe
+    from paddle_tfm.train.run import Run
+
+
+def create_registry(plugins: Iterable[str | Path] = ()) -> Registry:
+    """All components that installed plugins register, and those of the files `plugins`.
+
+    Raises:
+        UserError: a file cannot be loaded.
+    """
+    runtime.load_paddle()
+    return Registry(create_plugins(plugins))
+
+
+def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """A shipped recipe or a file, its base merged in, with overrides such as ``"model.norm=rms"``.
+
+    Raises:
+        UserError: there is no such recipe, or it is not YAML.
+    """
+    return recipes.load(name, overrides)
+
+
+def build_model(
+    name: str = "base",
+    overrides: Sequence[str] = (),
+    *,
+    source_vocabulary: int,
+    target_vocabulary: int,
+    seed: int = 1,
+    plugins: Iterable[str | Path] = (),
+) -> Transformer:
+    """The model of a recipe (of its first variant), with the initial values that `seed` gives.
+
+    Args:
+        source_vocabulary, target_vocabulary: sizes V, the four special tokens counted.
+    Raises:
+        RecipeError: everything that is wrong with the recipe.
+    """
+    from paddle_tfm.model.build import build
+
+    run = recipes.load(name, overrides).runs()[0]
+    registry = create_registry(plugins)
+    if problems := recipes.check_components(run, registry):
+        raise recipes.RecipeError(name, problems)
+    return build(run.settings.model, registry, source_vocabulary, target_vocabulary, seed)
+
+
+def train(
+    name: str,
+    overrides: Sequence[str] = (),
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    plugins: Iterable[str | Path] = (),
+) -> list[Path]:
+    """Train every variant of a recipe with every seed; returns the runs' folders.
+
+    Args:
+        out: where they go; default runs/<recipe>. resume: go on with what is there.
+    Raises:
+        UserError: a problem of the recipe or its data, or `out` holds runs already.
+    """
+    registry = create_registry(plugins)
+    from paddle_tfm.ablation.sweep import Sweep
+
+    recipe = recipes.load(name, overrides)
+    return Sweep(recipe, registry, Path(out or Path("runs") / recipe.name), resume, report=warnings.warn).run()
+
+
+def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Run:
+    """A trained run: ``.translate(texts)``, ``.model``, ``.codec``, ``.settings``. Warns if plugins or Paddle changed
+    since it was trained.
+
+    Args:
+        path: its folder, or one that holds it alone. checkpoint: best | last.
+    Raises:
+        UserError: no run is there, or its files are broken.
+    """
+    registry = create_registry(plugins)
+    from paddle_tfm.train import run
+
+    return run.load_run(path, registry, checkpoint, warnings.warn)
+
+
+def translate(path: str | Path, texts: Sequence[str]) -> list[str]:
+    """One output text for each input text, by the run in folder `path`."""
+    return load_run(path).translate(texts)

@@ -1,0 +1,136 @@
+"""The same model and the same training step, written with `paddle.nn.Transformer` by somebody who reads Paddle's manual."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+
+class Peer(nn.Layer):
+    """An encoder-decoder Transformer: embeddings, sinusoidal positions, `nn.Transformer`, an output matrix.
+
+    Legend: B batch · S source length · T target length · C d_model · V vocabulary.
+
+    Args:
+        normalize_before: pre-norm, with a norm at the end of each stack; otherwise post-norm, without. (`nn.Transformer`
+            ends a post-norm stack with a second norm, which the paper lacks: it is taken out.)
+        inner_dropout: dropout on the feed-forward's hidden layer.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        encoder_layers: int,
+        decoder_layers: int,
+        dropout: float,
+        embedding_dropout: float,
+        inner_dropout: float,
+        max_length: int,
+        pad_id: int,
+        normalize_before: bool,
+        scale_embedding: bool = True,
+    ):
+        super().__init__()
+        self.pad_id = pad_id
+        self.factor = math.sqrt(d_model) if scale_embedding else 1.0
+        self.source_embedding = nn.Embedding(source_vocabulary, d_model, padding_idx=pad_id)
+        self.target_embedding = nn.Embedding(target_vocabulary, d_model, padding_idx=pad_id)
+        self.register_buffer("table", paddle.to_tensor(sinusoids(max_length, d_model)), persistable=False)
+        self.dropout = nn.Dropout(embedding_dropout)
+        self.transformer = nn.Transformer(
+            d_model,
+            num_heads,
+            encoder_layers,
+            decoder_layers,
+            d_ff,
+            dropout=dropout,
+            act_dropout=inner_dropout,
+            normalize_before=normalize_before,
+        )
+        if not normalize_before:
+            self.transformer.encoder.norm = None
+            self.transformer.decoder.norm = None
+        self.output = nn.Linear(d_model, target_vocabulary)
+
+    def embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
+        """ids int64 [B, T] → [B, T, C]."""
+        return self.dropout(embedding(ids) * self.factor + self.table[: ids.shape[1]])
+
+    def forward(self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor) -> Tensor:
+        """ids int64 and validity bool, [B, S] and [B, T] → logits [B, T, V]."""
+        length = target_in.shape[1]
+        source_mask = source_valid.unsqueeze([1, 2])  # [B, S] -> [B, 1, 1, S]
+        causal = paddle.tril(paddle.ones([length, length], dtype="bool"))
+        target_mask = paddle.logical_and(target_valid.unsqueeze([1, 2]), causal)  # [B, 1, T, T]
+        h = self.transformer(
+            self.embed(self.source_embedding, source),
+            self.embed(self.target_embedding, target_in),
+            source_mask,
+            target_mask,
+            source_mask,
+        )
+        return self.output(h)
+
+    def loss(
+        self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor, target_out: Tensor
+    ) -> Tensor:
+        """The mean over real target tokens of their cross entropy, in nats: a scalar."""
+        logits = self(source, source_valid, target_in, target_valid)
+        return F.cross_entropy(logits, target_out, ignore_index=self.pad_id)
+
+
+def sinusoids(length: int, width: int) -> np.ndarray:
+    """sin(p / 10000^(2i / C)) and cos of the same by turns, float32 [length, C]."""
+    channel = np.arange(width)
+    angle = np.arange(length)[:, None] * 10000.0 ** (-(channel // 2 * 2) / width)
+    return np.where(channel % 2, np.cos(angle), np.sin(angle)).astype(np.float32)
+
+
+def copy_weights(weights: Mapping[str, np.ndarray], peer: Peer) -> None:
+    """Give `peer` the parameters of one of our Transformers: `weights` is its state, path → array.
+
+    Raises:
+        ValueError: a parameter of either has no counterpart, or another shape.
+    """
+    wanted, names = dict(peer.named_parameters()), dict(_counterparts(peer))
+    lacking = sorted((wanted.keys() - names.keys()) | (set(names.values()) ^ weights.keys()))
+    if lacking:
+        raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
+    for name, parameter in wanted.items():
+        array = weights[names[name]]
+        if list(array.shape) != list(parameter.shape):
+            raise ValueError(f"`{names[name]}` must have the shape {list(parameter.shape)}, but has {list(array.shape)}")
+        parameter.set_value(array)
+
+
+def _counterparts(peer: Peer) -> Iterator[tuple[str, str]]:
+    """(our peer's name, the engine's name) of every parameter."""
+    attention = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
+    feed_forward = {"linear1": "feed_forward.inner", "linear2": "feed_forward.output"}
+    modules = {"output": "head.output"}
+    for stack in ("encoder", "decoder"):
+        theirs = getattr(peer.transformer, stack)
+        blocks = {"self_attn": "self_attention"} | ({"cross_attn": "cross_attention"} if stack == "decoder" else {})
+        one = feed_forward | {f"norm{i + 1}": f"placement.norms.{i}" for i in range(len(blocks) + 1)}
+        for block, name in blocks.items():
+            one |= {f"{block}.{part}": f"{name}.{ours}" for part, ours in attention.items()}
+        for i in range(len(theirs.layers)):
+            modules |= {
+                f"transformer.{stack}.layers.{i}.{part}": f"{stack}.layers.{i}.{ours}" for part, ours in one.items()
+            }
+        if theirs.norm is not None:
+            modules[f"transformer.{stack}.norm"] = f"{stack}.final_norm"
+    for their_name, our_name in modules.items():
+        for part in ("weight", "bias"):
+            yield f"{their_name}.{part}", f"{our_name}.{part}"
+    for name in ("source_embedding.weight", "target_embedding.weight"):
+        yield name, name

@@ -1,0 +1,270 @@
+"""One training step, measured on three sides in turn.
+
+`ours` is the engine; `paddle` the same model written with `paddle.nn.Transformer`, in the environment as it comes;
+`paddle-tuned` that one with the settings of `paddle_tfm.runtime`. Such settings count only before Paddle is imported, so
+each side is a process of its own. The sides take turns, a few steps each, so that what else the machine does hits all
+alike; ratios are taken within a turn.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from paddle_tfm import recipe as recipes
+from paddle_tfm import runtime, yaml_lines
+from paddle_tfm.errors import UserError, unknown
+
+SIDES = ("ours", "paddle", "paddle-tuned")
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2},
+    "small": {"d_model": 256, "num_heads": 4, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
+    "base": {"d_model": 512, "num_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6},
+}
+PLACEMENTS = ("pre", "post")
+# What `paddle.nn.Transformer` has, whatever the recipe says; the recipe gives the data, the sizes and the dropout.
+SAME: dict[str, object] = {
+    "model.attention": "multihead",
+    "model.norm": "layer",
+    "model.position": "sinusoidal",
+    "model.head": "linear",
+    "model.share_embeddings": False,
+    "train.accumulate": 1,
+    "train.optimizer": "adam",
+    "train.schedule": {"name": "constant", "learning_rate": 1e-4},
+    "train.label_smoothing": 0.0,
+}
+TUNING = ("OMP_", "MKL_", "KMP_", "FLAGS_", "MALLOC_", "GLIBC_TUNABLES", "GLOG_")
+
+
+def measure(
+    recipe: str | None = None,
+    overrides: Sequence[str] = (),
+    size: str | None = None,
+    placement: str = "pre",
+    rounds: int = 7,
+    steps: int = 4,
+    plugins: Sequence[str | Path] = (),
+    report: Callable[[str], None] = lambda text: None,
+) -> dict:
+    """Times, tokens per second and the first loss of each side, as data for JSON.
+
+    Args:
+        recipe: whose data, sizes and dropout are taken. None: Multi30k's English and German where the folder
+            ``PADDLE_TFM_DATA`` has it, otherwise the task `dates`; batches of 1,024 tokens.
+        overrides: ``a.b=value`` on top.
+        size: one of `SIZES` instead of the recipe's. None: the recipe's; without a recipe, `small`.
+        placement: pre | post.
+        rounds: how often each side has its turn, after one to warm up. steps: in a turn, each on a batch of its own.
+        plugins: files for `--plugin`.
+        report: told what is going on.
+
+    Returns:
+        machine, versions, sizes, rounds and steps; `first_loss` of `ours` and `paddle` with copied weights and without
+        dropout, and their `difference`; in `sides`, for each of `SIDES`, the median, lowest and highest milliseconds a
+        step of the rounds, and the median target tokens per second; in `ratio`, for each other side, how many times as
+        many tokens per second ours does in the same round: median, low, high.
+
+    Raises:
+        UserError: a setting that cannot be used.
+    """
+    settings = _settings(recipe, overrides, size, placement)
+    for name, value in (("rounds", rounds), ("steps", steps)):
+        if value < 1:
+            raise UserError(f"`{name}` must be at least 1, but is {value}")
+    with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
+        folder = Path(name)
+        (folder / "recipe.yaml").write_text(yaml_lines.dump(settings), "utf-8")
+        told = {"batches": steps, "plugins": [str(Path(file).resolve()) for file in plugins]}
+        (folder / "told.json").write_text(json.dumps(told), "utf-8")
+        workers = {side: stack.enter_context(Worker(side, folder)) for side in SIDES}
+        facts = {}
+        for side, worker in workers.items():  # ours first: it writes what the others read
+            report(f"{side}: loading")
+            facts[side] = worker.ask({"load": name})
+        seconds: dict[str, list[float]] = {side: [] for side in SIDES}
+        for number in range(rounds + 1):
+            report(f"round {number} of {rounds}" if number else "warming up")
+            for side, worker in workers.items():
+                taken = sum(worker.ask({"first": number * steps, "steps": steps})["seconds"])
+                seconds[side] += [taken] if number else []
+    return {
+        "machine": machine() | {"device": facts["ours"]["device"]},
+        "versions": versions(),
+        "recipe": recipe or settings["task"]["name"],
+        "sizes": facts["ours"]["sizes"],
+        "rounds": rounds,
+        "steps": steps,
+        **summary(seconds, facts, steps),
+    }
+
+
+def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int) -> dict:
+    """`first_loss`, `sides` and `ratio` out of the seconds that each side took in each round."""
+    tokens = sum(facts["ours"]["tokens"])
+    losses = {side: facts[side]["first_loss"] for side in ("ours", "paddle")}
+    sides, ratio = {}, {}
+    for side, taken in seconds.items():
+        spread = _spread([1000 * second / steps for second in taken], 2)
+        sides[side] = {f"{name}_ms": value for name, value in spread.items()} | {
+            "tokens_per_second": round(tokens / statistics.median(taken), 1),
+            "threads": facts[side]["threads"],
+        }
+        if side != "ours":
+            ratio[side] = _spread([theirs / ours for ours, theirs in zip(seconds["ours"], taken)], 3)
+    return {
+        "first_loss": {**losses, "difference": abs(losses["ours"] - losses["paddle"])},
+        "sides": sides,
+        "ratio": ratio,
+    }
+
+
+def _spread(values: Sequence[float], digits: int) -> dict[str, float]:
+    found = {"median": statistics.median(values), "low": min(values), "high": max(values)}
+    return {name: round(value, digits) for name, value in found.items()}
+
+
+# ------------------------------------------------------------------------------------------------------------- settings
+
+
+def _settings(recipe: str | None, overrides: Sequence[str], size: str | None, placement: str) -> dict:
+    """The resolved recipe that all sides are built from.
+
+    Raises:
+        UserError: an unknown size or placement; an override of what must be the same; whatever is wrong in the recipe.
+    """
+    size = "small" if size is None and recipe is None else size
+    if size is not None and size not in SIZES:
+        raise UserError(unknown("size", size, SIZES))
+    if placement not in PLACEMENTS:
+        raise UserError(unknown("placement", placement, PLACEMENTS))
+    for key in (text.partition("=")[0].strip() for text in overrides):
+        fixed = [path for path in (*SAME, "model.placement", "model.feed_forward") if f"{key}.".startswith(f"{path}.")]
+        if fixed:
+            raise UserError(f"override '{key}': the benchmark needs what `paddle.nn.Transformer` has, so it is fixed")
+    lines = [] if recipe is not None else [f"task={json.dumps(_text())}", "vocabulary.max_size=8000"]
+    lines += [] if recipe is not None else ["train.max_tokens=1024"]
+    lines += [f"model.{key}={value}" for key, value in SIZES.get(size, {}).items()]
+    loaded = recipes.load(recipe or "base", [*lines, *overrides])
+    inner = {"name": "relu", "inner_dropout": loaded.data["model"].get("dropout", 0.0)}  # nn.Transformer has it there too
+    for path, value in {**SAME, "model.placement": placement, "model.feed_forward": inner}.items():
+        recipes.override(loaded.data, path, value, loaded.origins, {})
+    for key in ("variants", "grid", "baseline"):
+        loaded.data.pop(key, None)
+    loaded.data["seeds"] = loaded.data.get("seeds", [1])[:1]
+    (spec,) = loaded.runs()
+    return spec.data
+
+
+def _text() -> dict:
+    """Real text where there is some: the task as a recipe writes it."""
+    folder = os.environ.get("PADDLE_TFM_DATA")
+    for parent in (Path(folder) / "multi30k", Path(folder)) if folder else ():
+        files = [parent / f"train.{language}.gz" for language in ("en", "de")]
+        if all(file.is_file() for file in files):
+            return {"name": "parallel", "train": [str(file.resolve()) for file in files]}
+    return {"name": "dates"}
+
+
+# -------------------------------------------------------------------------------------------------------------- workers
+
+
+class Worker:
+    """The process of one side; `ask` sends it a question and waits for the answer."""
+
+    def __init__(self, side: str, folder: Path):
+        self.side, self.log = side, folder / f"{side}.log"
+        # What is imported first decides: Paddle finds the environment as it comes, or as `paddle_tfm` prepares it.
+        first = "paddle" if side == "paddle" else "paddle_tfm"
+        code = f"import {first}\nfrom paddle_tfm.bench.worker import main\nmain({side!r})"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment(side),
+                encoding="utf-8",
+            )
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def ask(self, question: dict) -> dict:
+        """The answer.
+
+        Raises:
+            UserError: the side refused. RuntimeError: it died; its last lines are quoted.
+        """
+        try:
+            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            status, last = self.process.wait(), self.log.read_text("utf-8", errors="replace")[-2000:]
+            raise RuntimeError(f"the benchmark's side '{self.side}' ended with status {status}:\n{last}")
+        answer = json.loads(line)
+        if answer["refused"] is not None:
+            raise UserError(answer["refused"])
+        return answer["value"]
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+
+
+def environment(side: str) -> dict[str, str]:
+    """The variables that a side starts with: the user's, without what `runtime.prepare` added to them in this process;
+    for `paddle`, without any that tunes Paddle."""
+    added = {setting.name for setting in runtime.SETTINGS if not setting.by_user or runtime.too_late}
+    kept = {name: value for name, value in os.environ.items() if name not in added}
+    if side == "paddle":
+        kept = {name: value for name, value in kept.items() if not name.startswith(TUNING)}
+        kept["MALLOC_PERTURB_"] = "0"  # changes nothing, but keeps `runtime.prepare` from tuning malloc
+    return kept
+
+
+# ------------------------------------------------------------------------------------------------------------- surroundings
+
+
+def machine() -> dict[str, object]:
+    """Processor, cores and system."""
+    processor = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="ignore").splitlines()
+        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), processor)
+    except OSError:
+        pass
+    return {
+        "processor": processor,
+        "cores": runtime.physical_cores(),
+        "logical_cores": os.cpu_count() or 1,
+        "system": platform.platform(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides about speed."""
+    found = runtime.installed_paddle()
+    return {
+        "paddle": " ".join(found) if found else "missing",
+        "paddle_tfm": importlib.metadata.version("paddle-tfm"),
+        "numpy": importlib.metadata.version("numpy"),
+        "python": platform.python_version(),
+    }

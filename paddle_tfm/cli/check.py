@@ -1,0 +1,43 @@
+"""`paddle-tfm check RECIPE`: all problems at once, nothing trained."""
+
+from __future__ import annotations
+
+import click
+
+from paddle_tfm.cli.common import (
+    console,
+    create_registry,
+    overrides_argument,
+    plugin_option,
+    recipe_argument,
+    use_device,
+)
+
+
+@click.command(name="check")
+@recipe_argument
+@overrides_argument
+@plugin_option
+def command(recipe: str, overrides, plugins) -> None:
+    """Find every problem of RECIPE: unknown keys and names, wrong options, components that do not fit together. Each
+    variant's model is built once, nothing is trained.
+
+    \b
+    Examples:
+      paddle-tfm check mine.yaml
+      paddle-tfm check reverse model.position=rotary model.attention=linear
+    """
+    from paddle_tfm import recipe as recipes
+
+    loaded = recipes.load(recipe, overrides)
+    registry = create_registry(plugins)
+    use_device("cpu")
+    from paddle_tfm.ablation.sweep import check, declared_limits
+
+    runs = check(loaded, registry)
+    variants = list(dict.fromkeys(run.variant for run in runs))
+    console().print(
+        f"[green]{loaded.source} is sound[/]: {len(variants)} variants × {len(runs) // len(variants)} seeds"
+    )
+    for sentence in declared_limits(runs, registry):
+        console().print(f"[yellow]note:[/] {sentence}")

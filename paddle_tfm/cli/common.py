@@ -1,0 +1,143 @@
+"""What the verbs share: the registry with its plugins, the device, stopping, and a place to print."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import click
+
+from paddle_tfm.errors import UserError
+
+plugin_option = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.py",
+    help="Load components and listeners from a file of yours (repeatable).",
+)
+device_option = click.option(
+    "--device",
+    default=None,
+    metavar="cpu|gpu|gpu:N",
+    help="Where to compute. Default: a GPU if Paddle was built for one and one is there, else the CPU.",
+)
+overrides_argument = click.argument(
+    "overrides", nargs=-1, metavar="[a.b=value]...", shell_complete=lambda *given: complete_override(*given)
+)
+
+
+def create_registry(plugins: Sequence[Path] = ()):
+    """All components: those of installed plugins and of `--plugin` files."""
+    from paddle_tfm.plugins import create_plugins
+    from paddle_tfm.registry import Registry
+
+    if plugins:
+        from paddle_tfm.runtime import load_paddle
+
+        load_paddle()  # quietly, before the file imports it
+    return Registry(create_plugins(plugins))
+
+
+def use_device(name: str | None) -> str:
+    """Import Paddle and choose where to compute; returns the device's name.
+
+    Raises:
+        UserError: Paddle is missing, or there is no such device.
+    """
+    from paddle_tfm.runtime import load_paddle
+
+    paddle = load_paddle()
+    gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0
+    name = name or ("gpu:0" if gpus else "cpu")
+    kind, _, number = name.partition(":")
+    if kind not in ("cpu", "gpu") or (number and not number.isdigit()) or (kind == "cpu" and number):
+        raise UserError(f"--device {name}: must be cpu, gpu or gpu:N")
+    if kind == "gpu" and int(number or 0) >= gpus:
+        built = "finds no such GPU" if paddle.is_compiled_with_cuda() else "is built for CPUs only"
+        raise UserError(f"--device {name}: this Paddle {built}; `paddle-tfm doctor` says more. Use --device cpu")
+    paddle.set_device(name)
+    return name
+
+
+@lru_cache(maxsize=1)
+def console():
+    """Where tables and sentences go: standard output, with colours only on a terminal (NO_COLOR switches them off)."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 120
+    return Console(highlight=False, width=width, soft_wrap=not sys.stdout.isatty())
+
+
+@lru_cache(maxsize=1)
+def notes():
+    """Where progress and warnings go: standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 120)
+
+
+class Stop:
+    """Ctrl-C and SIGTERM ask to stop at the next step, with a checkpoint; a second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> Stop:
+        self.before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def __call__(self) -> bool:
+        return self.asked
+
+    def _ask(self, number: int, frame: object) -> None:
+        if self.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.asked = True
+        notes().print("\n[yellow]Stopping after this step, with a checkpoint …[/] (Ctrl-C again: at once)")
+
+
+def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Dotted paths of the recipe's settings, for shell completion."""
+    from paddle_tfm import recipe as recipes
+
+    name = context.params.get("recipe") or context.info_name
+    try:
+        data = recipes.load(name).data
+    except UserError:
+        return []
+    return sorted(f"{path}=" for path in _leaves(data) if path.startswith(incomplete))
+
+
+def _leaves(data: dict, path: str = "") -> list[str]:
+    found = []
+    for key, value in data.items():
+        if key in ("variants", "grid", "name", "summary", "duration", "base"):
+            continue
+        inner = f"{path}.{key}" if path else str(key)
+        if isinstance(value, dict) and "name" not in value:
+            found += _leaves(value, inner)
+        else:
+            found.append(inner)
+    return found
+
+
+def complete_recipe(context: click.Context, parameter: click.Parameter, incomplete: str):
+    """Names of shipped recipes, then files."""
+    from click.shell_completion import CompletionItem
+
+    from paddle_tfm.recipe import shipped
+
+    names = [CompletionItem(name) for name in sorted(shipped()) if name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
+
+
+recipe_argument = click.argument("recipe", metavar="RECIPE", shell_complete=complete_recipe)

@@ -1,0 +1,97 @@
+"""`paddle-tfm compare DIR…`: finished runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from paddle_tfm.cli.common import console
+
+
+@click.command(name="compare")
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
+@click.option("--metric", default=None, help="Which metric decides. Default: what the recipe calls best.")
+@click.option("--baseline", default=None, help="The variant that differences are taken against.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where the figure and the page go. Default: the first DIR."
+)
+def command(folders, metric, baseline, out) -> None:
+    """A table, a figure and one self-contained HTML page of the finished runs in DIR...
+
+    \b
+    Examples:
+      paddle-tfm compare runs/quickstart
+      paddle-tfm compare runs/reverse runs/rms --metric token_error_rate --out runs/both
+    """
+    from paddle_tfm import yaml_lines
+    from paddle_tfm.ablation.comparison import collect, compare
+
+    results = collect(folders)
+    recipe = results[0].folder / "recipe.yaml"
+    settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
+    metric = metric or settings.get("evaluate", {}).get("best", "loss")
+    name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
+    present(compare(results, name, out or folders[0], metric, baseline), console())
+
+
+def present(comparison, printer) -> None:
+    """Write the report, print the table, predictions right and wrong, and where everything is."""
+    from rich.table import Table
+
+    from paddle_tfm.ablation.report import samples, write
+    from paddle_tfm.cli.progress import clock
+
+    paths = write(comparison)
+    names = comparison.shown()
+    several = len(comparison.rows) > 1
+    table = Table(title=f"{comparison.name}: {len(comparison.runs)} runs", title_justify="left")
+    table.add_column("variant", no_wrap=True)
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+    if several:
+        table.add_column(f"against {comparison.baseline}", justify="right")
+    for heading in ("parameters", "tokens/s", "time"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in comparison.rows:
+        cells = [row.variant + (f" [red]({row.diverged} diverged)[/]" if row.diverged else "")]
+        for name in names:
+            spread = row.spread.get(name)
+            mean = comparison.text(name, row.mean.get(name))
+            cells.append(mean if spread is None else f"{mean} [dim]± {comparison.text(name, spread)}[/]")
+        if several:
+            cells.append(_difference(comparison, row))
+        table.add_row(*cells, f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds))
+    printer.print(table, soft_wrap=False)
+    seeds = max(len(row.seeds) for row in comparison.rows)
+    if seeds > 1:
+        printer.print(
+            f"[dim]mean ± standard deviation over {seeds} seeds; difference with its 95% interval, paired by seed[/]"
+        )
+    right, wrong = samples(comparison)
+    for title, items in (("right", right), ("wrong", wrong)):
+        _predictions(printer, title, items)
+    page = paths["page"]
+    printer.print(f"figure  {paths['figure']}\nreport  {page}\ncurves  paddle-tfm board {comparison.folder}")
+
+
+def _difference(comparison, row) -> str:
+    found = row.difference
+    if found is None:
+        return "–"
+    interval = "" if found.half_width is None else f" ± {comparison.text(comparison.metric, found.half_width)}"
+    sign = "+" if found.mean >= 0 else "−"
+    return f"{sign}{comparison.text(comparison.metric, abs(found.mean))}{interval} {found.verdict}"
+
+
+def _predictions(printer, title: str, items: list[dict]) -> None:
+    from rich.markup import escape
+    from rich.text import Text
+
+    if not items:
+        printer.print("no wrong predictions on the test split" if title == "wrong" else "no right predictions yet")
+        return
+    printer.print(Text(f"{title}:", style="green" if title == "right" else "red"))
+    for item in items:
+        told = "" if title == "right" else f"   should be {escape(item['reference'])}"
+        printer.print(f"  {escape(item['source'])}  →  {escape(item['hypothesis'])}{told}  [dim]({item['variant']})[/]")

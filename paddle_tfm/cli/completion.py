@@ -1,0 +1,23 @@
+"""`paddle-tfm completion SHELL`: what the shell needs to complete verbs, recipes and settings."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command(name="completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the completion script for SHELL.
+
+    \b
+    Examples:
+      eval "$(paddle-tfm completion bash)"      # in ~/.bashrc
+      eval "$(paddle-tfm completion zsh)"       # in ~/.zshrc
+      paddle-tfm completion fish > ~/.config/fish/completions/paddle-tfm.fish
+    """
+    from paddle_tfm.cli import group
+
+    made = get_completion_class(shell)(group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
+    click.echo(made.source())

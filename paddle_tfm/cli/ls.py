@@ -1,0 +1,102 @@
+"""`paddle-tfm ls`: what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from paddle_tfm.cli.common import console, create_registry, plugin_option
+
+WHAT = ("recipes", "components", "plugins", "runs")
+
+
+@click.command(name="ls")
+@click.argument("what", type=click.Choice(WHAT), default="recipes", metavar="[recipes|components|plugins|runs]")
+@plugin_option
+@click.option("--kind", default=None, help="Only components of this kind, for instance norm.")
+@click.option("--out", default="runs", type=click.Path(path_type=Path), help="Where runs are. Default: runs.")
+def command(what: str, plugins, kind, out) -> None:
+    """List recipes, components, plugins or runs.
+
+    \b
+    Examples:
+      paddle-tfm ls
+      paddle-tfm ls components --kind norm
+      paddle-tfm ls runs
+    """
+    {"recipes": _recipes, "components": _components, "plugins": _plugins, "runs": _runs}[what](plugins, kind, out)
+
+
+def _table(title: str, headings: list[str], rows: list[list[str]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for i, heading in enumerate(headings):
+        table.add_column(heading, no_wrap=i == 0, overflow="fold", style="cyan" if i == 0 else None)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console().print(table, soft_wrap=False)
+
+
+def _recipes(plugins, kind, out) -> None:
+    from paddle_tfm.recipe import shipped
+    from paddle_tfm.yaml_lines import load_file
+
+    rows = []
+    for name, file in sorted(shipped().items()):
+        data = load_file(file)[0]
+        rows.append([name, str(data.get("summary", "")), str(data.get("duration", ""))])
+    _table("Recipes (paddle-tfm run NAME)", ["name", "what it does", "takes"], rows)
+
+
+def _components(plugins, kind, out) -> None:
+    from paddle_tfm.errors import UserError, unknown
+    from paddle_tfm.hookspecs import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise UserError(f"--kind: {unknown('kind', kind, KINDS)}")
+    registry = create_registry(plugins)
+    for each in [kind] if kind else KINDS:
+        entries = [entry for entry in registry if entry.kind == each]
+        if entries:
+            _table(each, ["name", "what it is"], [[entry.name, entry.summary()] for entry in entries])
+            console().print()
+
+
+def _plugins(plugins, kind, out) -> None:
+    registry = create_registry(plugins)
+    rows = []
+    for name, provider in registry.plugins.providers.items():
+        found = [entry for entry in registry if entry.provider.plugin == name]
+        events = [
+            caller.name
+            for caller in registry.plugins.manager.get_hookcallers(registry.plugins.manager.get_plugin(name)) or []
+            if caller.name.startswith("on_")
+        ]
+        brings = ", ".join([*(f"{entry.kind} {entry.name}" for entry in found), *sorted(events)])
+        rows.append([name, f"{provider.source} {provider.version}", brings])
+    _table("Plugins", ["plugin", "from", "registers"], rows)
+    for name, failure in registry.plugins.failures.items():
+        console().print(f"[red]{name} failed to load:[/] {failure}")
+    for sentence in registry.conflicts.values():
+        console().print(f"[red]{sentence}[/]")
+
+
+def _runs(plugins, kind, out: Path) -> None:
+    import json
+
+    rows = []
+    for file in sorted(out.rglob("identity.json")):
+        folder = file.parent
+        state, results = "not finished: --resume", folder / "results.json"
+        if results.is_file():
+            data = json.loads(results.read_text("utf-8"))
+            scored = data["test"] or data["valid"]
+            state = data["diverged"] or ", ".join(f"{name} {value:.4g}" for name, value in list(scored.items())[:3])
+        rows.append([str(folder), state])
+    if not rows:
+        console().print(f"No runs in {out}. Start one: paddle-tfm run quickstart")
+        return
+    _table("Runs", ["folder", "test"], rows)

@@ -1,0 +1,145 @@
+"""`paddle-tfm run RECIPE`: a click group whose commands are the recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from paddle_tfm.cli.common import (
+    Stop,
+    console,
+    create_registry,
+    device_option,
+    notes,
+    overrides_argument,
+    plugin_option,
+    use_device,
+)
+from paddle_tfm.errors import UserError
+
+
+class Recipes(click.Group):
+    """One command for each shipped recipe; any other name is a recipe file."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        from paddle_tfm.recipe import shipped
+
+        return sorted(shipped())
+
+    def get_command(self, context: click.Context, name: str) -> click.Command:
+        return recipe_command(name)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        from paddle_tfm.recipe import shipped
+        from paddle_tfm.yaml_lines import load_file
+
+        with formatter.section("Recipes"):
+            files = sorted(shipped().items())
+            formatter.write_dl([(name, str(load_file(file)[0].get("summary", ""))) for name, file in files])
+
+    def shell_complete(self, context: click.Context, incomplete: str):
+        from paddle_tfm.cli.common import complete_recipe
+
+        return complete_recipe(context, None, incomplete)
+
+
+@click.group(
+    name="run",
+    cls=Recipes,
+    subcommand_metavar="RECIPE [a.b=value]... [OPTIONS]",
+    options_metavar="",
+    invoke_without_command=False,
+)
+def command() -> None:
+    """Train every variant of RECIPE with every seed, then compare them.
+
+    RECIPE is one of the names below or a file of yours. `paddle-tfm run RECIPE --help` says what it compares and how
+    long it takes.
+
+    \b
+    Examples:
+      paddle-tfm run quickstart
+      paddle-tfm run reverse model.norm=rms train.steps=500 --out runs/rms
+      paddle-tfm run mine.yaml --plugin my_norm.py --resume
+    """
+
+
+def recipe_command(name: str) -> click.Command:
+    """The command that runs one recipe; its help is made from the recipe."""
+
+    @click.command(name=name, help=_describe(name))
+    @overrides_argument
+    @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
+    @click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped; finished runs are kept.")
+    @plugin_option
+    @device_option
+    @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
+    def run(overrides, out, resume, plugins, device, strict) -> None:
+        train(name, overrides, out, resume, plugins, device, strict)
+
+    return run
+
+
+def _describe(name: str) -> str:
+    """What the recipe compares and how long it takes."""
+    from paddle_tfm import recipe as recipes
+
+    try:
+        recipe = recipes.load(name)
+        variants, seeds = list(recipe.variants()), recipe.data.get("seeds") or []
+    except (UserError, AttributeError, TypeError):
+        return "A recipe with problems: `paddle-tfm check` lists them."
+    lines = [f"{recipe.data.get('summary', '')}.", "", "\b"]
+    if len(variants) > 1:
+        lines.append(f"Compares {len(variants)} variants: {', '.join(variants)}")
+        if recipe.data.get("baseline"):
+            lines.append(f"Baseline: {recipe.data['baseline']}")
+    lines.append(f"Runs: {len(variants) * len(seeds)} ({len(seeds)} seed{'s' if len(seeds) != 1 else ''} a variant)")
+    lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}")
+    lines += ["", "\b", "Example:", f"  paddle-tfm run {name} train.steps=100 --out runs/try"]
+    return "\n".join(lines)
+
+
+def train(name, overrides, out, resume, plugins, device, strict) -> None:
+    """Load, check, train and compare; then say where everything is."""
+    from paddle_tfm import recipe as recipes
+
+    recipe = recipes.load(name, overrides)
+    registry = create_registry(plugins)
+    use_device(device)
+
+    from paddle_tfm.ablation.comparison import collect, compare
+    from paddle_tfm.ablation.sweep import Sweep
+    from paddle_tfm.cli.compare import present
+    from paddle_tfm.cli.progress import ProgressBar
+    from paddle_tfm.train.trainer import Interrupted
+
+    folder = out or Path("runs") / recipe.name
+    bar = ProgressBar(notes())
+    registry.plugins.manager.register(bar, name="progress bar")
+    try:
+        with Stop() as stop:
+            sweep = Sweep(
+                recipe,
+                registry,
+                folder,
+                resume,
+                stop,
+                lambda text: notes().print(f"[yellow]{text}[/]"),
+                bar.announce,
+                strict,
+            )
+            done = sweep.run()
+    except Interrupted as interrupted:
+        bar.close()
+        again = " ".join(["paddle-tfm run", name, *overrides, f"--out {folder}" if out else "", "--resume"])
+        notes().print(f"[yellow]{interrupted} is saved.[/] Go on with: {' '.join(again.split())}")
+        raise click.exceptions.Exit(130) from None
+    finally:
+        bar.close()
+    comparison = compare(
+        collect(done), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")
+    )
+    registry.plugins.emit("on_comparison_end", sweep.report, strict, comparison=comparison)
+    present(comparison, console())

@@ -1,0 +1,256 @@
+"""What every shipped attention promises: no padding, no future, no cache changes an output."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
+from paddle_tfm_plugins.attention.linear import LinearAttention
+from paddle_tfm_plugins.attention.multihead import MultiHead
+from paddle_tfm_plugins.attention.single_head import SingleHead
+
+from paddle_tfm.protocols import At, Mask, Norm, PositionalEncoding, Site, Tap
+
+C, H = 8, 2
+SELF = Site("decoder", "self", 0, 1, 1)
+CROSS = Site("decoder", "cross", 0, 1, 1)
+MAKERS = {
+    "multihead": lambda site, **more: MultiHead(C, H, 0.0, site=site, **more),
+    "multihead head_dim": lambda site, **more: MultiHead(C, 3, 0.0, site=site, head_dim=5, **more),
+    "single_head": lambda site, **more: SingleHead(C, 0.0, bias=True, **more),
+    "single_head head_size": lambda site, **more: SingleHead(C, 0.0, head_size=3, **more),
+    "full_width_heads": lambda site, **more: FullWidthHeads(C, H, 0.0, site=site, **more),
+    "linear": lambda site, **more: LinearAttention(C, H, site=site, **more),
+}
+PROJECTED = [name for name in MAKERS if "single" not in name]
+every = pytest.mark.parametrize("name", MAKERS)
+projected = pytest.mark.parametrize("name", PROJECTED)
+
+
+def make(name, site, seed=0, **more):
+    attention = MAKERS[name](site, **more)
+    rng = np.random.default_rng(seed)
+    for parameter in attention.parameters():
+        parameter.set_value(rng.normal(0, 0.5, parameter.shape).astype("float32"))
+    return attention
+
+
+def at(x, valid=None, start=0):
+    batch, length = x.shape[:2]
+    positions = paddle.arange(start, start + length).unsqueeze(0)
+    return At(PositionalEncoding(), positions, paddle.ones([batch, length], "bool") if valid is None else valid)
+
+
+def mask(q, k, causal):
+    return Mask(q.positions, k.positions, k.valid, causal, k.encoding)
+
+
+def tensor(*shape, seed=1):
+    x = paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+    x.stop_gradient = False
+    return x
+
+
+def attend(attention, x, causal, valid=None):
+    """Self-attention over all of x."""
+    here = at(x, valid)
+    return attention(x, attention.project(x, here), here, mask(here, here, causal), Tap())
+
+
+def gradients(attention):
+    found = {}
+    for name, parameter in attention.named_parameters():
+        found[name] = parameter.grad.numpy().copy()
+        parameter.clear_gradient()
+    return found
+
+
+@every
+@pytest.mark.parametrize("site", [SELF, CROSS], ids=["causal", "full"])
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_padding_changes_no_value_and_no_gradient(name, site, side):
+    attention, x, junk = make(name, site), tensor(2, 4, C), tensor(2, 3, C, seed=9) * 30
+    pull = tensor(2, 4, C, seed=5).detach()
+    alone = attend(attention, x, site.causal)
+    (alone * pull).sum().backward()
+    expected, gradient = gradients(attention), x.grad.numpy().copy()
+    x.clear_gradient()
+
+    real, fake = paddle.ones([2, 4], "bool"), paddle.zeros([2, 3], "bool")
+    both = [x, junk] if side == "right" else [junk, x]
+    valid = paddle.concat([real, fake] if side == "right" else [fake, real], 1)
+    padded = attend(attention, paddle.concat(both, 1), site.causal, valid)
+    padded = padded[:, :4] if side == "right" else padded[:, 3:]
+    (padded * pull).sum().backward()
+
+    np.testing.assert_allclose(padded.numpy(), alone.numpy(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(x.grad.numpy(), gradient, rtol=1e-4, atol=1e-5)
+    for key, value in gradients(attention).items():
+        np.testing.assert_allclose(value, expected[key], rtol=1e-3, atol=1e-4, err_msg=key)
+
+
+@every
+def test_the_future_reaches_nothing(name):
+    attention, x = make(name, SELF), tensor(2, 6, C)
+    before = attend(attention, x, True)
+    changed = paddle.concat([x[:, :3], tensor(2, 3, C, seed=7) * 5], 1)
+    np.testing.assert_allclose(attend(attention, changed, True)[:, :3].numpy(), before[:, :3].numpy(), atol=1e-5)
+    before[:, 2].sum().backward()
+    assert np.abs(x.grad.numpy()[:, 3:]).max() < 1e-20  # Paddle's softmax on a CPU never goes below exp(-64)
+    assert np.abs(x.grad.numpy()[:, :3]).min(axis=2).max() > 0
+
+
+@every
+def test_a_position_that_is_not_causal_sees_all_and_in_any_order(name):
+    attention, x = make(name, CROSS), tensor(1, 5, C)
+    order = paddle.to_tensor([3, 0, 4, 1, 2])
+    out = attend(attention, x, False)
+    shuffled = attend(attention, x.index_select(order, 1), False)
+    np.testing.assert_allclose(shuffled.numpy(), out.index_select(order, 1).numpy(), atol=1e-5)
+    out[:, 0].sum().backward()
+    assert (np.abs(x.grad.numpy()).max(axis=2) > 1e-6).all()
+
+
+@every
+@pytest.mark.parametrize("chunks", [[1] * 6, [2, 1, 3]], ids=["one by one", "in chunks"])
+def test_cached_steps_give_what_the_full_pass_gives(name, chunks):
+    attention, x = make(name, SELF), tensor(3, 6, C)
+    valid = paddle.to_tensor([[1] * 6, [1] * 4 + [0] * 2, [0] * 2 + [1] * 4], "bool")
+    full = attend(attention, x, True, valid)
+    state, start, parts = None, 0, []
+    for size in chunks:
+        part = x[:, start : start + size]
+        here = at(part, valid[:, start : start + size], start)
+        new = attention.project(part, here)
+        state = new if state is None else state.extend(new)
+        seen = at(x[:, : start + size], valid[:, : start + size])
+        parts.append(attention(part, state, here, mask(here, seen, True), Tap()))
+        start += size
+    real = valid.astype("float32").unsqueeze(-1)  # what padding that sees nothing becomes is nobody's business
+    np.testing.assert_allclose((paddle.concat(parts, 1) * real).numpy(), (full * real).numpy(), rtol=1e-4, atol=1e-5)
+
+
+@every
+def test_selecting_rows_of_the_state_is_selecting_sentences(name):
+    attention, x, rows = make(name, SELF), tensor(3, 5, C), paddle.to_tensor([2, 0, 0, 1])
+    state = None
+    for t in range(4):
+        new = attention.project(x[:, t : t + 1], at(x[:, t : t + 1], start=t))
+        state = new if state is None else state.extend(new)
+    picked = x.index_select(rows, 0)
+    last, here = picked[:, 4:], at(picked[:, 4:], start=4)
+    state = state.select(rows).extend(attention.project(last, here))
+    out = attention(last, state, here, mask(here, at(picked), True), Tap())
+    np.testing.assert_allclose(out.numpy(), attend(attention, picked, True)[:, 4:].numpy(), rtol=1e-4, atol=1e-5)
+
+
+@every
+def test_selecting_rows_of_a_memory_is_selecting_sentences(name):
+    attention, x, source = make(name, CROSS), tensor(3, 2, C), tensor(3, 5, C, seed=4)
+    rows, there = paddle.to_tensor([1, 1, 0]), at(source)
+    kv, here = attention.project(source, there), at(x)
+    whole = attention(x, kv, here, mask(here, there, False), Tap()).index_select(rows, 0)
+    part = attention(x.index_select(rows, 0), kv.select(rows), here, mask(here, there, False), Tap())
+    np.testing.assert_allclose(part.numpy(), whole.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@every
+@pytest.mark.parametrize("site", [SELF, CROSS], ids=["causal", "full"])
+def test_a_row_that_may_see_nothing_is_finite(name, site):
+    attention, x = make(name, site), tensor(2, 3, C)
+    out = attend(attention, x, site.causal, paddle.to_tensor([[0, 0, 0], [0, 1, 1]], "bool"))
+    out.sum().backward()
+    assert np.isfinite(out.numpy()).all() and np.isfinite(x.grad.numpy()).all()
+    assert all(np.isfinite(value).all() for value in gradients(attention).values())
+
+
+@every
+@pytest.mark.parametrize("site", [SELF, CROSS], ids=["causal", "full"])
+def test_every_parameter_gets_a_gradient(name, site):
+    attention = make(name, site)
+    (attend(attention, tensor(2, 4, C), site.causal) * tensor(2, 4, C, seed=3).detach()).sum().backward()
+    for key, value in gradients(attention).items():
+        blind = key == "key.bias" and name != "linear"  # a softmax does not see what it adds to all scores of a row
+        assert blind or np.abs(value).max() > 1e-4, key
+
+
+@every
+def test_the_geometry_is_that_of_the_keys(name):
+    attention = make(name, CROSS)
+    options = {"multihead head_dim": {"head_dim": 5}, "single_head head_size": {"head_size": 3}}.get(name, {})
+    heads = 3 if name == "multihead head_dim" else H
+    geometry = type(attention).geometry(C, heads, **options)
+    kv = attention.project(tensor(2, 4, C), at(tensor(2, 4, C)))
+    assert (geometry.kv_heads, geometry.head_dim) == (kv.key.shape[1], kv.key.shape[3])
+    assert geometry.score_heads == geometry.kv_heads
+
+
+@every
+def test_branch_weights_scale_the_branch_and_not_its_scores(name):
+    attention, x = make(name, CROSS), tensor(2, 4, C)
+    for key, parameter in attention.named_parameters():
+        if key in ("value.bias", "output.bias"):
+            parameter.set_value(paddle.zeros_like(parameter))
+    before, weights = attend(attention, x, False).numpy(), attention.branch_weights()
+    for weight in weights:
+        weight.set_value(weight * 2.0)
+    np.testing.assert_allclose(attend(attention, x, False).numpy(), before * 2.0 ** len(weights), rtol=1e-4, atol=1e-4)
+    assert len(weights) == (2 if name in PROJECTED else 1)
+
+
+class Recorder(Norm):
+    """Three times x; remembers how it was called."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.width, self.calls = width, []
+
+    def forward(self, x, valid=None, positions=None):
+        self.calls.append((x.shape, valid, positions))
+        return x * 3.0
+
+
+@projected
+def test_the_inner_norm_stands_before_the_output_projection(name):
+    plain, normed, x = make(name, CROSS), make(name, CROSS, inner_norm=Recorder), tensor(2, 4, C)
+    here = at(x)
+    out = normed(x, normed.project(x, here), here, mask(here, here, False), Tap())
+    bias = plain.output.bias.numpy()
+    np.testing.assert_allclose(out.numpy() - bias, 3.0 * (attend(plain, x, False).numpy() - bias), rtol=1e-4, atol=1e-5)
+    ((shape, valid, positions),) = normed.inner_norm.calls
+    assert shape == [2, 4, normed.inner_norm.width] == [2, 4, normed.output.weight.shape[0]]
+    assert valid is here.valid and positions is here.positions
+
+
+@every
+def test_a_bias_is_an_option(name):
+    with_bias = make(name, CROSS) if name != "single_head head_size" else make(name, CROSS, bias=True)
+    assert any(key.endswith("bias") for key in with_bias.state_dict())
+    if name != "single_head":
+        assert not any(key.endswith("bias") for key in make(name, CROSS, bias=False).state_dict())
+
+
+@pytest.mark.parametrize("cls", [MultiHead, LinearAttention])
+def test_heads_that_do_not_divide_the_width_are_refused(cls):
+    sentence = "`num_heads` must divide `d_model`, but 7 does not divide 256"
+    given = {"d_model": 256, "num_heads": 7} | ({"dropout": 0.0} if cls is MultiHead else {})
+    for refuse in (lambda: cls(**given), lambda: cls.geometry(256, 7)):
+        with pytest.raises(ValueError) as error:
+            refuse()
+        assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("make_it", "sentence"),
+    [
+        (lambda: MultiHead(8, 0, 0.0), "`num_heads` must be at least 1, but is 0"),
+        (lambda: MultiHead(8, 2, 0.0, head_dim=0), "`head_dim` must be at least 1, but is 0"),
+        (lambda: FullWidthHeads(8, 0, 0.0), "`num_heads` must be at least 1, but is 0"),
+        (lambda: LinearAttention(8, 0), "`num_heads` must be at least 1, but is 0"),
+        (lambda: SingleHead(8, 0.0, head_size=0), "`head_size` must be at least 1, but is 0"),
+        (lambda: MultiHead(8, 2, 1.5), "`rate` must be in [0, 1), but is 1.5"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_a_sentence(make_it, sentence):
+    with pytest.raises(ValueError) as error:
+        make_it()
+    assert str(error.value) == sentence

@@ -1,0 +1,82 @@
+"""Linear attention against the sums of its paper, one query at a time."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle_tfm_plugins.attention.linear import LinearAttention
+
+from paddle_tfm.protocols import At, Mask, PositionalEncoding, Site, Tap
+
+B, T, C, H = 2, 5, 6, 2
+rng = np.random.default_rng(0)
+
+
+def phi(x):
+    return np.where(x > 0, x + 1, np.exp(x))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_it_is_the_formula(causal):
+    attention = LinearAttention(C, H, site=Site("decoder", "self" if causal else "cross", 0, 1, 1))
+    for parameter in attention.parameters():
+        parameter.set_value(rng.normal(0, 0.7, parameter.shape).astype("float32"))
+    x = rng.normal(size=(B, T, C)).astype("float32")
+    valid = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0]], bool)
+    q, k, v = (x @ p.weight.numpy() + p.bias.numpy() for p in (attention.query, attention.key, attention.value))
+    context = np.zeros([B, T, C])
+    for b, i, h in np.ndindex(B, T, H):
+        cut = slice(h * C // H, (h + 1) * C // H)
+        seen = [j for j in range(T) if valid[b, j] and (j <= i or not causal)]
+        weights = np.array([phi(q[b, i, cut]) @ phi(k[b, j, cut]) for j in seen])
+        context[b, i, cut] = weights @ v[b, seen, cut] / weights.sum()
+    expected = context @ attention.output.weight.numpy() + attention.output.bias.numpy()
+
+    here = At(PositionalEncoding(), paddle.arange(T).unsqueeze(0), paddle.to_tensor(valid))
+    mask = Mask(here.positions, here.positions, here.valid, causal)
+    out = attention(paddle.to_tensor(x), attention.project(paddle.to_tensor(x), here), here, mask, Tap())
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_past_has_one_size_however_long_it_is():
+    attention = LinearAttention(C, H, site=Site("decoder", "self", 0, 1, 1))
+    state, sizes = None, []
+    for t in range(6):
+        here = At(PositionalEncoding(), paddle.full([1, 1], t, "int64"), paddle.ones([B, 1], "bool"))
+        new = attention.project(paddle.randn([B, 1, C]), here)
+        state = new if state is None else state.extend(new)
+        sizes.append([tuple(part.shape) for part in (state.key, state.value)])
+        if t:
+            assert tuple(state.past.outer.shape) == (B, H, 3, 3) and tuple(state.past.key.shape) == (B, H, 1, 3)
+    assert all(size == sizes[0] for size in sizes)
+
+
+def test_a_memory_is_folded_when_it_is_projected():
+    attention = LinearAttention(C, H, site=Site("decoder", "cross", 0, 1, 1))
+    here = At(PositionalEncoding(), paddle.arange(9).unsqueeze(0), paddle.ones([B, 9], "bool"))
+    kv = attention.project(paddle.randn([B, 9, C]), here)
+    assert tuple(kv.outer.shape) == (B, H, 3, 3)
+
+
+def test_two_memories_folded_are_one():
+    attention, x = LinearAttention(C, H), paddle.randn([B, 6, C])
+    whole, first, second = (
+        attention.project(
+            part,
+            At(PositionalEncoding(), paddle.arange(part.shape[1]).unsqueeze(0), paddle.ones(part.shape[:2], "bool")),
+        )
+        for part in (x, x[:, :2], x[:, 2:])
+    )
+    both = first.extend(second)
+    np.testing.assert_allclose(both.outer.numpy(), whole.outer.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(both.key.numpy(), whole.key.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_row_that_sees_nothing_is_the_output_bias():
+    attention, x = LinearAttention(C, H), paddle.randn([1, 2, C])
+    here = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.zeros([1, 2], "bool"))
+    out = attention(x, attention.project(x, here), here, Mask(here.positions, here.positions, here.valid, False), Tap())
+    np.testing.assert_array_equal(out.numpy()[0], np.tile(attention.output.bias.numpy(), (2, 1)))
+
+
+def test_it_accepts_encodings_of_the_embedding_only():
+    assert LinearAttention.accepts == {"embed"}

@@ -1,0 +1,21 @@
+"""The Gaussian error linear unit against x times the normal distribution function."""
+
+import math
+
+import numpy as np
+import paddle
+from paddle_tfm_plugins.feed_forward.gelu import GELU
+
+from paddle_tfm.protocols import At, PositionalEncoding, Tap
+
+
+def test_it_is_the_formula():
+    feed_forward, x = GELU(6, 10), np.random.default_rng(0).normal(size=(2, 3, 6)).astype("float32") * 3
+    w1, b1, w2, b2 = (feed_forward.state_dict()[f"{a}.{b}"] for a in ("inner", "output") for b in ("weight", "bias"))
+    b1.set_value(paddle.randn([10]))
+    b2.set_value(paddle.randn([6]))
+    here = At(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
+    hidden = x @ w1.numpy() + b1.numpy()
+    hidden = hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2))) / 2
+    out = feed_forward(paddle.to_tensor(x), here, Tap()).numpy()
+    np.testing.assert_allclose(out, hidden @ w2.numpy() + b2.numpy(), rtol=1e-4, atol=1e-5)

@@ -1,0 +1,138 @@
+"""What every shipped feed-forward sublayer promises: each token by itself, no dead parameter, an honest inner norm."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle_tfm_plugins.feed_forward.gelu import GELU
+from paddle_tfm_plugins.feed_forward.mixture_of_experts import MixtureOfExperts
+from paddle_tfm_plugins.feed_forward.relu import ReLU
+from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
+
+from paddle_tfm.protocols import At, Norm, PositionalEncoding, Tap
+
+C, F = 6, 10
+ALL = [ReLU, GELU, SwiGLU, MixtureOfExperts]
+WITH_INNER_NORM = [ReLU, GELU, SwiGLU]
+
+
+def make(cls, **more):
+    feed_forward, rng = cls(C, F, **more), np.random.default_rng(0)
+    for parameter in feed_forward.parameters():
+        parameter.set_value(rng.normal(0, 0.6, parameter.shape).astype("float32"))
+    return feed_forward
+
+
+def tensor(*shape, seed=1):
+    x = paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+    x.stop_gradient = False
+    return x
+
+
+def at(x, valid=None):
+    positions = paddle.arange(x.shape[1]).unsqueeze(0)
+    return At(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_neighbours_and_padding_change_nothing(cls):
+    feed_forward, x = make(cls), tensor(2, 4, C)
+    pull = tensor(2, 4, C, seed=5).detach()
+    alone = feed_forward(x, at(x), Tap())
+    (alone * pull).sum().backward()
+    gradient = x.grad.numpy().copy()
+    expected = {name: parameter.grad.numpy().copy() for name, parameter in feed_forward.named_parameters()}
+    x.clear_gradient()
+    feed_forward.clear_gradients()
+
+    padded = paddle.concat([x, 50 * tensor(2, 3, C, seed=2)], 1)
+    valid = paddle.concat([paddle.ones([2, 4], "bool"), paddle.zeros([2, 3], "bool")], 1)
+    out = feed_forward(padded, at(padded, valid), Tap())[:, :4]
+    (out * pull).sum().backward()
+    np.testing.assert_allclose(out.numpy(), alone.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(x.grad.numpy(), gradient, rtol=1e-4, atol=1e-5)
+    for name, parameter in feed_forward.named_parameters():
+        np.testing.assert_allclose(parameter.grad.numpy(), expected[name], rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_one_token_at_a_time_is_all_at_once(cls):
+    feed_forward, x = make(cls), tensor(2, 5, C)
+    whole = feed_forward(x, at(x), Tap()).numpy()
+    steps = [feed_forward(x[:, t : t + 1], at(x[:, t : t + 1]), Tap()).numpy() for t in range(5)]
+    np.testing.assert_allclose(np.concatenate(steps, 1), whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_every_parameter_gets_a_gradient(cls):
+    feed_forward, x = make(cls), tensor(4, 8, C)
+    (feed_forward(x, at(x), Tap()) * tensor(4, 8, C, seed=3).detach()).sum().backward()
+    for name, parameter in feed_forward.named_parameters():
+        assert np.abs(parameter.grad.numpy()).max() > 1e-4, name
+
+
+class Triple(Norm):
+    def __init__(self, width):
+        super().__init__()
+        self.width, self.calls = width, []
+
+    def forward(self, x, valid=None, positions=None):
+        self.calls.append((x.shape, valid, positions))
+        return x * 3.0
+
+
+@pytest.mark.parametrize("cls", WITH_INNER_NORM)
+def test_the_inner_norm_stands_before_the_last_matrix(cls):
+    plain, normed, x = make(cls), make(cls, inner_norm=Triple), tensor(2, 4, C)
+    here, bias = at(x), plain.output.bias.numpy()
+    out = normed(x, here, Tap()).numpy()
+    np.testing.assert_allclose(out - bias, 3.0 * (plain(x, here, Tap()).numpy() - bias), rtol=1e-4, atol=1e-4)
+    ((shape, valid, positions),) = normed.inner_norm.calls
+    assert shape == [2, 4, F] and normed.inner_norm.width == F
+    assert valid is here.valid and positions is here.positions
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_a_bias_is_an_option(cls):
+    assert any(name.endswith("bias") for name in cls(C, F).state_dict())
+    assert not any(name.endswith("bias") for name in cls(C, F, bias=False).state_dict())
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_inner_dropout_falls_on_the_hidden_layer(cls):
+    """Of a hidden layer of ten equal values a dropout of a half leaves a binomial number, doubled."""
+    paddle.seed(0)
+    feed_forward = cls(1, 10, bias=False, inner_dropout=0.5)
+    for parameter in feed_forward.parameters():
+        parameter.set_value(paddle.ones_like(parameter))
+    x = paddle.ones([50, 1, 1])
+    feed_forward.eval()
+    full = feed_forward(x, at(x), Tap()).numpy()
+    np.testing.assert_allclose(full, full[0, 0, 0], rtol=1e-6)
+    feed_forward.train()
+    kept = feed_forward(x, at(x), Tap()).numpy() / full * 10 / 2
+    if cls is MixtureOfExperts:
+        kept = kept * 2  # the mean of two experts
+    np.testing.assert_allclose(kept, np.round(kept), atol=1e-4)
+    assert len(np.unique(np.round(kept))) > 3
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_a_rate_of_one_is_refused(cls):
+    with pytest.raises(ValueError) as error:
+        cls(C, F, inner_dropout=1.0)
+    assert str(error.value) == "`rate` must be in [0, 1), but is 1.0"
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_branch_weights_are_parameters_and_scale_the_output(cls):
+    feed_forward, x = make(cls, bias=False), tensor(2, 4, C)
+    before = feed_forward(x, at(x), Tap()).numpy()
+    mine = {id(parameter) for parameter in feed_forward.parameters()}
+    for weight in feed_forward.branch_weights():
+        assert id(weight) in mine
+        weight.set_value(weight * 2.0)
+    after = feed_forward(x, at(x), Tap()).numpy()
+    if cls is GELU:  # not homogeneous
+        assert np.abs(after).sum() > 3 * np.abs(before).sum()
+    else:
+        np.testing.assert_allclose(after, 4.0 * before, rtol=1e-4, atol=1e-4)

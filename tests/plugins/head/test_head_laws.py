@@ -1,0 +1,141 @@
+"""What every shipped head promises: probabilities that sum to 1, and a loss that is their negative logarithm."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle_tfm_plugins.head.linear import LinearHead
+from paddle_tfm_plugins.head.pointer import PointerGenerator
+from paddle_tfm_plugins.head.tied import TiedHead
+
+from paddle_tfm.layers import Embedding
+from paddle_tfm.protocols import Memory
+
+C, V, B, T, S, PAD = 6, 9, 2, 4, 5, 1
+MAKERS = {
+    "linear": lambda: LinearHead(C, V, PAD),
+    "linear without bias": lambda: LinearHead(C, V, PAD, bias=False),
+    "tied": lambda: TiedHead(Embedding(V, C, PAD, 3), V, PAD),
+    "tied with bias": lambda: TiedHead(Embedding(V, C, PAD, 3), V, PAD, bias=True),
+    "pointer": lambda: PointerGenerator(C, V, PAD),
+    "pointer without extra": lambda: PointerGenerator(C, V, PAD, bias=False),
+}
+every = pytest.mark.parametrize("name", MAKERS)
+
+
+def make(name, scale=0.6):
+    head, rng = MAKERS[name](), np.random.default_rng(0)
+    shared = [layer.weight for layer in getattr(head, "_shared", ())]
+    for parameter in [*shared, *head.parameters()]:
+        parameter.set_value(rng.normal(0, scale, parameter.shape).astype("float32"))
+    return head
+
+
+def tensor(*shape, seed=1):
+    x = paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+    x.stop_gradient = False
+    return x
+
+
+def memory(extra, padding=0):
+    """Sources with a word twice, words beyond the vocabulary, and `padding` columns of rubbish."""
+    ids = np.array([[3, 8, 3, 4, PAD], [V, 5, V + 1, V, 2]])
+    ids = ids if extra else np.minimum(ids, V - 1)
+    valid = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], bool)
+    x = np.random.default_rng(2).normal(size=(B, S, C))
+    x = np.concatenate([x, np.full([B, padding, C], 77.0)], 1).astype("float32")
+    ids = np.concatenate([ids, np.full([B, padding], PAD)], 1)
+    valid = np.concatenate([valid, np.zeros([B, padding], bool)], 1)
+    positions = paddle.arange(S + padding).unsqueeze(0)
+    return Memory(paddle.to_tensor(x), positions, paddle.to_tensor(valid), paddle.to_tensor(ids), extra)
+
+
+def setting(name):
+    extra = 2 if name == "pointer" else 0
+    target = np.array([[3, 4, 0, 8], [5, V + 1 if extra else 7, V if extra else 2, 6]])
+    return memory(extra), paddle.to_tensor(target)
+
+
+@every
+def test_probabilities_sum_to_one(name):
+    head, (there, _) = make(name), setting(name)
+    log_p = head.log_probs(tensor(B, T, C), there)
+    assert log_p.shape == [B, T, V + there.extra] and log_p.dtype == paddle.float32
+    np.testing.assert_allclose(np.exp(log_p.numpy()).sum(-1), 1.0, rtol=1e-5)
+    assert np.isfinite(log_p.numpy()).all()
+
+
+@every
+def test_the_loss_is_the_targets_negative_log_probability(name):
+    head, h, (there, target) = make(name), tensor(B, T, C), setting(name)
+    loss = head.loss(h, target, there)
+    picked = np.take_along_axis(head.log_probs(h, there).numpy(), target.numpy()[..., None], -1)[..., 0]
+    assert loss.shape == [B, T]
+    np.testing.assert_allclose(loss.numpy(), -picked, rtol=1e-4, atol=1e-5)
+
+
+@every
+def test_smoothing_spreads_over_the_vocabulary_but_padding(name):
+    head, h, (there, target) = make(name), tensor(B, T, C), setting(name)
+    log_p = head.log_probs(h, there).numpy()
+    picked = np.take_along_axis(log_p, target.numpy()[..., None], -1)[..., 0]
+    others = np.delete(log_p[..., :V], PAD, -1).mean(-1)
+    loss = head.loss(h, target, there, smoothing=0.2)
+    np.testing.assert_allclose(loss.numpy(), -0.8 * picked - 0.2 * others, rtol=1e-4, atol=1e-5)
+
+
+@every
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_gradient_of_the_loss_is_that_of_the_log_probabilities(name, smoothing):
+    head, h, (there, target) = make(name), tensor(B, T, C), setting(name)
+    pull = tensor(B, T, seed=8).detach()
+    gradients = []
+    for fast in (True, False):
+        if fast:
+            loss = head.loss(h, target, there, smoothing)
+        else:
+            log_p = head.log_probs(h, there)
+            others = (log_p[..., :V].sum(-1) - log_p[..., PAD]) / (V - 1)
+            picked = (log_p * paddle.nn.functional.one_hot(target, V + there.extra)).sum(-1)
+            loss = -(1 - smoothing) * picked - smoothing * others
+        (loss * pull).sum().backward()
+        found = {"h": h.grad.numpy().copy()}
+        for key, parameter in head.named_parameters():
+            found[key] = parameter.grad.numpy().copy()
+        gradients.append(found)
+        h.clear_gradient()
+        head.clear_gradients()
+    for key, value in gradients[0].items():
+        np.testing.assert_allclose(value, gradients[1][key], rtol=1e-3, atol=1e-4, err_msg=key)
+        assert np.abs(value).max() > 1e-4, key
+
+
+@every
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_extreme_logits_stay_finite(name, smoothing):
+    head, (there, target) = make(name, scale=40.0), setting(name)
+    h = tensor(B, T, C)
+    log_p = head.log_probs(h * 10.0, there)
+    loss = head.loss(h * 10.0, target, there, smoothing)
+    (loss.sum() + log_p.sum()).backward()
+    assert np.isfinite(loss.numpy()).all() and np.isfinite(log_p.numpy()).all() and np.isfinite(h.grad.numpy()).all()
+    assert (loss.numpy() >= -1e-4).all()
+
+
+@every
+def test_source_padding_changes_nothing(name):
+    head, h, (there, target) = make(name), tensor(B, T, C), setting(name)
+    padded = memory(there.extra, padding=3)
+    for smoothing in (0.0, 0.1):
+        alone = head.loss(h, target, there, smoothing).numpy()
+        np.testing.assert_allclose(head.loss(h, target, padded, smoothing).numpy(), alone, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        head.log_probs(h, padded).numpy(), head.log_probs(h, there).numpy(), rtol=1e-5, atol=1e-5
+    )
+
+
+@every
+def test_rows_and_steps_are_independent(name):
+    head, h, (there, _) = make(name), tensor(B, T, C), setting(name)
+    rows, whole = paddle.to_tensor([1, 0, 1]), head.log_probs(h, there)
+    part = head.log_probs(h[:, 2:3].index_select(rows, 0), there.select(rows))
+    np.testing.assert_allclose(part.numpy(), whole[:, 2:3].index_select(rows, 0).numpy(), rtol=1e-4, atol=1e-5)

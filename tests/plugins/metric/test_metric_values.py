@@ -1,0 +1,120 @@
+"""Metrics, by hand and against a naive recursion."""
+
+import math
+import random
+import time
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from paddle_tfm_plugins.metric.exact_match import ExactMatch
+from paddle_tfm_plugins.metric.perplexity import Perplexity
+from paddle_tfm_plugins.metric.token_accuracy import TokenAccuracy
+from paddle_tfm_plugins.metric.token_error_rate import TokenErrorRate, edit_distance
+
+from paddle_tfm.protocols import Likelihood, Prediction
+
+NONE = Likelihood(0.0, 0, 0)
+
+
+def prediction(reference, hypothesis):
+    return Prediction("", reference, hypothesis, tuple(reference.split()), tuple(hypothesis.split()))
+
+
+def naive(a, b):
+    @cache
+    def distance(i, j):
+        if i == 0 or j == 0:
+            return i + j
+        return min(distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (a[i - 1] != b[j - 1]))
+
+    return distance(len(a), len(b))
+
+
+@pytest.mark.parametrize("symbols", [1, 2, 4, 20])
+def test_edit_distance_equals_the_recursion(symbols):
+    draw = random.Random(symbols)
+    for _ in range(400):
+        a, b = ([str(draw.randrange(symbols)) for _ in range(draw.randrange(14))] for _ in range(2))
+        assert edit_distance(a, b) == naive(a, b), (a, b)
+
+
+def test_edit_distance_beyond_a_machine_word():
+    draw = random.Random(0)
+    for _ in range(5):
+        a, b = ([draw.randrange(3) for _ in range(draw.randrange(100, 140))] for _ in range(2))
+        assert edit_distance(a, b) == naive(a, b)
+
+
+def test_edit_distance_is_a_distance():
+    draw = random.Random(1)
+    words = ["".join(draw.choice("ab") for _ in range(draw.randrange(6))) for _ in range(30)]
+    for a in words:
+        for b in words:
+            assert edit_distance(a, b) == edit_distance(b, a)
+            assert (edit_distance(a, b) == 0) == (a == b)
+            assert all(edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c) for c in words[:10])
+
+
+def test_token_error_rate_sums_before_it_divides():
+    pairs = [prediction("a b c d", "a c d e"), prediction("x", "y z")]  # 2 edits of 4, 2 edits of 1
+    assert TokenErrorRate().compute(pairs, NONE) == 4 / 5
+    assert TokenErrorRate().compute([prediction("a b", "a b")], NONE) == 0
+    assert TokenErrorRate().compute([prediction("a b", "")], NONE) == 1
+    assert TokenErrorRate().compute([prediction("a", "b c d")], NONE) == 3
+
+
+def test_token_error_rate_is_quick():
+    draw = random.Random(2)
+    texts = [" ".join(str(draw.randrange(50)) for _ in range(100)) for _ in range(1001)]
+    began = time.perf_counter()
+    TokenErrorRate().compute([prediction(a, b) for a, b in pairwise(texts)], NONE)
+    assert time.perf_counter() - began < 3  # a table in Python takes several seconds; this takes 0.15
+
+
+def test_exact_match():
+    pairs = [prediction("a b ", "a b"), prediction("a b", " a b\n"), prediction("a b", "a  b"), prediction("a", "A")]
+    assert ExactMatch().compute(pairs, NONE) == 0.5
+
+
+def test_exact_match_compares_texts_and_not_pieces():
+    assert ExactMatch().compute([Prediction("", "ab", "ab", ("a", "b"), ("ab",))], NONE) == 1.0
+
+
+def test_token_accuracy():
+    assert TokenAccuracy().compute([], Likelihood(9.0, 3, 4)) == 0.75
+
+
+def test_perplexity():
+    assert Perplexity().compute([], Likelihood(5 * math.log(7.0), 0, 5)) == pytest.approx(7.0, rel=1e-12)
+    assert Perplexity().compute([], Likelihood(0.0, 5, 5)) == 1.0
+    assert Perplexity().compute([], Likelihood(1e6, 0, 5)) == math.inf
+    assert math.isnan(Perplexity().compute([], Likelihood(math.nan, 0, 5)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "higher", "search", "percent"),
+    [
+        (ExactMatch, True, True, True),
+        (TokenAccuracy, True, False, True),
+        (TokenErrorRate, False, True, True),
+        (Perplexity, False, False, False),
+    ],
+)
+def test_what_a_metric_says_of_itself(metric, higher, search, percent):
+    assert (metric.higher_is_better, metric.needs_search, metric.percent) == (higher, search, percent)
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        (ExactMatch, "`predictions` must hold at least one"),
+        (TokenErrorRate, "`predictions` must hold at least one piece of a reference"),
+        (TokenAccuracy, "`likelihood.tokens` must be positive, but is 0"),
+        (Perplexity, "`likelihood.tokens` must be positive, but is 0"),
+    ],
+)
+def test_nothing_to_measure(metric, text):
+    with pytest.raises(ValueError) as caught:
+        metric().compute([], NONE)
+    assert str(caught.value) == text

@@ -1,0 +1,65 @@
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+import pytest
+from paddle_tfm_plugins.norm.layer import LayerNorm
+
+
+def draw(*shape, seed=0, scale=3.0):
+    return np.random.default_rng(seed).normal(2.0, scale, shape).astype(paddle.get_default_dtype())
+
+
+def trained(norm):
+    """The norm with a weight and a bias that are not 1 and 0."""
+    for i, parameter in enumerate(norm.parameters()):
+        parameter.set_value(draw(*parameter.shape, seed=i + 1))
+    return norm
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-3])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("grad", [True, False])
+def test_formula(eps, bias, grad):
+    norm, x = trained(LayerNorm(6, eps, bias)), draw(2, 3, 6, scale=0.1)
+    with paddle.set_grad_enabled(grad):
+        y = norm(paddle.to_tensor(x)).numpy()
+    expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) * norm.weight.numpy()
+    np.testing.assert_allclose(y, expected + (norm.bias.numpy() if bias else 0), rtol=2e-5, atol=1e-5)
+
+
+def test_begins_as_plain_normalization():
+    y = LayerNorm(64)(paddle.to_tensor(draw(2, 3, 64))).numpy()
+    np.testing.assert_allclose(y.mean(-1), 0, atol=1e-6)
+    np.testing.assert_allclose(y.std(-1), 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_gradients(float64, assert_gradients, bias):
+    norm, x = trained(LayerNorm(5, bias=bias)), paddle.to_tensor(draw(2, 3, 5))
+    assert_gradients(lambda: norm(x), x, *norm.parameters())
+
+
+def test_fast_gradients_are_paddles_own():
+    norm, x, g = trained(LayerNorm(32)), paddle.to_tensor(draw(4, 7, 32)), paddle.to_tensor(draw(4, 7, 32, seed=9))
+    x.stop_gradient = False
+    tensors = [x, norm.weight, norm.bias]
+    fast = paddle.grad(norm(x), tensors, grad_outputs=g)
+    plain = paddle.grad(F.layer_norm(x, [32], norm.weight, norm.bias, norm.eps), tensors, grad_outputs=g)
+    for ours, theirs in zip(fast, plain):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
+def test_what_is_frozen_gets_no_gradient(frozen):
+    norm, x = LayerNorm(4), paddle.to_tensor(draw(2, 3, 4))
+    tensors = {"x": x, "weight": norm.weight, "bias": norm.bias}
+    for name, tensor in tensors.items():
+        tensor.stop_gradient = name == frozen
+    norm(x).sum().backward()
+    assert [name for name, tensor in tensors.items() if tensor.grad is None] == [frozen]
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.5])
+def test_refuses(eps):
+    with pytest.raises(ValueError, match=rf"`eps` must be in \(0, 0.001\], but is {eps}"):
+        LayerNorm(4, eps=eps)

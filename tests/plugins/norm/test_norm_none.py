@@ -1,0 +1,12 @@
+import paddle
+from paddle_tfm_plugins.norm.none import NoNorm
+
+from paddle_tfm.registry import parameters
+
+
+def test_identity_without_parameters_or_options():
+    x = paddle.randn([2, 3, 4])
+    norm = NoNorm()
+    assert norm(x) is x
+    assert not list(norm.parameters())
+    assert parameters(NoNorm) == {}

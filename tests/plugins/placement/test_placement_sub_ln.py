@@ -1,0 +1,23 @@
+"""The initial scale that Sub-LayerNorm's paper derives."""
+
+import math
+
+import pytest
+from paddle_tfm_plugins.placement.sub_ln import SubLN
+
+from paddle_tfm.protocols import Norm, Site
+
+
+@pytest.mark.parametrize(
+    ("stack", "encoder_layers", "decoder_layers", "squared"),
+    [
+        ("encoder", 6, 4, math.log(12) * math.log(12) / 3),
+        ("encoder", 12, 0, math.log(24)),
+        ("decoder", 6, 4, math.log(12)),
+    ],
+)
+def test_the_gain_is_the_papers(stack, encoder_layers, decoder_layers, squared):
+    sites = [Site(stack, "self", 0, encoder_layers, decoder_layers)]
+    given = {"sites": sites, "norm": lambda site, width: Norm(), "d_model": 4, "dropout": 0.0}
+    assert SubLN(**given).branch_gain == pytest.approx(math.sqrt(squared))
+    assert SubLN(**given, gain=False).branch_gain == 1.0

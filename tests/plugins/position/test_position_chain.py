@@ -1,0 +1,87 @@
+import numpy as np
+import paddle
+import pytest
+from paddle_tfm_plugins.position.alibi import ALiBi
+from paddle_tfm_plugins.position.chain import Chain
+from paddle_tfm_plugins.position.learned import Learned
+from paddle_tfm_plugins.position.none import NoPosition
+from paddle_tfm_plugins.position.rotary import Rotary
+from paddle_tfm_plugins.position.shaw import Shaw
+from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
+
+from paddle_tfm.protocols import PositionalEncoding, Site
+
+SITE = Site("encoder", "self", 0, 1, 1)
+POSITIONS = paddle.arange(5).unsqueeze(0)
+
+
+class Times(PositionalEncoding):
+    """Multiplies positions, and adds a constant to them: an order can be seen."""
+
+    def __init__(self, factor, shift):
+        super().__init__()
+        self.factor, self.shift = factor, shift
+
+    def remap(self, positions, draw):
+        return positions * self.factor + self.shift + draw()
+
+
+def test_one_part_is_that_part():
+    q = paddle.randn([2, 3, 5, 4])
+    rotary = Rotary(4)
+    chain = Chain([rotary])
+    np.testing.assert_array_equal(chain.query(q, POSITIONS).numpy(), rotary.query(q, POSITIONS).numpy())
+    np.testing.assert_array_equal(chain.key(q, POSITIONS).numpy(), rotary.key(q, POSITIONS).numpy())
+    assert chain.bias(POSITIONS, POSITIONS) is None
+    assert chain.scores(q, q, POSITIONS, POSITIONS) is None and chain.values(q, POSITIONS, POSITIONS) is None
+
+
+def test_embed_and_rotation_in_turn():
+    x = paddle.randn([2, 5, 4])
+    first, second = Sinusoidal(4), Learned(4, 8)
+    expected = second.embed(first.embed(x, POSITIONS), POSITIONS).numpy()
+    np.testing.assert_array_equal(Chain([first, second]).embed(x, POSITIONS).numpy(), expected)
+    q, slow, fast = paddle.randn([2, 3, 5, 4]), Rotary(4), Rotary(4, base=10.0)
+    chain = Chain([slow, fast])
+    for way in ("query", "key"):
+        expected = getattr(fast, way)(getattr(slow, way)(q, POSITIONS), POSITIONS).numpy()
+        np.testing.assert_array_equal(getattr(chain, way)(q, POSITIONS).numpy(), expected)
+
+
+def test_bias_scores_and_values_are_sums():
+    q, weights, at = paddle.randn([2, 3, 5, 4]), paddle.rand([2, 3, 5, 5]), (POSITIONS, POSITIONS)
+    parts = [ALiBi(3, SITE), Shaw(4), NoPosition(), ALiBi(3, SITE), Shaw(4, clip=2), Shaw(4, with_values=False)]
+    chain = Chain(parts)
+    np.testing.assert_allclose(chain.bias(*at).numpy(), 2 * parts[0].bias(*at).numpy())
+    scores = sum(parts[i].scores(q, q, *at).numpy() for i in (1, 4, 5))
+    np.testing.assert_allclose(chain.scores(q, q, *at).numpy(), scores, rtol=1e-5, atol=1e-5)
+    values = sum(parts[i].values(weights, *at).numpy() for i in (1, 4))
+    np.testing.assert_allclose(chain.values(weights, *at).numpy(), values, rtol=1e-5, atol=1e-5)
+
+
+def test_remap_in_turn():
+    chain = Chain([Times(2, 1), NoPosition(), Times(3, 0)])
+    np.testing.assert_array_equal(chain.remap(POSITIONS, lambda: 0).numpy()[0], (np.arange(5) * 2 + 1) * 3)
+    np.testing.assert_array_equal(chain.remap(POSITIONS, lambda: 1).numpy()[0], (np.arange(5) * 2 + 2) * 3 + 1)
+
+
+def test_uses_what_its_parts_use():
+    assert Chain([NoPosition()]).uses() == frozenset()
+    assert Chain([Sinusoidal(4), ALiBi(3, SITE)]).uses() == {"embed", "bias"}
+    assert Chain([Rotary(4), Shaw(4, with_values=False)]).uses() == {"rotate", "scores"}
+
+
+def test_is_per_layer_if_a_part_is():
+    assert not Chain([Sinusoidal(4), Rotary(4)]).per_layer
+    assert Chain([Sinusoidal(4), Shaw(4)]).per_layer
+    assert not Chain([Sinusoidal(4)]).per_layer  # the class keeps nothing
+
+
+def test_parts_are_registered():
+    names = {name for name, _ in Chain([Shaw(4), Learned(4, 8)]).named_parameters()}
+    assert names == {"parts.0.key_table", "parts.0.value_table", "parts.1.weight"}
+
+
+def test_refuses_nothing_to_chain():
+    with pytest.raises(ValueError, match="`parts` must hold at least one encoding, but is empty"):
+        Chain([])

@@ -1,0 +1,157 @@
+"""char, word and mixed: the promise on random text, and the pieces of known ones."""
+
+import gzip
+import os
+import random
+import unicodedata
+from pathlib import Path
+
+import pytest
+from paddle_tfm_plugins.tokenizer.char import Char
+from paddle_tfm_plugins.tokenizer.mixed import Mixed
+from paddle_tfm_plugins.tokenizer.word import Word
+
+TOKENIZERS = {
+    "char": Char,
+    "word": Word,
+    "word lowercase": lambda: Word(lowercase=True),
+    "mixed": Mixed,
+    "mixed lowercase": lambda: Mixed(lowercase=True),
+}
+SENTENCES = [
+    "Two young, White males are outside near many bushes.",
+    "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche.",
+    "On March 5th, 2024 it's 25°—isn't it?  (Yes: 3/5!)",
+    "2024年3月5日星期二，我们见面。",
+    "我叫 Anna，我 25 岁。Tom叫我2次",
+    "日本語とカタカナ、ひらがな。ｶﾀｶﾅ 々",
+    "안녕하세요, 세계!",
+    "สวัสดีครับ नमस्ते दुनिया שָׁלוֹם العَرَبِيَّة",
+    "under_score __init__ a▁b ▁ ▁▁x",
+    "e\u0301te\u0301 👍🏽👩‍👩‍👧 1\ufe0f\u20e3 İstanbul ΑΣ ﬁ",
+    "\u3000 tabs\tand\nlines\x85\x1c here \u2028 ",
+]
+FAVOURITES = "  \t\n\u3000\u2028▁▁__aAbZßİΣé\u0301\u093f09٣½²,.'-日本語カなー한々。、《\u200d\ufe0f👍"
+
+
+def corpus():
+    """Real lines where `PADDLE_TFM_DATA` says where they are, the sentences above in any case."""
+    yield from SENTENCES
+    if folder := os.environ.get("PADDLE_TFM_DATA"):
+        yield from Path(folder, "tatoeba-en-zh", "cmn.txt").read_text("utf-8").split("\n")[::10]
+        for name in ("val.de.gz", "val.en.gz"):
+            with gzip.open(Path(folder, "multi30k", name), "rt", encoding="utf-8", newline="\n") as file:
+                yield from file
+
+
+def random_texts(count):
+    draw = random.Random(5)
+    for _ in range(count):
+        length = draw.randrange(25)
+        yield "".join(
+            draw.choice(FAVOURITES) if draw.random() < 0.8 else chr(draw.choice([0x250, 0x3000, 0x10000, 0x20000]) + draw.randrange(0x3000))
+            for _ in range(length)
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_nothing_is_lost_but_what_normalize_says(name):
+    tokenizer = TOKENIZERS[name]()
+    count = 0
+    for text in [*corpus(), *random_texts(4000)]:
+        pieces = tokenizer.tokenize(text)
+        assert tokenizer.detokenize(pieces) == tokenizer.normalize(text), (text, pieces)
+        assert all(pieces) and all(isinstance(piece, str) for piece in pieces)
+        count += 1
+    assert count > 4000
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_what_normalize_changes(name):
+    tokenizer = TOKENIZERS[name]()
+    for text in [*SENTENCES, *random_texts(500)]:
+        expected = " ".join(text.split())
+        if name != "char":
+            expected = expected.replace("▁", "_")
+        if "lowercase" in name:
+            expected = expected.lower()
+        assert tokenizer.normalize(text) == expected
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.parametrize("text", ["", " ", "\t\n\u3000"])
+def test_empty(name, text):
+    tokenizer = TOKENIZERS[name]()
+    assert tokenizer.tokenize(text) == []
+    assert tokenizer.detokenize([]) == ""
+
+
+def test_char():
+    assert Char().tokenize(" a  bß日") == ["a", " ", "b", "ß", "日"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Hello, world!", "▁Hello , ▁world !"),
+        ("It's 25°, Anna", "▁It ' s ▁25 ° , ▁Anna"),
+        ("Tuesday, March 5th, 2024", "▁Tuesday , ▁March ▁5 th , ▁2024"),
+        ("2024-03-05", "▁2024 - 03 - 05"),
+        ("a_b ▁c", "▁a _ b ▁_ c"),
+        ("( x )", "▁( ▁x ▁)"),
+        ("e\u0301te\u0301!", "▁e\u0301te\u0301 !"),
+        ("नमस्ते", "▁नमस्ते"),
+        ("5\u0301a", "▁5 \u0301 a"),
+        ("2024年3月", "▁2024 年 3 月"),
+        ("我们见面。", "▁我们见面 。"),
+    ],
+)
+def test_word(text, pieces):
+    assert Word().tokenize(text) == pieces.split(" ")
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("我是 Anna。", "我 是 ▁Anna 。"),
+        ("Tom叫我2次 吗", "▁Tom 叫 我 2 次 ▁吗"),
+        ("2024年3月5日星期二", "▁2024 年 3 月 5 日 星 期 二"),
+        ("ひらがなカナー", "ひ ら が な カ ナ ー"),
+        ("안녕 세계", "안 녕 ▁세 계"),
+        ("《书》", "▁《 书 》"),
+        ("Hello, world!", "▁Hello , ▁world !"),
+        ("𠀀𠀁", "𠀀 𠀁"),
+    ],
+)
+def test_mixed(text, pieces):
+    assert Mixed().tokenize(text) == pieces.split(" ")
+
+
+def test_lowercase():
+    assert Word(lowercase=True).tokenize("Zwei MÄNNER") == ["▁zwei", "▁männer"]
+    assert Mixed(lowercase=True).tokenize("我 ANNA") == ["我", "▁anna"]
+
+
+def test_the_mark_says_where_words_begin():
+    """A word is the same piece at the start of a text and within it."""
+    text = "so it is so"
+    pieces = Word().tokenize(text)
+    assert pieces[0] == pieces[-1] and sum(piece.startswith("▁") for piece in pieces) == len(text.split())
+
+
+@pytest.mark.parametrize("name", ["word", "mixed"])
+def test_pieces_are_runs_of_one_class(name):
+    tokenizer = TOKENIZERS[name]()
+    for text in [*corpus(), *random_texts(1000)]:
+        for piece in tokenizer.tokenize(text):
+            body = piece.removeprefix("▁")
+            classes = {unicodedata.category(character) for character in body}
+            assert len(body) == 1 or classes == {"Nd"} or all(each[0] in "LM" for each in classes), piece
+            if name == "mixed" and len(body) > 1:
+                assert not any("\u3040" <= c <= "\u30ff" or "\u4e00" <= c <= "\u9fff" for c in body), piece
+
+
+def test_real_data_where_the_variable_is_set():
+    """The property above ran on real lines too, if there is a place for them."""
+    expected = 4000 if os.environ.get("PADDLE_TFM_DATA") else len(SENTENCES)
+    assert sum(1 for _ in corpus()) >= expected
