@@ -62,10 +62,10 @@ def build_model(
     Raises:
         RecipeError: everything that is wrong with the recipe.
     """
+    registry = create_registry(plugins)
     from paddle_tfm.model.build import build
 
     run = recipes.load(name, overrides).runs()[0]
-    registry = create_registry(plugins)
     if problems := recipes.check_components(run, registry):
         raise recipes.RecipeError(name, problems)
     return build(run.settings.model, registry, source_vocabulary, target_vocabulary, seed)

@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 import paddle
 from paddle import Tensor, nn
 
-NEVER = -1.0e9  # added to the score of a key that must not be seen: exp underflows to exactly 0 in float32
+NEVER = -1.0e9  # added to the score of a key that must not be seen: its weight is 0 (on a CPU 1e-28, Paddle's least)
 
 # What the engine can give to a constructor, by kind. Every other parameter is an option of the recipe.
 GIVENS: dict[str, frozenset[str]] = {

@@ -399,19 +399,18 @@ def at_site(kind: str, value: PerSite, stack: str, sublayer: str) -> tuple[str, 
     Raises:
         ValueError: the mapping says nothing about this site.
     """
-    if not isinstance(value, Mapping) or not _per_site(value):
-        return ("", None) if kind == "position" and sublayer == "cross" else ("", value)
-    for key in ([sublayer] if sublayer in value else []) + [stack]:
-        if key in value:
-            if key == stack and kind == "position" and sublayer == "cross":
-                break
-            below, component = at_site(kind, value[key], stack, sublayer)
-            return (f".{key}{below}", component)
-    if kind == "position" and sublayer == "cross":
-        return "", None
-    raise ValueError(
-        f"says nothing about {stack}{'' if sublayer in ('self', 'final') else '.' + sublayer}; add `{stack}:`"
-    )
+    unasked = kind == "position" and sublayer == "cross"
+    below = ""
+    while isinstance(value, Mapping) and _per_site(value):
+        key = sublayer if sublayer in value else stack
+        if key not in value and not unasked:
+            place = stack if sublayer in ("self", "final") else f"{stack}.{sublayer}"
+            raise ValueError(f"says nothing about {place}; add `{stack}:`")
+        if key not in value:
+            break
+        unasked = unasked and key != sublayer
+        below, value = f"{below}.{key}", value[key]
+    return ("", None) if unasked else (below, value)
 
 
 def model_components(model: Mapping) -> Iterator[tuple[str, str, object]]:

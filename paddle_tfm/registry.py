@@ -107,8 +107,8 @@ def component_kind(annotation: object) -> tuple[str, bool] | None:
 def parameters(cls: type) -> dict[str, Option]:
     """The parameters of a component's constructor."""
     constructor = cls.__init__
-    if constructor is object.__init__:
-        return {}
+    if constructor is object.__init__ or constructor.__module__.startswith("paddle."):
+        return {}  # the class has no constructor of its own
     try:
         hints = typing.get_type_hints(constructor)
     except (NameError, TypeError):

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from paddle_tfm.ablation.comparison import Comparison, Result, Row, grouped
 
@@ -30,7 +30,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 INK, FAINT = "#24292f", "#c9d1d9"
 FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC")
 FONTS += ("Hiragino Sans GB", "Microsoft YaHei", "SimHei", "Arial Unicode MS")
-LONGEST = 30
+LONGEST = 26
 LOG_RANGE = 10
 
 
@@ -53,20 +53,27 @@ def human(metric: str) -> str:
     return metric.replace("_", " ")
 
 
+def split(comparison: Comparison) -> str:
+    """The split that the final values are of."""
+    return "test" if any(run.results["test"] for run in comparison.runs) else "validation"
+
+
 def draw(comparison: Comparison) -> Figure:
     """Left: the validation curve of the deciding metric, a line a variant. Right: its values on the test split."""
     groups = grouped(comparison.runs)
     looks = {variant: look(number) for number, variant in enumerate(groups)}
     rows = len(comparison.rows)
-    legend_rows = math.ceil(rows / 4)
+    legend_rows = math.ceil(rows / 4) if rows > 1 else 0
     with _quiet():
-        figure = Figure(figsize=(11, max(3.6, 1.4 + 0.3 * rows) + 0.26 * legend_rows), layout="constrained")
+        figure = Figure(figsize=(11, max(3.9, 1.4 + 0.32 * rows) + 0.26 * legend_rows), layout="constrained")
         FigureCanvasAgg(figure)
         curves, values = figure.subplots(1, 2, width_ratios=(1.15, 1))
         for axes in (curves, values):
             _plain(axes)
         _curves(curves, comparison, groups, looks)
         _values(values, comparison, groups, looks)
+        if rows == 1:  # the right panel names it
+            return figure
         handles = [_handle(looks[row.variant]) for row in comparison.rows]
         names = [_name(row.variant) for row in comparison.rows]
         legend = figure.legend(
@@ -120,7 +127,10 @@ def _plain(axes: Axes) -> None:
     axes.set_axisbelow(True)
     axes.xaxis.label.set_color(INK)
     axes.yaxis.label.set_color(INK)
-    axes.title.set_color(INK)
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(text, loc="left", fontsize=11, fontweight="bold", color=INK, pad=10)
 
 
 def _name(text: str) -> str:
@@ -134,17 +144,17 @@ def _handle(way: Look) -> Line2D:
     return Line2D([], [], color=way.colour, linestyle=way.style, marker=way.marker, markersize=5, linewidth=1.8)
 
 
-def _label(comparison: Comparison, split: str) -> str:
-    better = "↑ higher" if comparison.higher_is_better else "↓ lower"
+def _label(comparison: Comparison, where: str) -> str:
+    better = "↑ higher is better" if comparison.higher_is_better else "↓ lower is better"
     unit = " in %" if comparison.metric in comparison.percent else ""
-    return f"{_name(human(comparison.metric))}{unit}, {split} ({better} is better)"
+    return f"{where} {_name(human(comparison.metric))}{unit}\n{better}"
 
 
 def _scale(axes: Axes, which: str, comparison: Comparison, drawn: Sequence[float]) -> None:
     """Percent, or logarithmic for a quantity such as perplexity that spans more than a factor of ten."""
     axis = getattr(axes, f"{which}axis")
     if comparison.metric in comparison.percent:
-        axis.set_major_formatter(PercentFormatter(1.0))
+        axis.set_major_formatter(FuncFormatter(lambda value, place: f"{100 * value:.4g}%"))
     elif not comparison.higher_is_better and drawn and min(drawn) > 0 and max(drawn) / min(drawn) > LOG_RANGE:
         axes.set(**{f"{which}scale": "log"})
         if max(drawn) / min(drawn) < 1000:
@@ -186,7 +196,7 @@ def _curves(axes: Axes, comparison: Comparison, groups: dict[str, list[Result]],
     axes.grid(axis="y", color=FAINT, linewidth=0.5, alpha=0.6)
     axes.set_xlabel("training step")
     axes.set_ylabel(_label(comparison, "validation"))
-    axes.set_title("During training", loc="left", fontsize=11, fontweight="bold")
+    _title(axes, "During training")
     if not drawn:
         axes.set(xticks=[], yticks=[])
         _remark(axes, "no evaluation was logged")
@@ -217,29 +227,28 @@ def _values(axes: Axes, comparison: Comparison, groups: dict[str, list[Result]],
             continue
         mean = row.mean[metric] if math.isfinite(row.mean[metric]) else fmean(found)
         if spread := row.spread[metric]:
-            axes.plot([mean - spread, mean + spread], [place, place], color=way.colour, linewidth=5, alpha=0.25)
+            axes.plot([mean - spread, mean + spread], [place, place], color=way.colour, linewidth=6, alpha=0.3)
         if len(found) > 1:
-            axes.plot(found, [place] * len(found), ".", color=way.colour, markersize=6, alpha=0.75)
+            axes.plot(found, [place + 0.27] * len(found), ".", color=way.colour, markersize=5, alpha=0.8)
         axes.plot(mean, place, way.marker, color=way.colour, markersize=8, markeredgecolor="white", gid=f"mean-{place}")
     base = next((row for row in comparison.rows if row.variant == comparison.baseline), None)
-    if base and math.isfinite(base.mean[metric]):
+    if base and len(comparison.rows) > 1 and math.isfinite(base.mean[metric]):
         axes.axvline(base.mean[metric], color=INK, linestyle="--", linewidth=0.9, alpha=0.6, zorder=0.5)
     axes.set_yticks(range(len(comparison.rows)), [_tick(row, comparison) for row in comparison.rows])
     axes.set_ylim(len(comparison.rows) - 0.4, -0.6)
     _scale(axes, "x", comparison, drawn)
     axes.grid(axis="x", color=FAINT, linewidth=0.5, alpha=0.6)
-    axes.set_xlabel(_label(comparison, "at the end"))
-    axes.set_title("At the end, each dot a seed", loc="left", fontsize=11, fontweight="bold")
+    axes.set_xlabel(_label(comparison, split(comparison)))
+    _title(axes, "At the end, dots are seeds")
     if not drawn:
         axes.set_xticks([])
         _remark(axes, "every run diverged" if comparison.runs else "no run")
 
 
 def _tick(row: Row, comparison: Comparison) -> str:
-    notes = ["baseline"] if row.variant == comparison.baseline and len(comparison.rows) > 1 else []
-    if row.diverged:
-        notes.append(f"{row.diverged} of {len(row.seeds)} diverged")
-    return f"{_name(row.variant)} ({', '.join(notes)})" if notes else _name(row.variant)
+    is_base = row.variant == comparison.baseline and len(comparison.rows) > 1
+    name = f"{_name(row.variant)} (baseline)" if is_base else _name(row.variant)
+    return f"{name}\n{row.diverged} of {len(row.seeds)} diverged" if row.diverged else name
 
 
 def _remark(axes: Axes, text: str) -> None:

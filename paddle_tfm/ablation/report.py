@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 
 from paddle_tfm.ablation.comparison import CONFIDENCE, Comparison, Difference, Result, Row, grouped
-from paddle_tfm.ablation.figure import FAINT, INK, draw, human, image
+from paddle_tfm.ablation.figure import FAINT, INK, draw, human, image, split
 
 NOTES = (
     "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
@@ -62,13 +62,14 @@ def verdict(comparison: Comparison) -> str:
     others = [row for row in comparison.rows if row.variant != comparison.baseline]
     value = f"{human(metric)} {comparison.text(metric, best.mean[metric])}"
     if math.isnan(best.mean[metric]):
-        return f"No variant is best: no run came to an end with a value of {human(metric)}."
+        lost = all(run.results.get("diverged") for run in comparison.runs)
+        return f"No variant is best: {'every run diverged' if lost else f'no run has a value of {human(metric)}'}."
     if not others:
         text = f"“{best.variant}” is the only variant here: {value} over {_count(len(best.seeds), 'seed')}"
     elif best.variant == comparison.baseline:
-        text = f"No variant beats the baseline “{best.variant}” ({value}): {_standing(others)}"
+        text = f"The baseline “{best.variant}” has the best mean ({value}), {_standing(others)}"
     else:
-        text = f"“{best.variant}” has the best mean ({value}), {_against(comparison, best.difference)}"
+        text = f"“{best.variant}” has the best mean ({value}) {_against(comparison, best.difference)}"
     if best.diverged:
         text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
     return text + "."
@@ -76,16 +77,17 @@ def verdict(comparison: Comparison) -> str:
 
 def _standing(others: list[Row]) -> str:
     """How the others stand to a baseline that leads."""
-    found = [row.difference.verdict if row.difference else "undetermined" for row in others]
-    unclear, worse, same = (found.count(word) for word in ("undetermined", "worse", "equal"))
-    pairs = {row.difference.pairs if row.difference else 0 for row in others}
-    seeds = _count(max(pairs), "seed")
-    if unclear == len(others) == 1:
-        return f"{seeds} cannot tell these apart"
-    parts = [f"{worse} of {len(others)} others {'is' if worse == 1 else 'are'} worse"] if worse else []
-    parts += [f"{same} the same on every seed"] if same else []
-    parts += [f"{seeds} cannot tell {unclear if parts else 'the others'} apart from it"] if unclear else []
-    return ", ".join(parts) or "on the seeds in common, that is another matter"
+    found = [row.difference for row in others if row.difference]
+    count = {word: sum(item.verdict == word for item in found) for word in ("worse", "equal", "better", "undetermined")}
+    unclear = len(others) - count["worse"] - count["equal"] - count["better"]
+    seeds = _count(max((item.pairs for item in found if item.verdict == "undetermined"), default=0), "seed")
+    if len(others) == 1:
+        return (
+            f"but {seeds} cannot tell these apart" if unclear else f"the other is {found[0].verdict} on each seed pair"
+        )
+    parts = [f"{count[word]} {word}" for word in ("worse", "equal", "better") if count[word]]
+    parts += [f"{unclear} that {seeds} cannot tell apart from it"] if unclear else []
+    return f"of {len(others)} others {', '.join(parts)}"
 
 
 def _against(comparison: Comparison, found: Difference | None) -> str:
@@ -95,7 +97,22 @@ def _against(comparison: Comparison, found: Difference | None) -> str:
         return f"but shares no finished seed with {base}: nothing tells these apart"
     seeds = _count(found.pairs, "seed")
     if found.verdict == "undetermined":
-        return f"but {seeds} cannot tell these apart: it and {base} ({change(comparison, found)})"
+        if unclear:
+            return f"but {seeds} cannot tell these apart"
+        return f"the other is {found[0].verdict}, paired over {_count(found[0].pairs, 'seed')}"
+    parts = [f"{count[word]} {word}" for word in ("worse", "equal", "better") if count[word]]
+    parts += [f"{unclear} that {seeds} cannot tell apart from it"] if unclear else []
+    return f"of {len(others)} others {', '.join(parts)}"
+
+
+def _against(comparison: Comparison, found: Difference | None) -> str:
+    """How the leader stands to the baseline."""
+    base = f"the baseline “{comparison.baseline}”"
+    if found is None:
+        return f"but shares no finished seed with {base}: nothing tells these apart"
+    seeds = _count(found.pairs, "seed")
+    if found.verdict == "undetermined":
+        return f"but {seeds} cannot tell these apart: {change(comparison, found)} against {base}"
     if found.verdict == "equal":
         return f"and equals {base} on each of {seeds}"
     return f"and is {found.verdict} than {base}: {change(comparison, found)}, {seeds}"
@@ -130,7 +147,7 @@ def _header(comparison: Comparison) -> list[str]:
     directions = {"loss": False}
     for run in comparison.runs:
         directions |= run.results["directions"]
-    arrows = {True: " ↑", False: " ↓", None: ""}
+    arrows = {True: "\u00a0↑", False: "\u00a0↓", None: ""}
     metrics = [f"{human(name)}{arrows[directions.get(name)]}" for name in comparison.shown()]
     return ["variant", "seeds", metrics[0], "difference", *metrics[1:], "parameters", "tokens/s", "time", "diverged"]
 
@@ -139,18 +156,28 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
     """What `_header` announces, as plain text."""
     metrics = []
     for name in comparison.shown():
-        spread = row.spread.get(name)
-        around = f" ± {comparison.text(name, spread).rstrip('%')}" if spread is not None else ""
-        metrics.append(comparison.text(name, row.mean.get(name)) + around)
+        metrics.append(_around(comparison, name, row.mean.get(name), row.spread.get(name)))
     if row.variant == comparison.baseline:
         against = "baseline" if len(comparison.rows) > 1 else "–"
     else:
-        against = f"{change(comparison, row.difference)} {row.difference.verdict}" if row.difference else "–"
+        found = row.difference
+        against = f"{change(comparison, found)} {found.verdict}" if found else "no finished seed in common"
     time = f"{round(row.seconds) // 60}:{round(row.seconds) % 60:02}"
     seeds = ", ".join(map(str, row.seeds)) if len(row.seeds) <= 5 else f"{len(row.seeds)} seeds"
     speed = f"{row.tokens_per_second:,.0f}"
     lost = f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
     return [row.variant, seeds, metrics[0], against, *metrics[1:], f"{row.parameters:,}", speed, time, lost]
+
+
+def _around(comparison: Comparison, name: str, mean: float | None, spread: float | None) -> str:
+    """`mean ± spread`, both to the same digit."""
+    text = comparison.text(name, mean)
+    if spread is None:
+        return text
+    digits = text.rstrip("%").partition(".")[2]
+    if not digits.isdigit():
+        return f"{text} ± {comparison.text(name, spread)}"
+    return f"{text} ± {spread * (100 if name in comparison.percent else 1):.{len(digits)}f}"
 
 
 def markdown(comparison: Comparison) -> str:
@@ -203,11 +230,11 @@ def _predictions(run: Result, variant: str) -> Iterator[dict]:
     for line in file.read_text("utf-8").split("\n")[1:]:
         cells = line.split("\t")
         if len(cells) == 5:
-            verdict, source, reference, hypothesis, score = cells
+            mark, source, reference, hypothesis, score = cells
             yield {
                 "variant": variant,
                 "seed": run.seed,
-                "right": verdict == "yes",
+                "right": mark == "yes",
                 "source": source,
                 "reference": reference,
                 "hypothesis": hypothesis,
@@ -222,9 +249,9 @@ def page(comparison: Comparison, png: bytes, svg: str) -> str:
     """The whole comparison on one page; the figure as `svg`, or as `png` where that is smaller."""
     recipes = list(dict.fromkeys(run.results["recipe"] for run in comparison.runs))
     counts = f"{_count(len(comparison.rows), 'variant')}, {_count(len(comparison.runs), 'run')}"
-    split = "test" if any(run.results["test"] for run in comparison.runs) else "validation"
     facts = f"{'recipe' if len(recipes) == 1 else 'recipes'} {', '.join(recipes)} · {counts} · decided by "
-    facts += f"{human(comparison.metric)} on the {split} split"
+    facts += f"{human(comparison.metric)} on the {split(comparison)} split"
+    top = _above(comparison)
     notes = "".join(f"<li>{escape(note)}</li>" for note in NOTES)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -257,8 +284,8 @@ def page(comparison: Comparison, png: bytes, svg: str) -> str:
 </section>
 <section>
 <h2>Runs</h2>
-{_runs(comparison)}
-<p>Every curve, run beside run: <code>{escape(f"paddle-tfm board {shlex.quote(str(_above(comparison)))}")}</code></p>
+{_runs(comparison, top)}
+<p>Every curve, run beside run: <code>{escape(f"paddle-tfm board {shlex.quote(str(top))}")}</code></p>
 </section>
 </main>
 </body>
@@ -271,9 +298,10 @@ def _table(comparison: Comparison) -> str:
     body = ""
     for row in comparison.rows:
         first, seeds, value, against, *rest = _cells(comparison, row)
-        if row.difference:
-            word = row.difference.verdict
-            against = f"{escape(against.removesuffix(f' {word}'))} <b class={word!r}>{word}</b>"
+        if found := row.difference:
+            value_of, interval = escape(change(comparison, found)).split(" (" if found.half_width is not None else ", ")
+            against = f'{value_of} <b class="{found.verdict}">{found.verdict}</b>'
+            against += f"<small>{interval.rstrip(')')}</small>"
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
         body += f'<tr><th scope="row"><bdi>{escape(first)}</bdi></th><td>{escape(seeds)}</td>'
         body += f'<td class="deciding">{escape(value)}</td><td>{against}</td>{cells}</tr>\n'
@@ -299,8 +327,11 @@ def _samples(comparison: Comparison) -> str:
     parts = []
     for name, found in (("Right", right), ("Wrong", wrong)):
         whose = f" · {found[0]['variant']}, seed {found[0]['seed']}" if found else ""
+        if found and right and found[0]["variant"] != right[0]["variant"]:
+            whose += f" ({right[0]['variant']} has none)"
         parts.append(f'<h3 class="{name.lower()}">{name}<small dir="auto">{escape(whose)}</small></h3>')
-        parts.append("".join(map(_sample, found)) or f"<p>No prediction was {name.lower()}.</p>")
+        cards = "".join(map(_sample, found))
+        parts.append(f'<div class="cards">{cards}</div>' if found else f"<p>No prediction was {name.lower()}.</p>")
     return "\n".join(parts)
 
 
@@ -308,6 +339,7 @@ def _sample(item: dict) -> str:
     wanted, written = _marked(item["reference"], item["hypothesis"])
     rows = [("source", escape(item["source"][:TAIL])), ("wanted", wanted)]
     rows += [] if item["right"] else [("written", written)]
+    rows.append(("score", f"{item['score']:.4g}".replace("-", "−")))
     cells = "".join(f'<dt>{name}</dt><dd dir="auto">{text}</dd>' for name, text in rows)
     return f"<dl>{cells}</dl>\n"
 
@@ -323,7 +355,7 @@ def _marked(reference: str, hypothesis: str) -> tuple[str, str]:
     return left, right or "<i>nothing</i>"
 
 
-def _runs(comparison: Comparison) -> str:
+def _runs(comparison: Comparison, top: Path) -> str:
     rows = ""
     for variant, group in grouped(comparison.runs).items():
         for run in sorted(group, key=lambda run: run.seed):
@@ -332,9 +364,9 @@ def _runs(comparison: Comparison) -> str:
             cells = [str(run.seed), f"{results['steps']:,}", f"{results['best_step']:,}", end]
             rows += f'<tr><th scope="row"><bdi>{escape(variant)}</bdi></th>'
             rows += "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-            rows += f'<td class="path"><code>{escape(str(run.folder))}</code></td></tr>\n'
-    names = ("variant", "seed", "steps", "best step", "end", "folder")
-    header = "".join(f'<th scope="col">{name}</th>' for name in names)
+            rows += f'<td class="path"><code>{escape(os.path.relpath(run.folder, top))}</code></td></tr>\n'
+    names = ("variant", "seed", "steps", "best step", "end", f"folder in {top}")
+    header = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     return f'<div class="wide"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>'
 
 
@@ -355,7 +387,7 @@ CSS = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.5; font: 16px/1.5 system-ui, -apple-system,
   "Segoe UI", Roboto, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif; }
-main { max-width: 76rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
+main { max-width: 84rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
 h1 { margin: 0; font-size: 2.1rem; line-height: 1.2; letter-spacing: -0.02em; overflow-wrap: anywhere; }
 h2 { margin: 2.75rem 0 0.75rem; font-size: 1.2rem; }
 h3 { margin: 1.5rem 0 0.5rem; font-size: 1rem; }
@@ -364,26 +396,29 @@ h3 small { color: var(--soft); font-weight: 400; }
 .verdict { margin: 1rem 0 0; padding: 0.8rem 1rem; border-left: 4px solid var(--accent); border-radius: 0 8px 8px 0;
   background: var(--card); font-size: 1.1rem; max-width: 60rem; overflow-wrap: anywhere; }
 .wide { margin: 0; overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; }
-table { width: 100%; border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.5rem 0.8rem; text-align: right; white-space: nowrap; border-top: 1px solid var(--line); }
-thead th { border-top: 0; background: var(--card); color: var(--soft); font-weight: 600; }
+table { width: 100%; border-collapse: collapse; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.5rem 0.7rem; text-align: right; white-space: nowrap; border-top: 1px solid var(--line); }
+thead th { border-top: 0; vertical-align: bottom; white-space: normal; background: var(--card); color: var(--soft); font-weight: 600; }
 th:first-child { position: sticky; left: 0; background: var(--paper); text-align: left; white-space: normal;
-  min-width: 7rem; max-width: 18rem; overflow-wrap: anywhere; }
+  min-width: 8rem; max-width: 18rem; overflow-wrap: anywhere; }
 thead th:first-child { background: var(--card); }
 .deciding { font-weight: 650; }
-td b { display: inline-block; margin-left: 0.35rem; padding: 0 0.5rem; border-radius: 1rem; font-weight: 600;
+td b { display: inline-block; margin-left: 0.2rem; padding: 0 0.5rem; border-radius: 1rem; font-weight: 600;
   background: var(--card); color: var(--soft); }
 td b.better { background: var(--good-paper); color: var(--good); }
 td b.worse { background: var(--bad-paper); color: var(--bad); }
-.path, .path code { text-align: left; }
+td small { display: block; color: var(--soft); }
+td.path { text-align: left; }
 .notes { margin: 0.75rem 0 0; padding-left: 1.1rem; color: var(--soft); font-size: 0.85rem; }
+figure { padding: 0.9rem; }
 figure svg, figure img { display: block; width: 100%; min-width: 44rem; height: auto; }
 figure img { background: #ffffff; }
 figure svg text { font-family: inherit !important; }
 h3.right::before { content: "✓ "; color: var(--good); }
 h3.wrong::before { content: "✗ "; color: var(--bad); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.15rem 1rem; margin: 0 0 0.6rem; padding: 0.65rem 1rem;
-  border-radius: 10px; background: var(--card); }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 0.7rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; margin: 0; padding: 0.7rem 1rem;
+  align-content: start; border-radius: 10px; background: var(--card); }
 dt { color: var(--soft); font-size: 0.85rem; line-height: 1.6rem; }
 dd { margin: 0; overflow-wrap: anywhere; white-space: pre-wrap; }
 mark { border-radius: 3px; color: inherit; }
@@ -392,6 +427,6 @@ mark.extra { background: var(--bad-paper); box-shadow: inset 0 -2px var(--bad); 
 code { padding: 0.1rem 0.35rem; border-radius: 5px; background: var(--card); font: 0.88em ui-monospace, Menlo, Consolas,
   monospace; }
 @media (max-width: 40rem) { main { padding: 1.5rem 0.9rem 3rem; } h1 { font-size: 1.6rem; } .verdict { font-size: 1rem; }
-  dl { grid-template-columns: 1fr; } dt { line-height: 1.2; } }
+  th:first-child { max-width: 9rem; } }
 @media print { .wide { overflow: visible; } }
 """

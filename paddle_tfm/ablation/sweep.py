@@ -108,7 +108,7 @@ def declared_limits(runs: Sequence[RunSpec], registry: Registry) -> list[str]:
         model = run.settings.model.model_dump()
         for kind in PER_SITE:
             for sublayer in ("self", "cross", "feed_forward"):
-                below, spec = at_site(kind, model[kind], "decoder", sublayer)
+                _, spec = at_site(kind, model[kind], "decoder", sublayer)
                 if spec is None:
                     continue
                 name = Spec.parse(spec).name

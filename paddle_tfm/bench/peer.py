@@ -108,7 +108,9 @@ def copy_weights(weights: Mapping[str, np.ndarray], peer: Peer) -> None:
     for name, parameter in wanted.items():
         array = weights[names[name]]
         if list(array.shape) != list(parameter.shape):
-            raise ValueError(f"`{names[name]}` must have the shape {list(parameter.shape)}, but has {list(array.shape)}")
+            raise ValueError(
+                f"`{names[name]}` must have the shape {list(parameter.shape)}, but has {list(array.shape)}"
+            )
         parameter.set_value(array)
 
 

@@ -155,7 +155,10 @@ def _settings(recipe: str | None, overrides: Sequence[str], size: str | None, pl
     lines += [] if recipe is not None else ["train.max_tokens=1024"]
     lines += [f"model.{key}={value}" for key, value in SIZES.get(size, {}).items()]
     loaded = recipes.load(recipe or "base", [*lines, *overrides])
-    inner = {"name": "relu", "inner_dropout": loaded.data["model"].get("dropout", 0.0)}  # nn.Transformer has it there too
+    inner = {
+        "name": "relu",
+        "inner_dropout": loaded.data["model"].get("dropout", 0.0),
+    }  # nn.Transformer has it there too
     for path, value in {**SAME, "model.placement": placement, "model.feed_forward": inner}.items():
         recipes.override(loaded.data, path, value, loaded.origins, {})
     for key in ("variants", "grid", "baseline"):

@@ -49,9 +49,7 @@ class Ours:
         run.model.train()
 
     def _write(self, folder: Path) -> None:
-        arrays = {
-            f"{i}.{name}": getattr(batch, name) for i, batch in enumerate(self.batches) for name in FIELDS
-        }
+        arrays = {f"{i}.{name}": getattr(batch, name) for i, batch in enumerate(self.batches) for name in FIELDS}
         np.savez(folder / "batches.npz", **arrays)
         state = self.trainer.run.model.state_dict()
         np.savez(folder / "weights.npz", **{name: tensor.numpy() for name, tensor in state.items()})

@@ -60,7 +60,9 @@ def _paddle(report: Report):
         report.say("bad", "paddle", str(error))
         return None
     except ImportError as error:
-        report.say("bad", "paddle", f"is installed but cannot be imported: {error}. Install it anew, in a fresh environment")
+        report.say(
+            "bad", "paddle", f"is installed but cannot be imported: {error}. Install it anew, in a fresh environment"
+        )
         return None
     built = "for GPUs" if paddle.is_compiled_with_cuda() else "for CPUs"
     report.say("ok", "paddle", f"{paddle.__version__}, built {built}")
@@ -76,7 +78,9 @@ def _settings(report: Report) -> None:
         by = "yours" if setting.by_user else "set by paddle_tfm"
         report.say("ok", "setting", f"{setting.name}={setting.value} ({by}): {setting.reason}")
     if runtime.too_late:
-        report.say("bad", "setting", "paddle was imported before paddle_tfm: none of this counts; import paddle_tfm first")
+        report.say(
+            "bad", "setting", "paddle was imported before paddle_tfm: none of this counts; import paddle_tfm first"
+        )
 
 
 def _device(report: Report, paddle) -> None:
@@ -84,7 +88,11 @@ def _device(report: Report, paddle) -> None:
     for i in range(gpus):
         report.say("ok", "device", f"gpu:{i} {paddle.device.cuda.get_device_name(i)}")
     if paddle.is_compiled_with_cuda() and not gpus:
-        report.say("note", "device", "Paddle is built for GPUs but finds none: is the NVIDIA driver installed? Computing on the CPU")
+        report.say(
+            "note",
+            "device",
+            "Paddle is built for GPUs but finds none: is the NVIDIA driver installed? Computing on the CPU",
+        )
     elif not gpus:
         from paddle_tfm.runtime import INSTALL_HELP
 

@@ -103,13 +103,14 @@ class Run:
         max_tokens: int = 4096,
         progress: Callable[[int], None] | None = None,
     ) -> list[str]:
-        """One output text for each input text, in order."""
+        """One output text for each input text, in order; nothing for a text without a piece."""
         examples = self.codec.encode_all(Example(text, "") for text in texts)
-        found = decode_all(self.model, examples, search or self.search(), max_tokens, progress)
-        return [
-            self.codec.text(self.codec.pieces(hypotheses[0].ids, encoded.extra))
-            for encoded, hypotheses in zip(examples, found)
-        ]
+        asked = [i for i, encoded in enumerate(examples) if len(encoded.source) > 1]  # more than the end token
+        found = decode_all(self.model, [examples[i] for i in asked], search or self.search(), max_tokens, progress)
+        outputs = [""] * len(examples)
+        for i, hypotheses in zip(asked, found):
+            outputs[i] = self.codec.text(self.codec.pieces(hypotheses[0].ids, examples[i].extra))
+        return outputs
 
 
 def build_metrics(settings: Settings, registry: Registry) -> dict[str, Metric]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from paddle_tfm.protocols import Geometry, Norm, Site
 from paddle_tfm_plugins.attention._dot_product import width_of_head
 from paddle_tfm_plugins.attention.multihead import MultiHead
-
-from paddle_tfm.protocols import Geometry, Norm, Site
 
 
 class FullWidthHeads(MultiHead):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
-from paddle_tfm_plugins.attention._dot_product import merge_heads, split_heads, width_of_head
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import At, Attention, Geometry, Mask, Norm, Site, Tap
+from paddle_tfm_plugins.attention._dot_product import merge_heads, split_heads, width_of_head
 
 EPSILON = 1.0e-6  # so that a row that sees nothing is 0 / ε = 0
 

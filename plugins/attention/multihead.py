@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from paddle import Tensor
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads, width_of_head
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import At, Attention, Geometry, KeyValue, Mask, Norm, Site, Tap
+from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads, width_of_head
 
 
 class MultiHead(Attention):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from paddle import Tensor
-from paddle_tfm_plugins.attention._dot_product import lookup
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import At, Attention, Geometry, KeyValue, Mask, Tap
+from paddle_tfm_plugins.attention._dot_product import lookup
 
 
 class SingleHead(Attention):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import paddle.nn.functional as F
 from paddle import Tensor
+
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 
 

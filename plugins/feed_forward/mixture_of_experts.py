@@ -5,10 +5,10 @@ from __future__ import annotations
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
-from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import At, FeedForward, Tap
+from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 
 class MixtureOfExperts(FeedForward):

@@ -45,7 +45,8 @@ class SwiGLU(FeedForward):
         self.inner_norm = inner_norm(width) if inner_norm is not None else None
 
     def forward(self, x: Tensor, at: At, tap: Tap) -> Tensor:
-        hidden = F.silu(self.gate(x)) * self.up(x)  # [B, T, width]
+        gate = self.gate(x)  # [B, T, width]
+        hidden = gate * F.sigmoid(gate) * self.up(x)  # not F.silu: on a CPU its gradient is NaN below -88
         if self.inner_norm is not None:
             hidden = self.inner_norm(hidden, at.valid, at.positions)
         return self.output(self.dropout(hidden))

@@ -1,4 +1,4 @@
-"""The loss that `linear` and `tied` share."""
+"""The softmax and the loss that the heads share, exact however far apart the logits are."""
 
 from __future__ import annotations
 
@@ -7,16 +7,30 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 
+def log_sum_exp(logits: Tensor) -> Tensor:
+    """log Σ exp of logits float32 [B, T, V] → [B, T, 1], at the cost of one fused cross entropy.
+
+    It is the cross entropy of the largest logit plus that logit. Of any other, Paddle's cross entropy and its
+    log_softmax are wrong on a CPU where the logit lies more than 64 below the largest: they say 64.
+    """
+    best = logits.detach().argmax(-1, keepdim=True)  # [B, T, 1]
+    return F.cross_entropy(logits, best, reduction="none") + paddle.take_along_axis(logits, best, -1)
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """log softmax of logits float32 [B, T, V] over V."""
+    return logits - log_sum_exp(logits)
+
+
 def cross_entropy(logits: Tensor, target: Tensor, smoothing: float, pad_id: int) -> Tensor:
     """(1 − ε) (−log p_target) + ε mean over v ≠ pad of (−log p_v), p = softmax(logits).
 
-    logits [B, T, V], target int64 [B, T] → float32 [B, T]. Computed as −log p_target + ε (logit_target − mean logit):
-    the probabilities are held once, and only for the gradient.
+    logits [B, T, V], target int64 [B, T] → float32 [B, T]. Computed as log Σ exp − (1 − ε) logit_target − ε mean logit.
     """
     logits = logits.astype("float32")
-    index = target.unsqueeze(-1)  # [B, T, 1]
-    loss = F.cross_entropy(logits, index, reduction="none")  # [B, T, 1]
-    if smoothing:
-        total = logits.sum(-1, keepdim=True) - logits[..., pad_id : pad_id + 1]
-        loss = loss + smoothing * (paddle.take_along_axis(logits, index, -1) - total / (logits.shape[-1] - 1))
-    return loss.squeeze(-1)
+    index = paddle.stack([target, paddle.full_like(target, pad_id)], -1)  # [B, T, 2]
+    picked = paddle.take_along_axis(logits, index, -1)
+    loss = log_sum_exp(logits).squeeze(-1) - (1.0 - smoothing) * picked[..., 0]
+    if not smoothing:
+        return loss
+    return loss - smoothing * (logits.sum(-1) - picked[..., 1]) / (logits.shape[-1] - 1)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import paddle.nn.functional as F
 from paddle import Tensor
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Head, Memory
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, log_softmax
 
 
 class LinearHead(Head):
@@ -28,4 +27,4 @@ class LinearHead(Head):
         return cross_entropy(self.output(h), target, smoothing, self.pad_id)
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
-        return F.log_softmax(self.output(h).astype("float32"), -1)
+        return log_softmax(self.output(h).astype("float32"))

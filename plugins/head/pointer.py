@@ -8,8 +8,9 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import NEVER, Head, Memory
+from paddle_tfm_plugins.head._cross_entropy import log_softmax, log_sum_exp
 
-FLOOR = 1.0e-30  # copied mass below counts as this, so that its logarithm is finite
+LOWEST = -69.0  # log-probability (1e-30) of a word beyond the vocabulary that the source does not have
 
 
 class PointerGenerator(Head):
@@ -51,12 +52,12 @@ class PointerGenerator(Head):
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
         logits, gate, copy = self._parts(h, memory)
         batch, length, words = logits.shape
-        made = F.log_sigmoid(gate) + F.log_softmax(logits, -1)  # [B, T, V]
-        made = paddle.concat([made, paddle.full([batch, length, memory.extra], NEVER)], -1)  # [B, T, V + extra]
+        made = F.log_sigmoid(gate) + log_softmax(logits)  # [B, T, V]
+        made = paddle.concat([made, paddle.full([batch, length, memory.extra], LOWEST)], -1)  # [B, T, V + extra]
         ids = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
         mass = paddle.zeros([batch, length, words + memory.extra])
         mass = paddle.put_along_axis(mass, ids, copy, -1, reduce="add", broadcast=False)
-        return paddle.logaddexp(made, F.log_sigmoid(-gate) + mass.clip(min=FLOOR).log())
+        return paddle.logaddexp(made, F.log_sigmoid(-gate) + _log(mass))
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
         """As of `log_probs`, which it does not call: copying changes P of the source's words only, so that those and the
@@ -67,16 +68,17 @@ class PointerGenerator(Head):
         known = ids < self.vocab_size
         index = paddle.where(known, ids, paddle.full_like(ids, self.pad_id))
         picked = paddle.take_along_axis(logits, index, -1)  # [B, T, 1 + S]
-        total = F.cross_entropy(logits, index[..., :1], reduction="none") + picked[..., :1]  # [B, T, 1]: log Σ exp
+        total = log_sum_exp(logits)  # [B, T, 1]
 
         same = memory.copy_ids.unsqueeze(2) == memory.copy_ids.unsqueeze(1)  # [B, S, S]
         of_target = (copy * (slots == target.unsqueeze(-1)).astype(copy.dtype)).sum(-1, keepdim=True)
         of_slots = paddle.matmul(copy, same.astype(copy.dtype))  # [B, T, S]: all positions that hold the same word
-        mass = paddle.concat([of_target, of_slots], -1).clip(min=FLOOR).log()  # [B, T, 1 + S]
+        mass = _log(paddle.concat([of_target, of_slots], -1))  # [B, T, 1 + S]
 
         made = F.log_sigmoid(gate) + picked - total  # log of g · softmax
         gain = F.softplus(mass - gate - picked + total)  # log P − made: what copying adds
-        log_p = paddle.where(known, made + gain, F.log_sigmoid(-gate) + mass)
+        copied = paddle.logaddexp(F.log_sigmoid(-gate) + mass, paddle.full_like(mass, LOWEST))
+        log_p = paddle.where(known, made + gain, copied)
         loss = -log_p[..., 0]  # [B, T]
         if not smoothing:
             return loss
@@ -86,3 +88,8 @@ class PointerGenerator(Head):
         every = logits.sum(-1) - logits[..., self.pad_id] + others * (F.log_sigmoid(gate) - total).squeeze(-1)
         every = every + (gain[..., 1:] * once.astype(gain.dtype)).sum(-1)  # Σ log P(v) over v ≠ pad
         return (1.0 - smoothing) * loss - smoothing * every / others
+
+
+def _log(mass: Tensor) -> Tensor:
+    """Its logarithm; very low but finite where it is 0."""
+    return paddle.where(mass > 0, mass.clip(min=1.0e-30).log(), paddle.full_like(mass, NEVER))

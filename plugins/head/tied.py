@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy
 
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, log_softmax
 
 
 class TiedHead(Head):
@@ -35,4 +34,4 @@ class TiedHead(Head):
         return cross_entropy(self._logits(h), target, smoothing, self.pad_id)
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
-        return F.log_softmax(self._logits(h).astype("float32"), -1)
+        return log_softmax(self._logits(h).astype("float32"))

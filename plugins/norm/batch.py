@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import paddle
 from paddle import Tensor, nn
-from paddle_tfm_plugins.norm import _algebra as algebra
 
 from paddle_tfm.protocols import Norm
+from paddle_tfm_plugins.norm import _algebra as algebra
 
 
 class BatchNorm(Norm):

@@ -7,9 +7,9 @@ from typing import ClassVar
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
-from paddle_tfm_plugins.norm import _algebra as algebra
 
 from paddle_tfm.protocols import Norm
+from paddle_tfm_plugins.norm import _algebra as algebra
 
 
 class BatchNormPerPosition(Norm):

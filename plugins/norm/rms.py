@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import paddle
 from paddle import Tensor, nn
-from paddle_tfm_plugins.norm import _algebra as algebra
 
 from paddle_tfm.protocols import Norm
+from paddle_tfm_plugins.norm import _algebra as algebra
 
 
 class RMSNorm(Norm):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import paddle
 from paddle import Tensor
-from paddle_tfm_plugins.optimizer.adam import check
 
 from paddle_tfm.protocols import Optimizer
+from paddle_tfm_plugins.optimizer.adam import check
 
 
 class AdamW(Optimizer):

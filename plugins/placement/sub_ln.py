@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from paddle_tfm_plugins.placement.pre import Pre
-
 from paddle_tfm.protocols import NormFactory, Site
+from paddle_tfm_plugins.placement.pre import Pre
 
 
 class SubLN(Pre):

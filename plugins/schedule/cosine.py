@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from paddle_tfm_plugins.schedule._checks import floor_below_peak, not_negative, positive
-
 from paddle_tfm.protocols import Schedule
+from paddle_tfm_plugins.schedule._checks import floor_below_peak, not_negative, positive
 
 
 class Cosine(Schedule):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import paddle
-from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 
 from paddle_tfm.protocols import At, Geometry, Mask, PositionalEncoding, Tap
+from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 
 
 def test_it_is_a_sum_of_full_attentions():

@@ -3,12 +3,12 @@
 import numpy as np
 import paddle
 import pytest
+
+from paddle_tfm.protocols import At, Mask, Norm, PositionalEncoding, Site, Tap
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 from paddle_tfm_plugins.attention.linear import LinearAttention
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.single_head import SingleHead
-
-from paddle_tfm.protocols import At, Mask, Norm, PositionalEncoding, Site, Tap
 
 C, H = 8, 2
 SELF = Site("decoder", "self", 0, 1, 1)

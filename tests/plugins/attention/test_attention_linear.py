@@ -3,9 +3,9 @@
 import numpy as np
 import paddle
 import pytest
-from paddle_tfm_plugins.attention.linear import LinearAttention
 
 from paddle_tfm.protocols import At, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm_plugins.attention.linear import LinearAttention
 
 B, T, C, H = 2, 5, 6, 2
 rng = np.random.default_rng(0)

@@ -3,9 +3,9 @@
 import numpy as np
 import paddle
 import pytest
-from paddle_tfm_plugins.attention.multihead import MultiHead
 
 from paddle_tfm.protocols import At, KeyValue, Mask, PositionalEncoding, Tap
+from paddle_tfm_plugins.attention.multihead import MultiHead
 
 B, T, S, C, H, D = 2, 3, 4, 6, 2, 3
 rng = np.random.default_rng(0)

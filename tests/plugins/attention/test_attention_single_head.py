@@ -3,9 +3,9 @@
 import numpy as np
 import paddle
 import pytest
-from paddle_tfm_plugins.attention.single_head import SingleHead
 
 from paddle_tfm.protocols import At, Geometry, Mask, PositionalEncoding, Tap
+from paddle_tfm_plugins.attention.single_head import SingleHead
 
 rng = np.random.default_rng(0)
 

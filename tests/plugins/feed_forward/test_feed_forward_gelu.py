@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import paddle
-from paddle_tfm_plugins.feed_forward.gelu import GELU
 
 from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm_plugins.feed_forward.gelu import GELU
 
 
 def test_it_is_the_formula():

@@ -3,12 +3,12 @@
 import numpy as np
 import paddle
 import pytest
+
+from paddle_tfm.protocols import At, Norm, PositionalEncoding, Tap
 from paddle_tfm_plugins.feed_forward.gelu import GELU
 from paddle_tfm_plugins.feed_forward.mixture_of_experts import MixtureOfExperts
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
-
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Tap
 
 C, F = 6, 10
 ALL = [ReLU, GELU, SwiGLU, MixtureOfExperts]

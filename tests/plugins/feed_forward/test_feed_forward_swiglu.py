@@ -2,10 +2,10 @@
 
 import numpy as np
 import paddle
-from paddle_tfm_plugins.feed_forward.relu import ReLU
-from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 
 from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm_plugins.feed_forward.relu import ReLU
+from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 
 
 def test_it_is_the_formula():

@@ -2,9 +2,9 @@
 
 import numpy as np
 import paddle
-from paddle_tfm_plugins.head.linear import LinearHead
 
 from paddle_tfm.protocols import Memory
+from paddle_tfm_plugins.head.linear import LinearHead
 
 NOTHING = Memory(*[paddle.zeros([2, 1, 4])] * 4)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import paddle
 import pytest
-from paddle_tfm_plugins.head.pointer import PointerGenerator
 
 from paddle_tfm.protocols import Memory
+from paddle_tfm_plugins.head.pointer import PointerGenerator
 
 C, V, B, T, S, PAD = 5, 7, 2, 3, 4, 0
 rng = np.random.default_rng(0)
@@ -69,7 +69,7 @@ def test_a_target_that_is_nowhere_is_improbable_and_finite():
     head, (h, x) = make(), sizes()
     h = paddle.to_tensor(h)
     h.stop_gradient = False
-    loss = head.loss(h, paddle.full([B, T], V + 1), memory(x), 0.1)[0]
+    loss = head.loss(h, paddle.full([B, T], V + 1, "int64"), memory(x), 0.1)[0]
     loss.sum().backward()
     assert (loss.numpy() > 50).all() and np.isfinite(loss.numpy()).all() and np.isfinite(h.grad.numpy()).all()
 
@@ -79,14 +79,14 @@ def test_a_source_of_padding_alone_is_finite(smoothing):
     head, (h, x) = make(), sizes()
     empty = memory(x, valid=np.zeros([B, S], bool))
     h = paddle.to_tensor(h)
-    assert np.isfinite(head.loss(h, paddle.full([B, T], 2), empty, smoothing).numpy()).all()
+    assert np.isfinite(head.loss(h, paddle.full([B, T], 2, "int64"), empty, smoothing).numpy()).all()
     np.testing.assert_allclose(np.exp(head.log_probs(h, empty).numpy()).sum(-1), 1.0, rtol=1e-5)
 
 
 def test_it_learns_to_copy_what_the_vocabulary_lacks():
     paddle.seed(0)
     head, (h, x) = PointerGenerator(C, V, PAD), sizes()
-    h, there, target = paddle.to_tensor(h), memory(x), paddle.to_tensor([[V, 3, V], [V + 1, 5, V]])
+    h, there, target = paddle.to_tensor(h, stop_gradient=False), memory(x), paddle.to_tensor([[V, 3, V], [V + 1, 5, V]])
     optimizer = paddle.optimizer.Adam(0.05, parameters=head.parameters())
     first = float(head.loss(h, target, there).mean())
     for _ in range(60):

@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import paddle
 from paddle import nn
-from paddle_tfm_plugins.head.tied import TiedHead
 
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Memory
+from paddle_tfm_plugins.head.tied import TiedHead
 
 NOTHING = Memory(*[paddle.zeros([2, 1, 4])] * 4)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from paddle_tfm_plugins.initializer.normal import Normal
-from paddle_tfm_plugins.initializer.uniform import Uniform
-from paddle_tfm_plugins.initializer.xavier import Xavier
 from scipy import stats
 
 from paddle_tfm.randomness import generator
+from paddle_tfm_plugins.initializer.normal import Normal
+from paddle_tfm_plugins.initializer.uniform import Uniform
+from paddle_tfm_plugins.initializer.xavier import Xavier
 
 ALL = {"xavier": Xavier(), "normal": Normal(), "uniform": Uniform()}
 

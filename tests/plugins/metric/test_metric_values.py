@@ -7,12 +7,12 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
+
+from paddle_tfm.protocols import Likelihood, Prediction
 from paddle_tfm_plugins.metric.exact_match import ExactMatch
 from paddle_tfm_plugins.metric.perplexity import Perplexity
 from paddle_tfm_plugins.metric.token_accuracy import TokenAccuracy
 from paddle_tfm_plugins.metric.token_error_rate import TokenErrorRate, edit_distance
-
-from paddle_tfm.protocols import Likelihood, Prediction
 
 NONE = Likelihood(0.0, 0, 0)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import paddle
 import pytest
+
 from paddle_tfm_plugins.norm import _algebra
 from paddle_tfm_plugins.norm.batch import BatchNorm
 from paddle_tfm_plugins.norm.batch_per_position import BatchNormPerPosition

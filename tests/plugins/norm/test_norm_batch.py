@@ -1,6 +1,7 @@
 import numpy as np
 import paddle
 import pytest
+
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
 LENGTHS = np.array([[5], [2], [4]])

@@ -1,6 +1,7 @@
 import numpy as np
 import paddle
 import pytest
+
 from paddle_tfm_plugins.norm.batch_per_position import BatchNormPerPosition
 
 LENGTHS = np.array([[5], [2], [4], [3]])

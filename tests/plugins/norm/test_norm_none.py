@@ -1,7 +1,7 @@
 import paddle
-from paddle_tfm_plugins.norm.none import NoNorm
 
 from paddle_tfm.registry import parameters
+from paddle_tfm_plugins.norm.none import NoNorm
 
 
 def test_identity_without_parameters_or_options():

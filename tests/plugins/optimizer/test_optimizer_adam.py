@@ -6,6 +6,7 @@ import paddle_tfm  # noqa: F401  before Paddle: it sets the environment that Pad
 import numpy as np
 import paddle
 import pytest
+
 from paddle_tfm_plugins.optimizer.adam import Adam
 from paddle_tfm_plugins.optimizer.adamw import AdamW
 

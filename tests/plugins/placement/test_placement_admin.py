@@ -3,9 +3,9 @@
 import numpy as np
 import paddle
 import pytest
-from paddle_tfm_plugins.placement.admin import Admin
 
 from paddle_tfm.protocols import At, Norm, PositionalEncoding, Profile, Site
+from paddle_tfm_plugins.placement.admin import Admin
 
 
 class Same(Norm):

@@ -3,14 +3,14 @@
 import numpy as np
 import paddle
 import pytest
+
+from paddle_tfm.protocols import At, Norm, PositionalEncoding, Site
 from paddle_tfm_plugins.placement.admin import Admin
 from paddle_tfm_plugins.placement.parallel import Parallel
 from paddle_tfm_plugins.placement.post import Post
 from paddle_tfm_plugins.placement.pre import Pre
 from paddle_tfm_plugins.placement.res_post import ResPost
 from paddle_tfm_plugins.placement.sub_ln import SubLN
-
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Site
 
 C = 4
 SITES = [Site("decoder", name, 1, 2, 3) for name in ("self", "cross", "feed_forward")]

@@ -2,9 +2,9 @@
 
 import numpy as np
 import paddle
-from paddle_tfm_plugins.placement.parallel import Parallel
 
 from paddle_tfm.protocols import At, Norm, PositionalEncoding, Site
+from paddle_tfm_plugins.placement.parallel import Parallel
 
 SITES = [Site("encoder", name, 0, 1, 1) for name in ("self", "feed_forward")]
 

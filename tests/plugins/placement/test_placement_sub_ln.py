@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from paddle_tfm_plugins.placement.sub_ln import SubLN
 
 from paddle_tfm.protocols import Norm, Site
+from paddle_tfm_plugins.placement.sub_ln import SubLN
 
 
 @pytest.mark.parametrize(

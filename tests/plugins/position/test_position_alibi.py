@@ -1,9 +1,9 @@
 import numpy as np
 import paddle
 import pytest
-from paddle_tfm_plugins.position.alibi import ALiBi
 
 from paddle_tfm.protocols import Mask, Site
+from paddle_tfm_plugins.position.alibi import ALiBi
 
 ENCODER = Site("encoder", "self", 0, 2, 2)
 DECODER = Site("decoder", "self", 0, 2, 2)

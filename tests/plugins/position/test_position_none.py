@@ -1,7 +1,7 @@
 import paddle
-from paddle_tfm_plugins.position.none import NoPosition
 
 from paddle_tfm.registry import parameters
+from paddle_tfm_plugins.position.none import NoPosition
 
 
 def test_does_nothing_in_any_way():

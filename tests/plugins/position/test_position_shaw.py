@@ -1,6 +1,7 @@
 import numpy as np
 import paddle
 import pytest
+
 from paddle_tfm_plugins.position.shaw import Shaw
 
 SHARED = ([[0, 1, 2, 3]], [[0, 1, 2, 3, 4]])

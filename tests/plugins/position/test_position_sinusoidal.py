@@ -3,6 +3,7 @@ import math
 import numpy as np
 import paddle
 import pytest
+
 from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
 
 

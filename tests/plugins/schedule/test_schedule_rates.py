@@ -4,6 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
+
 from paddle_tfm_plugins.schedule.constant import Constant
 from paddle_tfm_plugins.schedule.cosine import Cosine
 from paddle_tfm_plugins.schedule.inverse_sqrt import InverseSqrt

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from paddle_tfm_plugins.task.parallel import Parallel
 
 from paddle_tfm.errors import UserError
+from paddle_tfm_plugins.task.parallel import Parallel
 
 
 def read(task, split="train"):

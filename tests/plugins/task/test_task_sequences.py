@@ -3,12 +3,12 @@
 from itertools import pairwise
 
 import pytest
-from paddle_tfm_plugins.task.copy import Copy
-from paddle_tfm_plugins.task.reverse import Reverse
-from paddle_tfm_plugins.task.sort import Sort
 
 from paddle_tfm.data.task import SPLITS
 from paddle_tfm.errors import UserError
+from paddle_tfm_plugins.task.copy import Copy
+from paddle_tfm_plugins.task.reverse import Reverse
+from paddle_tfm_plugins.task.sort import Sort
 
 TASKS = [Copy, Reverse, Sort]
 SMALL = {"symbols": 12, "min_length": 3, "max_length": 5, "train": 2000, "valid": 300, "test": 300}

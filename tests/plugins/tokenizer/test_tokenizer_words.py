@@ -7,6 +7,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+
 from paddle_tfm_plugins.tokenizer.char import Char
 from paddle_tfm_plugins.tokenizer.mixed import Mixed
 from paddle_tfm_plugins.tokenizer.word import Word

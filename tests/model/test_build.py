@@ -1,0 +1,151 @@
+"""Building: the right component at each site, refusals by name, initial values paired between variants."""
+
+import math
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm import RecipeError
+from paddle_tfm.model.build import calibrate
+from paddle_tfm.protocols import Tap
+
+
+def named(model):
+    return {name: parameter.numpy() for name, parameter in model.named_parameters()}
+
+
+def test_variants_of_a_seed_start_from_the_same_values(make_model):
+    pre, post = named(make_model("model.placement=pre")), named(make_model("model.placement=post"))
+    common = pre.keys() & post.keys()
+    assert len(common) > 50
+    for name in common:
+        np.testing.assert_array_equal(pre[name], post[name])
+    deeper = named(make_model("model.decoder_layers=3"))
+    for name in pre:
+        np.testing.assert_array_equal(pre[name], deeper[name])
+    other = named(make_model(seed=4))
+    assert not np.array_equal(other["head.weight" if "head.weight" in other else "head.output.weight"], pre["head.weight" if "head.weight" in pre else "head.output.weight"])  # fmt: skip
+
+
+@pytest.mark.parametrize("override", ["model.position=shaw", "model.norm=batch_per_position", "model.feed_forward=mixture_of_experts", "model.head=pointer"])  # fmt: skip
+def test_building_twice_gives_the_same(make_model, override):
+    first, second = named(make_model(override)), named(make_model(override))
+    for name, value in first.items():
+        np.testing.assert_array_equal(value, second[name])
+
+
+def test_each_sublayer_has_a_norm_of_its_own(make_model):
+    model = make_model()
+    norms = [norm for stack in (model.encoder, model.decoder) for layer in stack.layers for norm in layer.placement.norms]
+    assert len(norms) == len({id(norm) for norm in norms}) == 2 * 2 + 2 * 3
+    assert model.encoder.final_norm is not None and model.decoder.final_norm is not None
+    post = make_model("model.placement=post")
+    assert post.encoder.final_norm is None and post.decoder.final_norm is None
+
+
+def test_the_padding_row_is_zero_and_learns_nothing(make_model, make_batch):
+    model = make_model()
+    model.train()
+    model.loss(make_batch(extra_padding=2)).backward()
+    for embedding in (model.source_embedding, model.target_embedding):
+        assert not embedding.weight.numpy()[0].any()
+        assert not embedding.weight.grad.numpy()[0].any()
+        assert embedding.weight.grad.numpy()[4:].any()
+
+
+def test_the_embedding_is_multiplied_by_sqrt_d_model(make_model):
+    ids = paddle.to_tensor([[5, 6]])
+    scaled, plain = make_model(), make_model("model.scale_embedding=false")
+    np.testing.assert_allclose(scaled.source_embedding(ids).numpy(), plain.source_embedding(ids).numpy() * math.sqrt(16), rtol=1e-6)  # fmt: skip
+    beyond = paddle.to_tensor([[13, 20]])  # words copied from the source, fed back: the unknown token's row
+    np.testing.assert_array_equal(plain.target_embedding(beyond).numpy()[0, 0], plain.target_embedding.weight.numpy()[3])
+
+
+def test_shared_and_tied_tables_are_counted_and_stored_once(make_model):
+    def count(model):
+        return sum(int(parameter.size) for parameter in model.parameters())
+
+    apart, shared = make_model(), make_model("model.share_embeddings=true")
+    tied = make_model("model.share_embeddings=true", "model.head=tied")
+    assert count(apart) - count(shared) == 13 * 16
+    assert count(shared) - count(tied) == 13 * 16 + 13  # the head's matrix and bias
+    assert len(tied.state_dict()) == len({id(tensor) for tensor in tied.state_dict().values()})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["model.attention=linear", "model.position=alibi"], "'alibi' acts through bias, which attention 'linear' does not honour"),
+        (["model.num_heads=3"], "`num_heads` must divide `d_model`, but 3 does not divide 16"),
+        (["model.position.cross=sinusoidal"], "'sinusoidal' is added to embeddings, so it has no place in cross-attention"),
+        (["model.placement=sub_ln", "model.attention=single_head"], "'single_head' has no norm before its output projection"),
+        (["model.position=rotary", "model.attention={name: multihead, head_dim: 3}"], "must be even, but is 3"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_by_name(make_model, overrides, sentence):
+    with pytest.raises(RecipeError) as caught:
+        make_model(*overrides)
+    assert sentence in str(caught.value)
+
+
+def test_all_refusals_come_at_once(make_model):
+    with pytest.raises(RecipeError) as caught:
+        make_model("model.num_heads=3", "model.norm={encoder: {name: layer, eps: x}, decoder: layr}")
+    text = str(caught.value)
+    assert "eps" in text and "did you mean 'layer'" in text
+
+
+def test_shared_embeddings_need_one_vocabulary():
+    from paddle_tfm import build_model
+
+    with pytest.raises(RecipeError, match=r"vocabulary.shared=true"):
+        build_model("base", ["model.share_embeddings=true"], source_vocabulary=10, target_vocabulary=11)
+
+
+def test_admin_is_calibrated_from_data(make_model, make_batch):
+    """ω² of a sublayer is the variance of the stack's input plus that of the branches before it (arXiv:2004.08249)."""
+    model, batch = make_model("model.placement=admin"), make_batch()
+    tap = Tap(listening=True)
+    with paddle.no_grad():
+        model(batch, tap)
+    seen = dict(tap.observed)
+    calibrate(model, batch)
+    total, expected = float(seen["decoder.input"].var()), []
+    for layer in range(2):
+        for sublayer in ("self", "cross", "feed_forward"):
+            expected.append(math.sqrt(total))
+            total += float(seen[f"decoder.{layer}.{sublayer}.branch"].var())
+    omegas = [p.numpy() for name, p in model.named_parameters() if name.startswith("decoder.") and "omega" in name]
+    assert len(omegas) == len(expected) == 6
+    for omega, value in zip(omegas, expected):
+        np.testing.assert_allclose(omega, value, rtol=1e-4)
+
+
+def test_every_parameter_gets_a_gradient(make_model, make_batch):
+    for overrides in ([], ["model.placement=post", "model.position=shaw"], ["model.attention=full_width_heads"]):
+        model = make_model(*overrides)
+        model.train()
+        model.loss(make_batch()).backward()
+        still = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.numpy().any()]
+        # A key's bias adds the same to all of a query's scores, which softmax forgets.
+        assert [name for name in still if not name.endswith("key.bias")] == []
+
+
+def test_gradients_by_finite_differences(make_model, make_batch, float64):
+    """The whole model in float64: the gradient of the loss along a random direction, for three kinds of it."""
+    for overrides in (["model.placement=pre"], ["model.placement=post", "model.position=rotary"], ["model.norm=batch"]):
+        model, batch = make_model(*overrides), make_batch()
+        model.train()
+        rng, step = np.random.default_rng(1), 1e-5
+        direction = {name: rng.standard_normal(p.shape) for name, p in model.named_parameters()}
+        model.loss(batch).backward()
+        told = sum(float((p.grad.numpy() * direction[name]).sum()) for name, p in model.named_parameters() if p.grad is not None)  # fmt: skip
+        start = {name: p.numpy() for name, p in model.named_parameters()}
+        values = []
+        for sign in (1, -1):
+            for name, p in model.named_parameters():
+                p.set_value(start[name] + sign * step * direction[name])
+            values.append(float(model.loss(batch)))
+        measured = (values[0] - values[1]) / (2 * step)
+        assert measured == pytest.approx(told, rel=1e-6)
