@@ -13,15 +13,25 @@ Origins = dict[str, tuple[str, int]]
 
 
 class Loader(yaml.SafeLoader):
-    """SafeLoader with YAML 1.2's numbers and booleans: 1e-5 is a number, `no` and `on` are words."""
+    """SafeLoader with YAML 1.2's numbers and booleans: 1e-5 is a number; `no`, `on`, 12:30 and 2024-01-01 are words.
+    Keys are words as written."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        self.flatten_mapping(node)
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
+        return {key.value: self.construct_object(item, deep) for key, item in node.value}
 
 
+_CHANGED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "timestamp")}
 Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern) for tag, pattern in rules if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:float")
-    ]
+    first: [(tag, pattern) for tag, pattern in rules if tag not in _CHANGED]
     for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?(?:0|[1-9][\d_]*)|0x[\da-fA-F]+|0o[0-7]+)$"), list("-+0123456789")
+)
 Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
@@ -45,38 +55,49 @@ def load(text: str, name: str) -> tuple[dict, Origins]:
     Raises:
         UserError: it is not YAML, not a mapping, or has a key twice; with file and line.
     """
-    loader = Loader(text)
-    try:
-        node = loader.get_single_node()
-        origins: Origins = {}
-        if node is not None:
-            _walk(node, "", name, origins)
-        data = loader.construct_document(node) if node is not None else {}
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"{name}: not valid YAML: {error}") from error
-    finally:
-        loader.dispose()
+    data, origins = _read(text, name)
+    data = {} if data is None else data
     if not isinstance(data, dict):
         raise UserError(f"{name}: a recipe is a mapping (`key: value` lines), but this is a {type(data).__name__}")
     return data, origins
 
 
-def _walk(node: yaml.Node, path: str, name: str, origins: Origins) -> None:
-    origins[path] = (name, node.start_mark.line + 1)
+def _read(text: str, name: str) -> tuple[object, Origins]:
+    origins: Origins = {}
+    try:
+        loader = Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None, origins
+        _walk(node, "", name, origins, ())
+        return loader.construct_document(node), origins
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise UserError(f"{name}: not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise UserError(f"{name}: not valid YAML: nested too deeply") from error
+
+
+def _walk(node: yaml.Node, path: str, name: str, origins: Origins, above: tuple[yaml.Node, ...]) -> None:
+    line = node.start_mark.line + 1
+    if any(node is outer for outer in above):
+        raise UserError(f"{name} line {line}: '{path}' is an alias of what it stands in")
+    origins[path] = (name, line)
     if isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
-            _walk(item, f"{path}[{i}]", name, origins)
+            _walk(item, f"{path}[{i}]", name, origins, (*above, node))
     if not isinstance(node, yaml.MappingNode):
         return
     seen = set()
-    for key, value in node.value:
+    for key, item in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            continue  # `Loader` refuses it, with its line
         if key.value in seen:
             raise UserError(f"{name} line {key.start_mark.line + 1}: '{join(path, key.value)}' is set twice; keep one")
         seen.add(key.value)
-        _walk(value, join(path, key.value), name, origins)
+        _walk(item, join(path, key.value), name, origins, (*above, node))
         origins[join(path, key.value)] = (name, key.start_mark.line + 1)
 
 
@@ -93,14 +114,17 @@ def load_file(path: Path, name: str | None = None) -> tuple[dict, Origins]:
 
 def value(text: str) -> object:
     """The value of an override such as ``1e-4``, ``[1, 2]`` or ``{name: rotary, base: 500}``."""
-    try:
-        return yaml.load(text, Loader)  # Loader is a SafeLoader
-    except yaml.YAMLError as error:
-        raise UserError(f"'{text}' is not a value: {getattr(error, 'problem', error)}") from error
+    return _read(text, f"'{text}'")[0]
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style outside, flow style for small leaves: how people write recipes."""
+    """Block style outside, flow style for small leaves: how people write recipes. Words that YAML 1.1 or 1.2 takes for
+    something else are quoted."""
+
+    yaml_implicit_resolvers = {
+        first: [*yaml.SafeDumper.yaml_implicit_resolvers.get(first, []), *rules]
+        for first, rules in Loader.yaml_implicit_resolvers.items()
+    }
 
 
 def _represent(dumper: yaml.Dumper, mapping: dict) -> yaml.Node:
@@ -112,7 +136,12 @@ def _represent_list(dumper: yaml.Dumper, items: list) -> yaml.Node:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=len(str(items)) < 90)
 
 
+def _represent_text(dumper: yaml.Dumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if len(text.splitlines()) > 1 else None)
+
+
 _Dumper.add_representer(dict, _represent)
+_Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(list, _represent_list)
 
 

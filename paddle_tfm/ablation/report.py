@@ -67,7 +67,7 @@ def verdict(comparison: Comparison) -> str:
     if not others:
         text = f"“{best.variant}” is the only variant here: {value} over {_count(len(best.seeds), 'seed')}"
     elif best.variant == comparison.baseline:
-        text = f"The baseline “{best.variant}” has the best mean ({value}), {_standing(others)}"
+        text = f"The baseline “{best.variant}” has the best mean ({value}){_standing(others)}"
     else:
         text = f"“{best.variant}” has the best mean ({value}) {_against(comparison, best.difference)}"
     if best.diverged:
@@ -78,31 +78,17 @@ def verdict(comparison: Comparison) -> str:
 def _standing(others: list[Row]) -> str:
     """How the others stand to a baseline that leads."""
     found = [row.difference for row in others if row.difference]
-    count = {word: sum(item.verdict == word for item in found) for word in ("worse", "equal", "better", "undetermined")}
-    unclear = len(others) - count["worse"] - count["equal"] - count["better"]
-    seeds = _count(max((item.pairs for item in found if item.verdict == "undetermined"), default=0), "seed")
+    count = {word: sum(item.verdict == word for item in found) for word in ("worse", "equal", "better")}
+    unclear = len(others) - sum(count.values())
+    pairs = max((item.pairs for item in found if item.verdict == "undetermined"), default=0)
+    seeds = _count(pairs, "seed") if pairs else "no seed in common"
     if len(others) == 1:
-        return (
-            f"but {seeds} cannot tell these apart" if unclear else f"the other is {found[0].verdict} on each seed pair"
-        )
-    parts = [f"{count[word]} {word}" for word in ("worse", "equal", "better") if count[word]]
-    parts += [f"{unclear} that {seeds} cannot tell apart from it"] if unclear else []
-    return f"of {len(others)} others {', '.join(parts)}"
-
-
-def _against(comparison: Comparison, found: Difference | None) -> str:
-    """How the leader stands to the baseline."""
-    base = f"the baseline “{comparison.baseline}”"
-    if found is None:
-        return f"but shares no finished seed with {base}: nothing tells these apart"
-    seeds = _count(found.pairs, "seed")
-    if found.verdict == "undetermined":
         if unclear:
-            return f"but {seeds} cannot tell these apart"
-        return f"the other is {found[0].verdict}, paired over {_count(found[0].pairs, 'seed')}"
-    parts = [f"{count[word]} {word}" for word in ("worse", "equal", "better") if count[word]]
-    parts += [f"{unclear} that {seeds} cannot tell apart from it"] if unclear else []
-    return f"of {len(others)} others {', '.join(parts)}"
+            return f", but {seeds} cannot tell these apart" if pairs else f", but {seeds} tells these apart"
+        return f"; the other is {found[0].verdict}, paired over {_count(found[0].pairs, 'seed')}"
+    parts = [f"{number} {'is' if number == 1 else 'are'} {word}" for word, number in count.items() if number]
+    parts += [f"{unclear} cannot be told apart from it by {seeds}"] if unclear else []
+    return f"; of {len(others)} others, {', '.join(parts)}"
 
 
 def _against(comparison: Comparison, found: Difference | None) -> str:

@@ -101,7 +101,7 @@ def copy_weights(weights: Mapping[str, np.ndarray], peer: Peer) -> None:
     Raises:
         ValueError: a parameter of either has no counterpart, or another shape.
     """
-    wanted, names = dict(peer.named_parameters()), dict(_counterparts(peer))
+    wanted, names = dict(peer.named_parameters()), dict(counterparts(peer))
     lacking = sorted((wanted.keys() - names.keys()) | (set(names.values()) ^ weights.keys()))
     if lacking:
         raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
@@ -114,7 +114,7 @@ def copy_weights(weights: Mapping[str, np.ndarray], peer: Peer) -> None:
         parameter.set_value(array)
 
 
-def _counterparts(peer: Peer) -> Iterator[tuple[str, str]]:
+def counterparts(peer: Peer) -> Iterator[tuple[str, str]]:
     """(our peer's name, the engine's name) of every parameter."""
     attention = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
     feed_forward = {"linear1": "feed_forward.inner", "linear2": "feed_forward.output"}

@@ -77,15 +77,13 @@ def measure(
     Raises:
         UserError: a setting that cannot be used.
     """
-    settings = _settings(recipe, overrides, size, placement)
+    resolved = settings(recipe, overrides, size, placement)
     for name, value in (("rounds", rounds), ("steps", steps)):
         if value < 1:
             raise UserError(f"`{name}` must be at least 1, but is {value}")
     with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
         folder = Path(name)
-        (folder / "recipe.yaml").write_text(yaml_lines.dump(settings), "utf-8")
-        told = {"batches": steps, "plugins": [str(Path(file).resolve()) for file in plugins]}
-        (folder / "told.json").write_text(json.dumps(told), "utf-8")
+        prepare(folder, resolved, steps, plugins)
         workers = {side: stack.enter_context(Worker(side, folder)) for side in SIDES}
         facts = {}
         for side, worker in workers.items():  # ours first: it writes what the others read
@@ -100,7 +98,8 @@ def measure(
     return {
         "machine": machine() | {"device": facts["ours"]["device"]},
         "versions": versions(),
-        "recipe": recipe or settings["task"]["name"],
+        "recipe": resolved["name"],
+        "task": resolved["task"],
         "sizes": facts["ours"]["sizes"],
         "rounds": rounds,
         "steps": steps,
@@ -136,8 +135,10 @@ def _spread(values: Sequence[float], digits: int) -> dict[str, float]:
 # ------------------------------------------------------------------------------------------------------------- settings
 
 
-def _settings(recipe: str | None, overrides: Sequence[str], size: str | None, placement: str) -> dict:
-    """The resolved recipe that all sides are built from.
+def settings(
+    recipe: str | None = None, overrides: Sequence[str] = (), size: str | None = None, placement: str = "pre"
+) -> dict:
+    """The resolved recipe that all sides are built from; arguments as for `measure`.
 
     Raises:
         UserError: an unknown size or placement; an override of what must be the same; whatever is wrong in the recipe.
@@ -148,22 +149,21 @@ def _settings(recipe: str | None, overrides: Sequence[str], size: str | None, pl
     if placement not in PLACEMENTS:
         raise UserError(unknown("placement", placement, PLACEMENTS))
     for key in (text.partition("=")[0].strip() for text in overrides):
-        fixed = [path for path in (*SAME, "model.placement", "model.feed_forward") if f"{key}.".startswith(f"{path}.")]
-        if fixed:
-            raise UserError(f"override '{key}': the benchmark needs what `paddle.nn.Transformer` has, so it is fixed")
-    lines = [] if recipe is not None else [f"task={json.dumps(_text())}", "vocabulary.max_size=8000"]
-    lines += [] if recipe is not None else ["train.max_tokens=1024"]
-    lines += [f"model.{key}={value}" for key, value in SIZES.get(size, {}).items()]
+        if any(f"{key}.".startswith(f"{path}.") for path in (*SAME, "model.placement", "model.feed_forward")):
+            raise UserError(f"override '{key}': the benchmark sets it to what `paddle.nn.Transformer` has")
+    lines = [f"model.{key}={value}" for key, value in SIZES.get(size, {}).items()]
+    if recipe is None:
+        lines += [f"task={json.dumps(_text())}", "vocabulary.max_size=8000", "train.max_tokens=1024"]
     loaded = recipes.load(recipe or "base", [*lines, *overrides])
-    inner = {
-        "name": "relu",
-        "inner_dropout": loaded.data["model"].get("dropout", 0.0),
-    }  # nn.Transformer has it there too
-    for path, value in {**SAME, "model.placement": placement, "model.feed_forward": inner}.items():
+    for path, value in {**SAME, "model.placement": placement}.items():
         recipes.override(loaded.data, path, value, loaded.origins, {})
+    # `nn.Transformer` as it comes drops hidden units of the feed-forward at the same rate.
+    relu = {"name": "relu", "inner_dropout": loaded.data["model"].get("dropout", 0.0)}
+    recipes.override(loaded.data, "model.feed_forward", relu, loaded.origins, {})
     for key in ("variants", "grid", "baseline"):
         loaded.data.pop(key, None)
-    loaded.data["seeds"] = loaded.data.get("seeds", [1])[:1]
+    if isinstance(loaded.data.get("seeds"), list):
+        loaded.data["seeds"] = loaded.data["seeds"][:1]
     (spec,) = loaded.runs()
     return spec.data
 
@@ -179,6 +179,13 @@ def _text() -> dict:
 
 
 # -------------------------------------------------------------------------------------------------------------- workers
+
+
+def prepare(folder: Path, resolved: dict, batches: int, plugins: Sequence[str | Path] = ()) -> None:
+    """Write what the worker of our side reads."""
+    (folder / "recipe.yaml").write_text(yaml_lines.dump(resolved), "utf-8")
+    told = {"batches": batches, "plugins": [str(Path(file).resolve()) for file in plugins]}
+    (folder / "told.json").write_text(json.dumps(told), "utf-8")
 
 
 class Worker:
@@ -243,7 +250,7 @@ def environment(side: str) -> dict[str, str]:
     return kept
 
 
-# ------------------------------------------------------------------------------------------------------------- surroundings
+# --------------------------------------------------------------------------------------------------------- surroundings
 
 
 def machine() -> dict[str, object]:

@@ -7,6 +7,11 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 
+def full_precision(logits: Tensor) -> Tensor:
+    """Logits of half precision as float32; others as they are."""
+    return logits if logits.dtype in (paddle.float32, paddle.float64) else logits.astype("float32")
+
+
 def log_sum_exp(logits: Tensor) -> Tensor:
     """log Σ exp of logits float32 [B, T, V] → [B, T, 1], at the cost of one fused cross entropy.
 
@@ -25,9 +30,9 @@ def log_softmax(logits: Tensor) -> Tensor:
 def cross_entropy(logits: Tensor, target: Tensor, smoothing: float, pad_id: int) -> Tensor:
     """(1 − ε) (−log p_target) + ε mean over v ≠ pad of (−log p_v), p = softmax(logits).
 
-    logits [B, T, V], target int64 [B, T] → float32 [B, T]. Computed as log Σ exp − (1 − ε) logit_target − ε mean logit.
+    logits [B, T, V], target int64 [B, T] → [B, T]. Computed as log Σ exp − (1 − ε) logit_target − ε mean logit.
     """
-    logits = logits.astype("float32")
+    logits = full_precision(logits)
     index = paddle.stack([target, paddle.full_like(target, pad_id)], -1)  # [B, T, 2]
     picked = paddle.take_along_axis(logits, index, -1)
     loss = log_sum_exp(logits).squeeze(-1) - (1.0 - smoothing) * picked[..., 0]

@@ -6,7 +6,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Head, Memory
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy, log_softmax
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
 
 
 class LinearHead(Head):
@@ -27,4 +27,4 @@ class LinearHead(Head):
         return cross_entropy(self.output(h), target, smoothing, self.pad_id)
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
-        return log_softmax(self.output(h).astype("float32"))
+        return log_softmax(full_precision(self.output(h)))

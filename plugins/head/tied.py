@@ -7,7 +7,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy, log_softmax
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
 
 
 class TiedHead(Head):
@@ -34,4 +34,4 @@ class TiedHead(Head):
         return cross_entropy(self._logits(h), target, smoothing, self.pad_id)
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
-        return log_softmax(self._logits(h).astype("float32"))
+        return log_softmax(full_precision(self._logits(h)))

@@ -37,7 +37,9 @@ def test_building_twice_gives_the_same(make_model, override):
 
 def test_each_sublayer_has_a_norm_of_its_own(make_model):
     model = make_model()
-    norms = [norm for stack in (model.encoder, model.decoder) for layer in stack.layers for norm in layer.placement.norms]
+    norms = [
+        norm for stack in (model.encoder, model.decoder) for layer in stack.layers for norm in layer.placement.norms
+    ]
     assert len(norms) == len({id(norm) for norm in norms}) == 2 * 2 + 2 * 3
     assert model.encoder.final_norm is not None and model.decoder.final_norm is not None
     post = make_model("model.placement=post")
@@ -59,7 +61,9 @@ def test_the_embedding_is_multiplied_by_sqrt_d_model(make_model):
     scaled, plain = make_model(), make_model("model.scale_embedding=false")
     np.testing.assert_allclose(scaled.source_embedding(ids).numpy(), plain.source_embedding(ids).numpy() * math.sqrt(16), rtol=1e-6)  # fmt: skip
     beyond = paddle.to_tensor([[13, 20]])  # words copied from the source, fed back: the unknown token's row
-    np.testing.assert_array_equal(plain.target_embedding(beyond).numpy()[0, 0], plain.target_embedding.weight.numpy()[3])
+    np.testing.assert_array_equal(
+        plain.target_embedding(beyond).numpy()[0, 0], plain.target_embedding.weight.numpy()[3]
+    )
 
 
 def test_shared_and_tied_tables_are_counted_and_stored_once(make_model):

@@ -96,7 +96,9 @@ def test_padding_changes_no_gradient(make_model, make_batch, norm, float64):
         model.clear_gradients()
         loss = model.loss(make_batch(extra_padding=extra), smoothing=0.1)
         loss.backward()
-        gradients.append({name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None} | {"": loss.numpy()})
+        gradients.append(
+            {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None} | {"": loss.numpy()}
+        )
     assert gradients[0].keys() == gradients[1].keys()
     for name, gradient in gradients[0].items():
         np.testing.assert_allclose(gradients[1][name], gradient, rtol=1e-7, atol=1e-10, err_msg=name)

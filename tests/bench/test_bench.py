@@ -1,0 +1,180 @@
+"""The benchmark compares like with like: the same losses and gradients on both sides. No test looks at a clock."""
+
+import numpy as np
+import pytest
+
+from paddle_tfm import runtime
+from paddle_tfm.bench import SIDES, measure, step
+from paddle_tfm.errors import RecipeError, UserError
+
+SMALL = [
+    *("model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=2", "model.decoder_layers=1"),
+    *("model.max_length=24", "train.max_tokens=120", "task.train=60"),
+]
+
+
+def sides(folder, overrides=(), placement="pre"):
+    """Our side and Paddle's, in this process."""
+    runtime.load_paddle()
+    from paddle_tfm.bench import worker
+
+    step.prepare(folder, step.settings("base", [*SMALL, *overrides], placement=placement), 2)
+    return worker.Ours(folder), worker.Paddles(folder)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("scale", ["true", "false"])
+def test_with_copied_weights_first_losses_are_equal(tmp_path, placement, scale):
+    ours, paddles = sides(tmp_path, [f"model.scale_embedding={scale}"], placement)
+    assert paddles.first_loss() == pytest.approx(ours.first_loss(), abs=1e-5)
+    batch = ours.batches[0]
+    assert not batch.source_valid.all() or not batch.target_valid.all(), "no padding: the masks are not tried"
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_with_copied_weights_every_gradient_is_equal(tmp_path, placement):
+    from paddle_tfm.bench.peer import counterparts
+
+    ours, paddles = sides(tmp_path, placement=placement)
+    model, batch = ours.trainer.run.model, ours.batches[0].tensors()
+    model.eval()
+    paddles.model.eval()
+    (model.loss(batch) / batch.tokens).backward()
+    tensors = [batch.source, batch.source_valid, batch.target_in, batch.target_valid, batch.target_out]
+    paddles.model.loss(*tensors).backward()
+    mine, theirs = dict(model.named_parameters()), dict(paddles.model.named_parameters())
+    for their_name, name in counterparts(paddles.model):
+        expected = mine[name].grad.numpy()
+        np.testing.assert_allclose(theirs[their_name].grad.numpy(), expected, atol=1e-5, err_msg=name)
+
+
+def test_without_dropout_three_updates_leave_the_same_weights(tmp_path):
+    """Clipping, optimizer, learning rate and the order of batches are the same."""
+    from paddle_tfm.bench.peer import counterparts
+
+    ours, paddles = sides(tmp_path, ["model.dropout=0.0", "train.clip_norm=0.5"])
+    for number in range(3):
+        ours.step(number)
+        paddles.step(number)
+    mine, theirs = dict(ours.trainer.run.model.named_parameters()), dict(paddles.model.named_parameters())
+    changed = 0.0
+    with np.load(tmp_path / "weights.npz") as before:
+        for their_name, name in counterparts(paddles.model):
+            if name.endswith("key.bias"):
+                continue  # its gradient is 0 but for rounding, of which Adam makes steps of any sign
+            np.testing.assert_allclose(theirs[their_name].numpy(), mine[name].numpy(), atol=3e-5, err_msg=name)
+            changed = max(changed, np.abs(before[name] - mine[name].numpy()).max())
+    assert changed > 2e-4
+
+
+def test_dropout_falls_on_the_same_places(tmp_path):
+    import paddle
+
+    from paddle_tfm.layers import Dropout
+
+    ours, paddles = sides(tmp_path, ["model.dropout=0.2", "model.embedding_dropout=0.3"])
+    mine = [layer.rate for layer in ours.trainer.run.model.sublayers() if isinstance(layer, Dropout)]
+    peer = paddles.model.sublayers()
+    theirs = [layer.p for layer in peer if isinstance(layer, paddle.nn.Dropout)]
+    theirs += [layer.dropout for layer in peer if isinstance(layer, paddle.nn.MultiHeadAttention)]
+    # one object serves both embeddings there, one a stack here
+    assert sorted(mine) == sorted([*theirs, 0.3])
+
+
+def test_copy_weights_refuses_another_model(tmp_path):
+    from paddle_tfm.bench.peer import copy_weights
+
+    ours, paddles = sides(tmp_path)
+    weights = {name: tensor.numpy() for name, tensor in ours.trainer.run.model.state_dict().items()}
+    with pytest.raises(ValueError, match="without counterpart are extra.weight"):
+        copy_weights({**weights, "extra.weight": np.zeros(1)}, paddles.model)
+    with pytest.raises(ValueError, match=r"`head.output.bias` must have the shape \[\d+\], but has \[2\]"):
+        copy_weights({**weights, "head.output.bias": np.zeros(2)}, paddles.model)
+
+
+def test_measure_reports_every_side(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    said = []
+    found = measure("base", SMALL, rounds=1, steps=2, report=said.append)
+    assert list(found["sides"]) == list(SIDES)
+    for side in found["sides"].values():
+        assert 0 < side["low_ms"] <= side["median_ms"] <= side["high_ms"]
+        assert side["tokens_per_second"] > 0
+    assert [side["threads"] for side in found["sides"].values()] == [2, 1, 2]
+    assert list(found["ratio"]) == ["paddle", "paddle-tuned"]
+    assert all(spread["low"] <= spread["median"] <= spread["high"] for spread in found["ratio"].values())
+    assert found["first_loss"]["difference"] < 1e-4
+    assert found["sizes"]["d_model"] == 16 and found["sizes"]["parameters"] > 5000
+    assert (found["rounds"], found["steps"]) == (1, 2)
+    assert found["machine"]["processor"] and found["versions"]["paddle"].startswith("paddlepaddle")
+    assert said == [*(f"{side}: loading" for side in SIDES), "warming up", "round 1 of 1"]
+
+
+def test_summary_takes_ratios_within_a_round():
+    seconds = {"ours": [1.0, 2.0, 4.0], "paddle": [3.0, 8.0, 8.0], "paddle-tuned": [2.0, 2.0, 4.0]}
+    facts = {side: {"tokens": [300, 100], "first_loss": loss, "threads": 1} for side, loss in zip(SIDES, (5.0, 4.5, 0))}
+    found = step.summary(seconds, facts, steps=2)
+    assert found["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0}
+    assert found["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0}
+    assert found["sides"]["ours"] == {
+        **{"median_ms": 1000.0, "low_ms": 500.0, "high_ms": 2000.0},
+        **{"tokens_per_second": 200.0, "threads": 1},
+    }
+    assert found["first_loss"] == {"ours": 5.0, "paddle": 4.5, "difference": 0.5}
+
+
+def test_the_paddle_side_starts_from_the_environment_as_it_comes(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "MALLOC_TOP_PAD_"):
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setenv("SOMETHING_ELSE", "7")
+    monkeypatch.setattr(runtime, "SETTINGS", [runtime.Setting("MKL_DEBUG_CPU_TYPE", "7", "")])
+    monkeypatch.setattr(runtime, "too_late", False)
+    plain, ours = step.environment("paddle"), step.environment("ours")
+    assert [name for name, value in plain.items() if value == "7"] == ["SOMETHING_ELSE"]
+    assert ours["OMP_NUM_THREADS"] == "7", "what the user set stays"
+    assert "MKL_DEBUG_CPU_TYPE" not in ours, "what this process set is set anew"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": "smal"}, "did you mean 'small'"),
+        ({"placement": "res_post"}, "unknown placement 'res_post'"),
+        ({"overrides": ["model.norm=rms"]}, "override 'model.norm': the benchmark sets it"),
+        ({"overrides": ["train.optimizer.beta1=0.5"]}, "override 'train.optimizer.beta1': the benchmark sets it"),
+        ({"recipe": "nothing.yaml"}, "no such file"),
+        ({"rounds": 0}, "`rounds` must be at least 1, but is 0"),
+        ({"steps": 0}, "`steps` must be at least 1, but is 0"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(arguments, message):
+    with pytest.raises(UserError, match=message):
+        measure(**arguments)
+
+
+def test_a_wrong_recipe_is_refused_with_all_problems():
+    with pytest.raises(RecipeError, match="model.d_modle"):
+        measure("base", ["model.d_modle=3"])
+
+
+def test_what_a_worker_refuses_reaches_the_caller():
+    with pytest.raises(UserError, match="unknown task 'copi'"):
+        measure("base", ["task=copi"], rounds=1, steps=1)
+
+
+def test_a_worker_that_dies_is_quoted(tmp_path):
+    with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*told\.json"):
+        worker.ask({"load": str(tmp_path)})
+
+
+@pytest.mark.parametrize("below", [".", "multi30k"])
+def test_real_text_is_taken_where_there_is_some(tmp_path, monkeypatch, below):
+    monkeypatch.delenv("PADDLE_TFM_DATA", raising=False)
+    assert step.settings()["task"] == {"name": "dates"}
+    monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path))
+    assert step.settings()["task"] == {"name": "dates"}
+    (tmp_path / below).mkdir(exist_ok=True)
+    files = [tmp_path / below / f"train.{language}.gz" for language in ("en", "de")]
+    for file in files:
+        file.write_bytes(b"")
+    assert step.settings()["task"] == {"name": "parallel", "train": [str(file.resolve()) for file in files]}

@@ -1,0 +1,141 @@
+"""Vocabulary, codec and batches."""
+
+import numpy as np
+import pytest
+
+from paddle_tfm import UserError, create_registry, load_recipe
+from paddle_tfm.data.batches import Stream, collate, in_order
+from paddle_tfm.data.codec import Codec
+from paddle_tfm.data.task import Example
+from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
+
+PAIRS = [Example("a b c", "x y"), Example("b c", "y"), Example("c", "x c z"), Example("a a a a", "z")]
+
+
+@pytest.fixture
+def codec():
+    settings = load_recipe("base", ["tokenizer=word"]).runs()[0].settings
+    return Codec.learn(settings, create_registry(), PAIRS)
+
+
+def test_special_ids_differ():
+    assert len({PAD, BOS, EOS, UNKNOWN}) == 4
+
+
+def test_vocabulary_orders_by_frequency_and_obeys_its_limits():
+    texts = [["b", "a", "b"], ["c", "b", "a", "<pad>"]]
+    assert Vocabulary.learn(texts).pieces[4:] == ["b", "a", "c"]
+    assert Vocabulary.learn(texts, min_frequency=2).pieces[4:] == ["b", "a"]
+    assert Vocabulary.learn(texts, max_size=5).pieces[4:] == ["b"]
+    vocabulary = Vocabulary(["b", "a"])
+    assert vocabulary.encode(["a", "?", "b"]) == [5, UNKNOWN, 4]
+    assert vocabulary.decode([5, 4, 6], extra=("copied",)) == ["a", "b", "copied"]
+
+
+def test_a_word_that_looks_like_padding_is_not_padding(codec):
+    encoded = codec.encode(Example("<pad> a", "x"))
+    assert PAD not in encoded.source
+
+
+def test_sources_copy_into_the_extended_target_vocabulary(codec):
+    encoded = codec.encode(Example("c q r q", "q c s"))
+    size = len(codec.target_vocabulary)
+    known = codec.target_vocabulary.ids["▁c"]
+    assert encoded.extra == ("▁q", "▁r")
+    assert encoded.copy == [known, size, size + 1, size, EOS]
+    assert encoded.target == [UNKNOWN, known, UNKNOWN, EOS]
+    assert encoded.target_copy == [size, known, UNKNOWN, EOS]
+    assert codec.text(codec.pieces([size, known, size + 1], encoded.extra)) == "q c r"
+
+
+def test_codec_is_saved_and_loaded(codec, tmp_path):
+    codec.save(tmp_path)
+    settings = load_recipe("base", ["tokenizer=word"]).runs()[0].settings
+    loaded = Codec.load(settings, create_registry(), tmp_path)
+    assert loaded.encode(PAIRS[0]) == codec.encode(PAIRS[0])
+    (tmp_path / "target" / "vocabulary.json").write_text("{}")
+    with pytest.raises(UserError, match="must hold a list of pieces"):
+        Codec.load(settings, create_registry(), tmp_path)
+
+
+def test_shared_and_separate_tokenizers():
+    registry = create_registry()
+    shared = load_recipe("base", ["tokenizer=char", "vocabulary.shared=true"]).runs()[0].settings
+    one = Codec.learn(shared, registry, PAIRS)
+    assert one.source is one.target and one.source_vocabulary is one.target_vocabulary
+    apart = load_recipe("base", ["tokenizer={source: char, target: word}"]).runs()[0].settings
+    two = Codec.learn(apart, registry, PAIRS)
+    assert two.source.tokenize("ab c") == ["a", "b", " ", "c"]
+    assert two.target.tokenize("ab c") == ["▁ab", "▁c"]
+
+
+def test_collate_shifts_and_pads(codec):
+    encoded = codec.encode_all(PAIRS)
+    batch = collate(encoded)
+    assert batch.target_in[:, 0].tolist() == [BOS] * 4
+    for i, example in enumerate(encoded):
+        length = len(example.target)
+        assert batch.target_out[i, :length].tolist() == example.target
+        assert batch.target_in[i, 1:length].tolist() == example.target[:-1]
+        assert not batch.target_out[i, length:].any() and not batch.target_in[i, length:].any()
+        assert batch.target_valid[i].sum() == length
+        assert batch.source_valid[i].sum() == len(example.source)
+    assert batch.tokens == sum(len(example.target) for example in encoded)
+
+
+def examples(count=200, seed=0):
+    rng = np.random.default_rng(seed)
+    settings = load_recipe("base").runs()[0].settings
+    texts = [Example(" ".join("a" * n), " ".join("b" * m)) for n, m in rng.integers(1, 12, (count, 2))]
+    return Codec.learn(settings, create_registry(), texts).encode_all(texts)
+
+
+def test_every_epoch_has_every_example_once_within_the_budget():
+    encoded = examples()
+    stream = Stream(encoded, max_tokens=64, seed=1)
+    orders = []
+    for epoch in range(3):
+        seen = []
+        while True:
+            batch = next(stream)
+            assert batch.source.size <= 64 and batch.target_out.size <= 64
+            seen += batch.index.tolist()
+            if len(seen) == len(encoded):
+                break
+        assert sorted(seen) == list(range(len(encoded)))
+        assert stream.epoch == epoch
+        orders.append(seen)
+    assert orders[0] != orders[1] != orders[2]
+
+
+def test_padding_is_little():
+    batches, stream = [], Stream(examples(1000), max_tokens=256, seed=1)
+    while not batches or stream.epoch == 0 and sum(len(b.index) for b in batches) < 1000:
+        batches.append(next(stream))
+    longest = [np.maximum(b.source_valid.sum(1), b.target_valid.sum(1)) for b in batches]
+    assert sum(length.sum() for length in longest) / sum(len(length) * length.max() for length in longest) > 0.9
+
+
+def test_a_stream_goes_on_from_where_it_stood():
+    encoded = examples()
+    whole = Stream(encoded, 64, seed=1)
+    expected = [next(whole).index.tolist() for _ in range(60)]
+    for stop in (1, 17, 30):
+        first = Stream(encoded, 64, seed=1)
+        for _ in range(stop):
+            next(first)
+        second = Stream(encoded, 64, seed=1)
+        second.epoch, second.position = first.epoch, first.position
+        assert [next(second).index.tolist() for _ in range(60 - stop)] == expected[stop:]
+
+
+def test_an_example_over_the_budget_is_a_batch_of_its_own():
+    encoded = examples(20)
+    batches = list(in_order(encoded, max_tokens=2))
+    assert sorted(i for batch in batches for i in batch.index) == list(range(20))
+    assert all(len(batch.index) == 1 for batch in batches)
+
+
+def test_evaluation_order_is_longest_first():
+    lengths = [batch.source.shape[1] for batch in in_order(examples(), 64)]
+    assert lengths == sorted(lengths, reverse=True)

@@ -1,0 +1,273 @@
+"""Training: resumed equals uninterrupted, accumulation equals the large batch, and randomness obeys its law."""
+
+import json
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm.data.batches import collate
+from paddle_tfm.train import checkpoint
+from paddle_tfm.train.run import load_run
+from paddle_tfm.train.trainer import Interrupted, read_rows
+
+NORMS = ["layer", "batch"]
+
+
+def parameters(model):
+    return {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+
+
+def equal(a, b):
+    assert a.keys() == b.keys()
+    for name, value in a.items():
+        np.testing.assert_array_equal(b[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("at", [1, 4, 6])
+def test_resumed_equals_uninterrupted(make_trainer, norm, at):
+    """Stopped after step `at` (4 is an evaluation), resumed by a new process's worth of objects: the same logs to the
+    byte, the same parameters and buffers to the bit."""
+    settings = (f"model.norm={norm}", "train.accumulate=2")
+    whole = make_trainer(*settings, folder="whole")
+    expected = whole.train()
+    first = make_trainer(*settings, folder="parts")
+    first.stop = lambda: first.run.step >= at
+    with pytest.raises(Interrupted):
+        first.train()
+    second = make_trainer(*settings, folder="parts")
+    results = second.train(resume=True)
+    for name in ("metrics.jsonl", "predictions.tsv", "identity.json", "recipe.yaml"):
+        assert (first.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
+    equal(parameters(whole.run.model), parameters(second.run.model))
+    timed = ("seconds", "tokens_per_second")
+    assert {k: v for k, v in results.items() if k not in timed} == {k: v for k, v in expected.items() if k not in timed}
+
+
+def test_resume_after_a_kill_goes_back_to_the_last_checkpoint(make_trainer):
+    """Killed without a word at step 6: what was logged after the checkpoint of step 4 is done again, once."""
+    whole = make_trainer(folder="whole")
+    whole.train()
+    first = make_trainer(folder="parts")
+
+    def die():
+        if first.run.step == 6:
+            raise RuntimeError("killed")
+        return False
+
+    first.stop = die
+    with pytest.raises(RuntimeError, match="killed"):
+        first.train()
+    with (first.run.folder / "metrics.jsonl").open("a") as log:
+        log.write('{"step": 7, "lo')  # cut short in the middle of a line
+    make_trainer(folder="parts").train(resume=True)
+    assert (first.run.folder / "metrics.jsonl").read_text() == (whole.run.folder / "metrics.jsonl").read_text()
+
+
+def test_a_checkpoint_is_whole_whenever_we_are_killed(make_trainer, monkeypatch):
+    trainer = make_trainer()
+    folder = trainer.run.folder / "checkpoints" / "last"
+    checkpoint.save(folder, trainer.run.model, None, {"step": 1})
+    from pathlib import Path
+
+    rename = Path.rename
+
+    def die_after_moving_the_old_one(path, target):
+        rename(path, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", die_after_moving_the_old_one)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.save(folder, trainer.run.model, None, {"step": 2})
+    monkeypatch.undo()
+    assert checkpoint.exists(folder)
+    assert checkpoint.load_state(folder) == {"step": 1}
+    checkpoint.save(folder, trainer.run.model, None, {"step": 3})
+    assert checkpoint.load_state(folder) == {"step": 3}
+    assert [path.name for path in folder.parent.iterdir()] == ["last"]
+
+
+def test_same_seed_same_numbers_other_seed_other_numbers(make_trainer):
+    one, two, other = make_trainer(folder="1"), make_trainer(folder="2"), make_trainer("seeds=[2]", folder="3")
+    for trainer in (one, two, other):
+        paddle.randn([17])  # what was drawn before must not matter
+        trainer.train()
+    equal(parameters(one.run.model), parameters(two.run.model))
+    losses = [read_rows(trainer.run.folder / "metrics.jsonl")[0]["loss"] for trainer in (one, two, other)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_variants_see_the_same_batches(make_trainer):
+    """Same seed: the order of data does not depend on the variant."""
+    seen = []
+    for folder, override in (("a", "model.placement=pre"), ("b", "model.placement=post")):
+        trainer = make_trainer(override, folder=folder)
+        seen.append([next(trainer.stream).index.tolist() for _ in range(40)])
+    assert seen[0] == seen[1]
+    assert len({tuple(index) for index in seen[0]}) > 20
+
+
+class Onlooker:
+    """Stands where the optimizer stands, and only writes down the gradients."""
+
+    def __init__(self, model):
+        self.model, self.seen = model, {}
+
+    def step(self):
+        self.seen = {name: p.grad.numpy() for name, p in self.model.named_parameters() if p.grad is not None}
+
+    def set_lr(self, rate): ...
+
+    def clear_grad(self): ...
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_accumulation_equals_the_large_batch(make_trainer, smoothing):
+    """Two batches of different sizes accumulated: the gradients of the one batch that holds both."""
+    overrides = ("model.dropout=0.0", f"train.label_smoothing={smoothing}", "train.clip_norm=null")
+    parts, whole = make_trainer(*overrides, folder="parts"), make_trainer(*overrides, folder="whole")
+    for trainer in (parts, whole):
+        trainer.optimizer = Onlooker(trainer.run.model)
+    examples = parts.run.encoded["train"]
+    small, large = examples[:3], examples[3:12]
+    told = parts.update(1, [collate(small).tensors(), collate(large).tensors()])
+    expected = whole.update(1, [collate([*small, *large]).tensors()])
+    assert told == pytest.approx(expected, rel=1e-5)
+    for name, value in whole.optimizer.seen.items():
+        np.testing.assert_allclose(parts.optimizer.seen[name], value, rtol=1e-3, atol=1e-6, err_msg=name)
+
+
+def test_clipping_bounds_the_joint_norm(make_trainer):
+    trainer = make_trainer("train.clip_norm=0.01", "model.dropout=0.0")
+    trainer.optimizer = Onlooker(trainer.run.model)
+    metrics = trainer.update(1, [collate(trainer.run.encoded["train"][:8]).tensors()])
+    clipped = np.sqrt(sum(float((g.astype("float64") ** 2).sum()) for g in trainer.optimizer.seen.values()))
+    assert clipped == pytest.approx(0.01, rel=1e-3)
+    assert metrics["gradient_norm"] > 0.1  # the norm before
+
+
+def test_the_loss_averages_over_real_tokens(make_trainer):
+    """A batch with much padding: its loss is the mean over real tokens of −log p, padding nowhere in it."""
+    trainer = make_trainer("model.dropout=0.0")
+    model, examples = trainer.run.model, trainer.run.encoded["train"]
+    lengths = [len(example.target) for example in examples]
+    chosen = [examples[lengths.index(min(lengths))], examples[lengths.index(max(lengths))]]
+    model.eval()
+    total, count = 0.0, 0
+    for example in chosen:  # one by one: no padding at all
+        batch = collate([example]).tensors()
+        h, memory = model(batch)
+        log_probs = model.head.log_probs(h, memory).numpy()[0]
+        total -= sum(log_probs[t, token] for t, token in enumerate(example.target))
+        count += len(example.target)
+    both = collate(chosen).tensors()
+    assert float(model.loss(both)) / both.tokens == pytest.approx(total / count, rel=1e-5)
+
+
+def test_a_step_lowers_the_loss_and_training_learns(make_trainer):
+    trainer = make_trainer("train.steps=150", "evaluate.every=150", "model.dropout=0.0", "model.d_model=32")
+    results = trainer.train()
+    losses = [row["loss"] for row in read_rows(trainer.run.folder / "metrics.jsonl") if "loss" in row]
+    assert losses[-1] < 0.5 * losses[0]
+    assert results["test"]["token_accuracy"] > 0.5
+
+
+def test_divergence_is_a_result(make_trainer):
+    trainer = make_trainer("train.schedule={name: constant, learning_rate: 1e30}", "train.clip_norm=null")
+    results = trainer.train()
+    assert "no number" in results["diverged"]
+    assert json.loads((trainer.run.folder / "results.json").read_text())["diverged"] == results["diverged"]
+
+
+def test_a_loaded_run_is_the_trained_one(make_trainer, registry):
+    trainer = make_trainer("model.norm=batch")
+    trainer.train()
+    texts = [example.example.source for example in trainer.run.encoded["test"]]
+    loaded = load_run(trainer.run.folder, registry)
+    assert loaded.translate(texts) == trainer.run.translate(texts)
+    assert loaded.translate(["", *texts[:2]])[0] == ""
+    equal(parameters(trainer.run.model), parameters(loaded.model))
+
+
+def test_loading_under_changed_code_says_so(make_trainer, registry):
+    trainer = make_trainer()
+    trainer.train()
+    path = trainer.run.folder / "identity.json"
+    then = json.loads(path.read_text())
+    then["components"]["norm layer"] = "norm 0.0.1"
+    path.write_text(json.dumps(then))
+    said = []
+    load_run(trainer.run.folder, registry, warn=said.append)
+    assert len(said) == 1 and "norm layer was norm 0.0.1 and is norm 0.1.0" in said[0]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "state.json"])
+def test_broken_checkpoints_are_told_in_a_sentence(make_trainer, registry, name):
+    from paddle_tfm import UserError
+
+    trainer = make_trainer("train.steps=4")
+    trainer.train()
+    (trainer.run.folder / "checkpoints" / "best" / name).write_bytes(b"nonsense")
+    with pytest.raises(UserError, match=name):
+        load_run(trainer.run.folder, registry)
+
+
+def test_best_is_the_metric_then_the_lower_loss(make_trainer):
+    trainer = make_trainer()
+    assert trainer._rank({"exact_match": 0.9, "loss": 0.5}) > trainer._rank({"exact_match": 0.8, "loss": 0.1})
+    assert trainer._rank({"exact_match": 0.9, "loss": 0.1}) > trainer._rank({"exact_match": 0.9, "loss": 0.5})
+    lower = make_trainer("evaluate.best=token_error_rate", folder="lower")
+    assert lower._rank({"token_error_rate": 0.1, "loss": 1}) > lower._rank({"token_error_rate": 0.2, "loss": 1})
+    assert trainer._rank({"exact_match": 0.0, "loss": float("nan")}) < trainer._rank({"exact_match": 0.0, "loss": 9.0})
+
+
+def test_batch_norm_buffers_move_in_training_only(make_trainer):
+    trainer = make_trainer("model.norm={encoder: batch, decoder: layer}")
+    buffers = {
+        name: value for name, value in parameters(trainer.run.model).items() if "running" in name or "mean" in name
+    }
+    assert buffers
+    trainer.update(1, [next(trainer.stream).tensors()])
+    moved = parameters(trainer.run.model)
+    assert any(not np.array_equal(moved[name], value) for name, value in buffers.items())
+    trainer.score(trainer.run.encoded["valid"], trainer.run.encoded["valid"])
+    equal(moved, parameters(trainer.run.model))
+
+
+def test_mixture_of_experts_adds_its_balance_to_the_loss(make_trainer):
+    heavy = "model.feed_forward={name: mixture_of_experts, balance_weight: 100.0}"
+    light = "model.feed_forward={name: mixture_of_experts, balance_weight: 0.0}"
+    gradients = []
+    for folder, override in (("heavy", heavy), ("light", light)):
+        trainer = make_trainer(override, "model.dropout=0.0", "train.clip_norm=null", folder=folder)
+        gradients.append(trainer.update(1, [collate(trainer.run.encoded["train"][:8]).tensors()])["gradient_norm"])
+    assert gradients[0] > 2 * gradients[1]
+
+
+def test_pointer_head_copies_words_that_it_never_saw(make_trainer, tmp_path):
+    """Names unseen in training come out right, because they are copied."""
+    rng = np.random.default_rng(0)
+
+    def name():
+        return "".join(rng.choice(list("abcdefghijklmnop"), 6))
+
+    lines = {"train": [(f"hello {n} !", f"bye {n}") for n in (name() for _ in range(300))]}
+    lines["test"] = [(f"hello {n} !", f"bye {n}") for n in (name() for _ in range(10))]
+    for split, pairs in lines.items():
+        (tmp_path / f"{split}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    task = (
+        f"task={{name: parallel, train: {tmp_path}/train.tsv, valid: {tmp_path}/test.tsv, test: {tmp_path}/test.tsv}}"
+    )
+    trainer = make_trainer(
+        task,
+        "vocabulary.min_frequency=2",
+        "model.head=pointer",
+        "train.steps=120",
+        "evaluate.every=120",
+        "model.dropout=0.0",
+    )
+    results = trainer.train()
+    assert results["test"]["exact_match"] >= 0.9
+    loaded = load_run(trainer.run.folder, trainer.run.registry)
+    assert loaded.translate(["hello zzzzzz !"]) == ["bye zzzzzz"]
