@@ -33,13 +33,14 @@ class RecipeError(UserError):
 
     def _text(self) -> str:
         count = len(self.problems)
-        width = max((len(problem.path) for problem in self.problems), default=0)
-        rows = [f"{self.name} has {count} problem{'' if count == 1 else 's'}"]
-        for problem in self.problems:
-            elsewhere = f"{problem.file} " if problem.file and problem.file != self.name else ""
-            where = f"{elsewhere}line {problem.line:<3}" if problem.line else f"{elsewhere}{'':8}"
-            rows.append(f"  {where}  {problem.path:<{width}}  {problem.message}")
-        return "\n".join(rows)
+        rows = [(self._where(problem), problem.path, problem.message) for problem in self.problems]
+        first, second = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
+        told = [f"  {where:<{first}}  {path:<{second}}  {message}" for where, path, message in rows]
+        return "\n".join([f"{self.name} has {count} problem{'' if count == 1 else 's'}", *told])
+
+    def _where(self, problem: Problem) -> str:
+        elsewhere = problem.file if problem.file and problem.file != self.name else ""
+        return " ".join([elsewhere, f"line {problem.line}" if problem.line else ""]).strip()
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:

@@ -68,16 +68,16 @@ def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
     plugins = Plugins(manager)
     for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
         _guarded(plugins, entry)
-    for file in files:
-        _load_file(plugins, Path(file))
+    for file in dict.fromkeys(map(Path, files)):
+        _load_file(plugins, file)
     return plugins
 
 
 def _guarded(plugins: Plugins, entry: importlib.metadata.EntryPoint) -> None:
     try:
         _register(plugins, entry.load(), Provider(entry.name, entry.dist.name, entry.dist.version))
-    except Exception as error:
-        plugins.failures[entry.name] = f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        plugins.failures[entry.name] = _told(error)
 
 
 def _load_file(plugins: Plugins, path: Path) -> None:
@@ -90,19 +90,26 @@ def _load_file(plugins: Plugins, path: Path) -> None:
         raise UserError(f"--plugin {path}: not a Python file; its name should end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    version = "sha256:" + hashlib.sha256(source).hexdigest()[:16]
+    # `requires` names a plugin by its file's stem, unless an installed plugin or another file has that name already.
+    names = (path.stem, path.name, str(path))
+    provider = Provider(next(name for name in names if not plugins.manager.has_plugin(name)), str(path), version)
     try:
         spec.loader.exec_module(module)
-        version = "sha256:" + hashlib.sha256(source).hexdigest()[:16]
-        _register(plugins, module, Provider(path.stem, str(path), version))
-    except UserError:
-        raise
-    except Exception as error:
-        line = _line_in(error, str(path))
-        raise UserError(f"--plugin {path}{line}: {type(error).__name__}: {error}") from error
+        _register(plugins, module, provider)
+    except (Exception, SystemExit) as error:
+        raise UserError(f"--plugin {path}{_line_in(error, spec.origin)}: {_told(error)}") from error
+
+
+def _told(error: BaseException) -> str:
+    """One line that says what happened."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
 
 
 def _line_in(error: BaseException, path: str) -> str:
-    trace, line = error.__traceback__, getattr(error, "lineno", None)
+    trace = error.__traceback__
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == path:
             line = trace.tb_lineno
@@ -115,8 +122,12 @@ def _register(plugins: Plugins, plugin: object, provider: Provider) -> None:
     manager.register(plugin, name=provider.plugin)
     hooks = {name for name in vars(hookspecs) if name.startswith(("register_", "on_"))}
     for caller in manager.get_hookcallers(plugin) or []:
+        wrong = None
         if caller.name not in hooks:
-            # A misspelt hook would be ignored in silence: pluggy looks only for the names that it knows.
+            wrong = unknown("hook", caller.name, hooks)  # pluggy would keep it, and never call it
+        elif any(each.wrapper or each.hookwrapper for each in caller.get_hookimpls() if each.plugin is plugin):
+            wrong = f"{caller.name} is a wrapper, and hooks of paddle_tfm have none; use a plain @hookimpl"
+        if wrong:
             manager.unregister(plugin)
-            raise UserError(f"plugin '{provider.plugin}': {unknown('hook', caller.name, hooks)}")
+            raise UserError(f"plugin '{provider.plugin}': {wrong}")
     plugins.providers[provider.plugin] = provider

@@ -6,13 +6,16 @@ A recipe is data. Everything it may say is a field of `Settings`; `recipes/base.
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from paddle_tfm import yaml_lines
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
@@ -23,14 +26,15 @@ Component = str | dict
 PerSite = str | dict
 STACKS = ("encoder", "decoder")
 SUBLAYERS = ("self", "cross", "feed_forward", "final")
-# kinds of the model section that are chosen per site, with the places that a recipe may name
-PER_SITE: dict[str, tuple[str, ...]] = {
-    "attention": (*STACKS, "cross"),
-    "norm": (*STACKS, "cross"),
-    "placement": STACKS,
-    "position": (*STACKS, "cross"),
-    "feed_forward": STACKS,
+# kinds of the model section that are chosen per site, with their sites: stack -> sublayers
+PER_SITE: dict[str, dict[str, tuple[str, ...]]] = {
+    "attention": {"encoder": ("self",), "decoder": ("self", "cross")},
+    "norm": {"encoder": ("self", "feed_forward", "final"), "decoder": SUBLAYERS},
+    "placement": {"encoder": ("self",), "decoder": ("self",)},  # one a layer, asked for at its first site
+    "position": {"encoder": ("self",), "decoder": ("self", "cross")},
+    "feed_forward": {"encoder": ("feed_forward",), "decoder": ("feed_forward",)},
 }
+WHOLE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base")  # settings of a recipe, not of one variant
 
 
 class _Section(BaseModel):
@@ -57,6 +61,15 @@ class ModelSettings(_Section):
     feed_forward: PerSite
     head: Component
     initializer: Component
+
+    @field_validator(*PER_SITE)
+    @classmethod
+    def _placed(cls, value: PerSite, info: ValidationInfo) -> PerSite:
+        used = {at_site(info.field_name, value, *site)[0] for site in sites(info.field_name)}
+        for path in _choices(value):
+            if path not in used and path.removeprefix(".") not in ("", *STACKS):
+                raise ValueError(f"a model has no {info.field_name} there, or another key decides it", path)
+        return value
 
 
 class TrainSettings(_Section):
@@ -107,7 +120,7 @@ class Settings(_Section):
     baseline: str | None = None
     variant: str | None = None
     variants: dict[str, dict | None] = {}
-    grid: dict[str, list] = {}
+    grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
 
     @field_validator("seeds")
     @classmethod
@@ -116,11 +129,12 @@ class Settings(_Section):
             raise ValueError(f"must be distinct, but are {seeds}")
         return seeds
 
-    @model_validator(mode="after")
-    def _one_way(self) -> Settings:
-        if self.variants and self.grid:
-            raise ValueError("has both `variants` and `grid`; keep one")
-        return self
+    @field_validator("grid")
+    @classmethod
+    def _one_way(cls, grid: dict[str, list], info: ValidationInfo) -> dict[str, list]:
+        if grid and info.data.get("variants"):
+            raise ValueError("stands beside `variants`; keep one of the two")
+        return grid
 
 
 @dataclass
@@ -155,23 +169,26 @@ class Recipe:
 
     def variants(self) -> dict[str, tuple[dict, Origins]]:
         """Variant name → its overrides, from `variants` or from the product of `grid`; without either, one: the
-        recipe itself."""
+        recipe itself. What is of a wrong form is left out (`runs` says so)."""
         if self.data.get("grid"):
             return dict(self._grid())
-        named = self.data.get("variants") or {}
-        if not named:
-            return {self.data.get("variant") or "default": ({}, {})}
+        named = self.data.get("variants")
+        if not named or not isinstance(named, Mapping):
+            return {str(self.data.get("variant") or "default"): ({}, {})}
         found = {}
         for name, overrides in named.items():
             prefix = f"variants.{name}."
             origins = {
                 path.removeprefix(prefix): where for path, where in self.origins.items() if path.startswith(prefix)
             }
-            found[str(name)] = (overrides or {}, origins)
+            found[str(name)] = (overrides if isinstance(overrides, Mapping) else {}, origins)
         return found
 
     def _grid(self) -> Iterator[tuple[str, tuple[dict, Origins]]]:
-        axes = self.data["grid"]
+        grid = self.data["grid"] if isinstance(self.data["grid"], Mapping) else {}
+        axes = {axis: values for axis, values in grid.items() if isinstance(values, list)}
+        if not axes or len(axes) < len(grid):
+            return
         for choice in itertools.product(*axes.values()):
             overrides = dict(zip(axes, choice))
             origins = {axis: self.origins.get(f"grid.{axis}", (self.source, 0)) for axis in axes}
@@ -195,6 +212,7 @@ class Recipe:
                 override(data, path, value, where, origins)
             data["variant"] = name
             data["seeds"] = seeds
+            problems += self._variant(name, overrides)
             settings, found = validate(data, where)
             problems += [problem for problem in found if problem not in problems]
             for seed in seeds if isinstance(seeds, list) else []:
@@ -208,9 +226,23 @@ class Recipe:
         order = {seed: i for i, seed in enumerate(seeds)}
         return sorted(runs, key=lambda run: order[run.seed])
 
+    def _variant(self, name: str, overrides: Mapping) -> Iterator[Problem]:
+        """A name that is no folder's, a combination that comes twice, or a setting that only the recipe has."""
+        above = next((key for key in ("grid", "variants") if self.data.get(key)), "variant")
+        path = f"variants.{name}" if above == "variants" else above
+        if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]*", name):
+            sentence = f"'{name}' must be a folder's name: no slash, no dot at its beginning"
+            yield locate(Problem(path, sentence), self.origins)
+        if above == "grid" and Counter(label for label, _ in self._grid())[name] > 1:
+            sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
+            yield locate(Problem(path, sentence), self.origins)
+        for key in overrides:
+            if key.split(".")[0] in WHOLE:
+                yield locate(Problem(f"{path}.{key}", "belongs to the recipe; a variant cannot set it"), self.origins)
+
     def _baseline(self) -> list[Problem]:
         baseline, names = self.data.get("baseline"), self.variants()
-        if baseline is not None and baseline not in names:
+        if isinstance(baseline, str) and baseline not in names:
             return [locate(Problem("baseline", unknown("variant", baseline, names)), self.origins)]
         return []
 
@@ -253,6 +285,9 @@ def find(name: str) -> Path:
     raise UserError(unknown("recipe", name, known))
 
 
+COMMAND_LINE = ("command line", 0)
+
+
 def load(name: str, overrides: Iterable[str] = ()) -> Recipe:
     """A recipe with its base merged in and ``a.b=value`` overrides applied.
 
@@ -267,7 +302,7 @@ def load(name: str, overrides: Iterable[str] = ()) -> Recipe:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
-        override(recipe.data, key.strip(), yaml_lines.value(value), recipe.origins, {key.strip(): ("", 0)})
+        override(recipe.data, key.strip(), yaml_lines.value(value), recipe.origins, {key.strip(): COMMAND_LINE})
     return recipe
 
 
@@ -298,12 +333,18 @@ def override(data: dict, path: str, value: object, origins: Origins, source: Ori
         at = join(at, key)
         here[key] = _opened(at, here.get(key), [following])
         here = here[key]
+        if path in source:
+            origins.setdefault(at, source[path])
     if path in source:
         origins[path] = source[path]
-    if isinstance(value, Mapping) and value and "name" not in value and path not in ("variants", "grid", ""):
+    if isinstance(value, Mapping) and "name" not in value and path not in ("variants", "grid"):
+        if not value and last in here:
+            return  # nothing to merge
         here[last] = _opened(path, here.get(last), list(value))
         for key, item in value.items():
-            override(data, f"{path}.{key}", item, origins, source)
+            below = f"{path}.{key}"
+            inherited = {} if below in source or path not in source else {below: source[path]}
+            override(data, below, item, origins, {**source, **inherited})
         return
     here[last] = deepcopy(value)
     for child in [child for child in origins if child.startswith((f"{path}.", f"{path}["))]:
@@ -316,7 +357,7 @@ def _opened(path: str, old: object, keys: Sequence[str]) -> dict:
     is spread over them (`model.norm.encoder=batch` leaves the decoder its norm)."""
     component = isinstance(old, str) or (isinstance(old, dict) and "name" in old)
     places = _places(path)
-    if component and places and all(key in (*STACKS, *SUBLAYERS, *places) for key in keys):
+    if component and places and all(key in (places if path == "tokenizer" else (*STACKS, *SUBLAYERS)) for key in keys):
         return {place: deepcopy(old) for place in places}
     if isinstance(old, str):
         return {"name": old}
@@ -328,13 +369,24 @@ def _places(path: str) -> tuple[str, ...]:
     parts = path.split(".")
     if parts == ["tokenizer"]:
         return ("source", "target")
-    if len(parts) > 1 and parts[0] == "model" and parts[1] in PER_SITE:
-        return STACKS if len(parts) == 2 else SUBLAYERS if len(parts) == 3 and parts[2] in STACKS else ()
+    if len(parts) in (2, 3) and parts[0] == "model" and parts[1] in PER_SITE:
+        # Not `cross` for positions: cross-attention has one only if it is asked for (`at_site`).
+        sublayers = PER_SITE[parts[1]].get(parts[-1], ())
+        return STACKS if len(parts) == 2 else tuple(s for s in sublayers if (parts[1], s) != ("position", "cross"))
     return ()
 
 
 def _per_site(value: Mapping) -> bool:
     return bool(value) and "name" not in value and all(key in (*STACKS, *SUBLAYERS) for key in value)
+
+
+def _choices(value: object, path: str = "") -> Iterator[str]:
+    """The sub-paths at which a per-site value names a component."""
+    if not isinstance(value, Mapping) or not _per_site(value):
+        yield path
+        return
+    for key, item in value.items():
+        yield from _choices(item, f"{path}.{key}")
 
 
 # ------------------------------------------------------------------------------------------------------------ checking
@@ -346,7 +398,7 @@ def locate(problem: Problem, origins: Origins) -> Problem:
     while path:
         if path in origins:
             file, line = origins[path]
-            return Problem(problem.path, problem.message, file or "command line", line or None)
+            return Problem(problem.path, problem.message, file, line or None)
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return problem
 
@@ -359,6 +411,22 @@ def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Proble
         return None, [locate(_sentence(item), origins) for item in _settled(error.errors())]
 
 
+# pydantic's kinds of errors -> what a setting must be
+_WANTED = {
+    "component": "a name or {name: …, options…}",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "too_short": "a list of one or more",
+    "string_pattern_mismatch": "of letters, digits, `_`, `.` and `-`",
+}
+
+
 def _settled(errors: Sequence[dict]) -> Iterator[dict]:
     """One error a path: a union (name or mapping) complains once for each of its members."""
     seen = set()
@@ -366,7 +434,7 @@ def _settled(errors: Sequence[dict]) -> Iterator[dict]:
         key = tuple(part for part in error["loc"] if part not in ("str", "dict[any,any]"))
         if key not in seen:
             seen.add(key)
-            yield {**error, "loc": key}
+            yield {**error, "loc": key, "type": error["type"] if key == error["loc"] else "component"}
 
 
 def _sentence(error: dict) -> Problem:
@@ -383,22 +451,27 @@ def _sentence(error: dict) -> Problem:
     if kind == "missing":
         return Problem(path, "is missing; start with `base: base.yaml`, which holds every default")
     if kind == "value_error":
-        return Problem(path, str(error["ctx"]["error"]))
-    wanted = (
-        "a name or {name: …, options…}"
-        if kind in ("string_type", "dict_type") and isinstance(given, (int, list, float))
-        else error["msg"].removeprefix("Input should be ")
-    )
-    return Problem(path, f"must be {wanted}, but is {given!r}")
+        sentence, *below = error["ctx"]["error"].args
+        return Problem("".join([path, *below]), str(sentence))
+    wanted = _WANTED.get(kind) or error["msg"].removeprefix("Input should be ")
+    return Problem(path, f"must be {wanted}, but is {'empty' if given is None else repr(given)}")
+
+
+def sites(kind: str) -> list[tuple[str, str]]:
+    """(stack, sublayer) of all places where a model has a component of this kind."""
+    return [(stack, sublayer) for stack, sublayers in PER_SITE[kind].items() for sublayer in sublayers]
 
 
 def at_site(kind: str, value: PerSite, stack: str, sublayer: str) -> tuple[str, object]:
     """(sub-path, component) that a per-site value names for this site. `cross` falls back to the decoder's choice,
     except for positions: queries and keys of cross attention live in two sentences, so it has none (None) unless asked.
+    None too where a model has no component of this kind.
 
     Raises:
         ValueError: the mapping says nothing about this site.
     """
+    if (stack, sublayer) not in sites(kind):
+        return "", None
     unasked = kind == "position" and sublayer == "cross"
     below = ""
     while isinstance(value, Mapping) and _per_site(value):
@@ -415,17 +488,9 @@ def at_site(kind: str, value: PerSite, stack: str, sublayer: str) -> tuple[str, 
 
 def model_components(model: Mapping) -> Iterator[tuple[str, str, object]]:
     """(kind, dotted path, spec) of every component that the model section names, per site where it says so."""
-    for kind, places in PER_SITE.items():
+    for kind in PER_SITE:
         seen = set()
-        for stack, sublayer in (
-            ("encoder", "self"),
-            ("encoder", "feed_forward"),
-            ("decoder", "self"),
-            ("decoder", "cross"),
-            ("decoder", "feed_forward"),
-        ):
-            if sublayer == "cross" and "cross" not in places:
-                continue
+        for stack, sublayer in sites(kind):
             below, spec = at_site(kind, model[kind], stack, sublayer)
             if spec is not None and below not in seen:
                 seen.add(below)
@@ -463,12 +528,13 @@ def check_components(run: RunSpec, registry: Registry) -> list[Problem]:
             failed = registry.plugins.failures.get(plugin)
             how = f"it failed to load: {failed}" if failed else "install it, or pass --plugin FILE.py"
             problems.append(Problem("requires", f"plugin '{plugin}' is missing; {how}"))
-    try:
-        for kind, path, spec in components(run.settings):
-            problems += registry.check(kind, spec, path)
-    except ValueError as error:
-        problems.append(Problem("model", str(error)))
-    metrics = [spec if isinstance(spec, str) else spec.get("name") for spec in run.settings.evaluate.metrics]
+    for kind, path, spec in components(run.settings):
+        problems += registry.check(kind, spec, path)
+    if run.settings.model.share_embeddings and not run.settings.vocabulary.shared:
+        sentence = "needs one vocabulary for both sides; set vocabulary.shared=true"
+        problems.append(Problem("model.share_embeddings", sentence))
+    specs = [spec if isinstance(spec, str) else spec.get("name") for spec in run.settings.evaluate.metrics]
+    metrics = [name for name in specs if isinstance(name, str)]
     if run.settings.evaluate.best not in (*metrics, "loss"):
         problems.append(Problem("evaluate.best", unknown("metric", run.settings.evaluate.best, [*metrics, "loss"])))
     return [locate(problem, run.origins) for problem in problems]

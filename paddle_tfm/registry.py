@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -52,8 +53,11 @@ class Entry:
             return self.target
         module, _, attribute = self.target.partition(":")
         try:
-            return getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
+            found = getattr(importlib.import_module(module), attribute)
+            if not isinstance(found, type):
+                raise TypeError("it is no class")
+            return found
+        except Exception as error:  # the module is somebody's: anything may happen when it is imported
             raise UserError(
                 f"{self.kind} '{self.name}' of plugin '{self.provider.plugin}' cannot be loaded from '{self.target}': "
                 f"{type(error).__name__}: {error}"
@@ -138,6 +142,9 @@ class Registry:
         provider = self.plugins.providers.get(name, Provider(name, "registered in Python", ""))
         try:
             components = dict(implementation.function())
+            for component, target in components.items():
+                if not isinstance(component, str) or not isinstance(target, (str, type)):
+                    raise TypeError(f"must return name → class or 'module:Class', but holds {component!r}: {target!r}")
         except Exception as error:
             self.plugins.failures[name] = f"{hook}: {type(error).__name__}: {error}"
             return
@@ -271,12 +278,10 @@ def _coerce(option: Option, setting: object) -> object:
     except Exception:  # an annotation that pydantic does not know (a class of the plugin's own)
         return setting
     try:
-        return adapter.validate_python(setting, strict=not _loose(option.annotation, setting))
+        # As JSON: lists stand for tuples and sets too, and every other type is taken as written ("3" is no number).
+        return adapter.validate_json(json.dumps(setting), strict=True)
+    except TypeError:  # a value that no recipe can hold, given in Python
+        return setting
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Input should be ")
         raise ValueError(f"must be {reason}, but is {setting!r}") from error
-
-
-def _loose(annotation: object, setting: object) -> bool:
-    """Lists from YAML stand for tuples and sets too; every other type is taken as written ("3" is no number)."""
-    return isinstance(setting, (list, tuple))

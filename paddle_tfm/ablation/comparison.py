@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 from scipy import stats
 
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.train.trainer import read_rows
+from paddle_tfm.train.logs import read_rows
 
 CONFIDENCE = 0.95
 

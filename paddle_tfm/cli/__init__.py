@@ -46,6 +46,16 @@ class Verbs(click.Group):
 
             raise UserError(f"{unknown('command', arguments[0], VERBS)}. See paddle-tfm --help") from None
 
+    def invoke(self, context: click.Context):
+        try:
+            result = super().invoke(context)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            # The reader of our output has gone (`paddle-tfm ls | head`): no complaint, as is the custom.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
@@ -83,12 +93,13 @@ def main(arguments: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nInterrupted.", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output has gone (`paddle-tfm ls | head`): no complaint, as is the custom.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _complain(f"{error.filename}: {error.strerror}")
+        sys.exit(2)
 
 
 def _complain(text: str) -> None:
-    colour = None if "NO_COLOR" not in os.environ else False
+    colour = False if os.environ.get("NO_COLOR") else None
     click.echo(click.style("Error:", fg="red", bold=True) + f" {text}", err=True, color=colour)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import socket
 import sys
 from pathlib import Path
 
@@ -26,7 +27,18 @@ def command(folder: Path, port: int, host: str) -> None:
     """
     if not folder.is_dir() or not any(folder.rglob("vdlrecords.*.log")):
         raise UserError(f"{folder}: no curves are here; train first: paddle-tfm run quickstart")
+    _free(host, port)
     click.echo(f"VisualDL on {folder}: http://{host}:{port}  (Ctrl-C ends it)")
+    sys.stdout.flush()
     program = "from visualdl.server.app import main; main()"
-    arguments = ["--logdir", str(folder), "--host", host, "--port", str(port)]
-    raise click.exceptions.Exit(subprocess.call([sys.executable, "-c", program, *arguments]))
+    arguments = ["--logdir", str(folder), "--host", host, "--port", str(port), "--disable-telemetry"]
+    os.execv(sys.executable, [sys.executable, "-c", program, *arguments])  # to stop us is to stop it
+
+
+def _free(host: str, port: int) -> None:
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except (OSError, OverflowError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise UserError(f"{host}:{port} cannot be listened on ({told}); choose another with --port") from error

@@ -6,6 +6,7 @@ import click
 
 from paddle_tfm.cli.common import (
     console,
+    count,
     create_registry,
     overrides_argument,
     plugin_option,
@@ -27,6 +28,8 @@ def command(recipe: str, overrides, plugins) -> None:
       paddle-tfm check mine.yaml
       paddle-tfm check reverse model.position=rotary model.attention=linear
     """
+    from rich.markup import escape
+
     from paddle_tfm import recipe as recipes
 
     loaded = recipes.load(recipe, overrides)
@@ -36,8 +39,9 @@ def command(recipe: str, overrides, plugins) -> None:
 
     runs = check(loaded, registry)
     variants = list(dict.fromkeys(run.variant for run in runs))
+    seeds = len(runs) // len(variants)
     console().print(
-        f"[green]{loaded.source} is sound[/]: {len(variants)} variants × {len(runs) // len(variants)} seeds"
+        f"[green]{escape(loaded.source)} is sound[/]: {count(len(variants), 'variant')} × {count(seeds, 'seed')}"
     )
     for sentence in declared_limits(runs, registry):
-        console().print(f"[yellow]note:[/] {sentence}")
+        console().print(f"[yellow]note:[/] {escape(sentence)}")

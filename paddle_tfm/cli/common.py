@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -67,18 +68,37 @@ def use_device(name: str | None) -> str:
 @lru_cache(maxsize=1)
 def console():
     """Where tables and sentences go: standard output, with colours only on a terminal (NO_COLOR switches them off)."""
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() else 120
-    return Console(highlight=False, width=width, soft_wrap=not sys.stdout.isatty())
+    return _console(sys.stdout.isatty(), stderr=False)
 
 
 @lru_cache(maxsize=1)
 def notes():
     """Where progress and warnings go: standard error."""
+    return _console(sys.stderr.isatty(), stderr=True)
+
+
+def _console(terminal: bool, stderr: bool):
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 120)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # the BrokenPipeError at hand: `cli.Verbs` ends quietly
+
+    colours = None if os.environ.get("NO_COLOR") else "auto"
+    width = None if terminal else 120
+    return Plain(stderr=stderr, highlight=False, width=width, soft_wrap=not terminal, color_system=colours)
+
+
+def warn(text: str) -> None:
+    """A sentence worth knowing, in yellow on standard error."""
+    from rich.markup import escape
+
+    notes().print(f"[yellow]{escape(text)}[/]")
+
+
+def count(number: int, what: str) -> str:
+    """For instance `1 run`, `2 runs`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class Stop:

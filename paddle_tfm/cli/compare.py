@@ -8,6 +8,8 @@ import click
 
 from paddle_tfm.cli.common import console
 
+OTHERS = 2  # metrics in the terminal beside the deciding one; the page has all
+
 
 @click.command(name="compare")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
@@ -32,35 +34,50 @@ def command(folders, metric, baseline, out) -> None:
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     metric = metric or settings.get("evaluate", {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
+    baseline = baseline or _recorded_baseline(folders[0], {result.variant for result in results})
     present(compare(results, name, out or folders[0], metric, baseline), console())
+
+
+def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
+    """The baseline of the comparison that was made when the recipe had run."""
+    import json
+
+    file = folder / "comparison.json"
+    try:
+        baseline = json.loads(file.read_text("utf-8")).get("baseline")
+    except (OSError, ValueError):
+        return None
+    return baseline if baseline in variants else None
 
 
 def present(comparison, printer) -> None:
     """Write the report, print the table, predictions right and wrong, and where everything is."""
+    from rich.markup import escape
     from rich.table import Table
 
     from paddle_tfm.ablation.report import samples, write
     from paddle_tfm.cli.progress import clock
 
     paths = write(comparison)
-    names = comparison.shown()
     several = len(comparison.rows) > 1
+    others = [name for name in comparison.shown()[1:] if name != "loss"][:OTHERS]
     table = Table(title=f"{comparison.name}: {len(comparison.runs)} runs", title_justify="left")
     table.add_column("variant", no_wrap=True)
-    for name in names:
-        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+    table.add_column(_heading(comparison.metric), justify="right", no_wrap=True)
     if several:
         table.add_column(f"against {comparison.baseline}", justify="right")
-    for heading in ("parameters", "tokens/s", "time"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in (*map(_heading, others), "parameters", "tokens/s", "time"):
+        table.add_column(heading, justify="right")
     for row in comparison.rows:
-        cells = [row.variant + (f" [red]({row.diverged} diverged)[/]" if row.diverged else "")]
-        for name in names:
-            spread = row.spread.get(name)
-            mean = comparison.text(name, row.mean.get(name))
-            cells.append(mean if spread is None else f"{mean} [dim]± {comparison.text(name, spread)}[/]")
+        spread = row.spread.get(comparison.metric)
+        decisive = comparison.text(comparison.metric, row.mean.get(comparison.metric))
+        cells = [
+            row.variant + (f" [red]({row.diverged} diverged)[/]" if row.diverged else ""),
+            decisive if spread is None else f"{decisive} [dim]± {comparison.text(comparison.metric, spread)}[/]",
+        ]
         if several:
-            cells.append(_difference(comparison, row))
+            cells.append("baseline" if row.variant == comparison.baseline else _difference(comparison, row))
+        cells += [comparison.text(name, row.mean.get(name)) for name in others]
         table.add_row(*cells, f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds))
     printer.print(table, soft_wrap=False)
     seeds = max(len(row.seeds) for row in comparison.rows)
@@ -71,8 +88,13 @@ def present(comparison, printer) -> None:
     right, wrong = samples(comparison)
     for title, items in (("right", right), ("wrong", wrong)):
         _predictions(printer, title, items)
-    page = paths["page"]
-    printer.print(f"figure  {paths['figure']}\nreport  {page}\ncurves  paddle-tfm board {comparison.folder}")
+    printer.print(
+        escape(f"figure  {paths['figure']}\nreport  {paths['page']}\ncurves  paddle-tfm board {comparison.folder}")
+    )
+
+
+def _heading(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _difference(comparison, row) -> str:
@@ -94,4 +116,6 @@ def _predictions(printer, title: str, items: list[dict]) -> None:
     printer.print(Text(f"{title}:", style="green" if title == "right" else "red"))
     for item in items:
         told = "" if title == "right" else f"   should be {escape(item['reference'])}"
-        printer.print(f"  {escape(item['source'])}  →  {escape(item['hypothesis'])}{told}  [dim]({item['variant']})[/]")
+        printer.print(
+            f"  {escape(item['source'])}  →  {escape(item['hypothesis'])}{told}  [dim]({escape(item['variant'])})[/]"
+        )

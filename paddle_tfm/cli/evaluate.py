@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, create_registry, device_option, notes, plugin_option, use_device
+from paddle_tfm.cli.common import console, create_registry, device_option, plugin_option, use_device, warn
 
 search_option = click.option("--search", default=None, help="greedy, or {name: beam, size: 10}. Default: the recipe's.")
 checkpoint_option = click.option(
@@ -29,6 +29,7 @@ def command(run: Path, split: str, search, checkpoint: str, plugins, device) -> 
       paddle-tfm evaluate runs/reverse/default/seed-1
       paddle-tfm evaluate runs/quickstart/pre-layer/seed-1 --split valid --search "{name: beam, size: 10}"
     """
+    from rich.markup import escape
     from rich.table import Table
 
     from paddle_tfm import yaml_lines
@@ -37,10 +38,10 @@ def command(run: Path, split: str, search, checkpoint: str, plugins, device) -> 
     use_device(device)
     from paddle_tfm.errors import UserError
     from paddle_tfm.train.evaluate import likelihood, predict, score
+    from paddle_tfm.train.logs import write_predictions
     from paddle_tfm.train.run import load_corpus, load_run
-    from paddle_tfm.train.trainer import write_predictions
 
-    loaded = load_run(run, registry, checkpoint, lambda text: notes().print(f"[yellow]{text}[/]"))
+    loaded = load_run(run, registry, checkpoint, warn)
     chosen = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
     examples = loaded.codec.encode_all(load_corpus(loaded.settings, registry).splits[split])
     if not examples:
@@ -48,7 +49,9 @@ def command(run: Path, split: str, search, checkpoint: str, plugins, device) -> 
     predictions = predict(loaded.model, loaded.codec, examples, chosen)
     metrics = loaded.metrics()
     values = score(metrics, predictions, likelihood(loaded.model, examples))
-    table = Table(title=f"{loaded.folder} on {len(examples):,} {split} examples", title_justify="left", box=None)
+    table = Table(
+        title=f"{escape(str(loaded.folder))} on {len(examples):,} {split} examples", title_justify="left", box=None
+    )
     table.add_column("metric")
     table.add_column("value", justify="right")
     for name, value in values.items():
@@ -57,4 +60,4 @@ def command(run: Path, split: str, search, checkpoint: str, plugins, device) -> 
     console().print(table, soft_wrap=False)
     path = loaded.folder / f"predictions-{split}.tsv"
     write_predictions(path, predictions)
-    console().print(f"predictions  {path}")
+    console().print(f"predictions  {escape(str(path))}")

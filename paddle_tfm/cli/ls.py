@@ -77,11 +77,13 @@ def _plugins(plugins, kind, out) -> None:
         ]
         brings = ", ".join([*(f"{entry.kind} {entry.name}" for entry in found), *sorted(events)])
         rows.append([name, f"{provider.source} {provider.version}", brings])
+    from rich.markup import escape
+
     _table("Plugins", ["plugin", "from", "registers"], rows)
     for name, failure in registry.plugins.failures.items():
-        console().print(f"[red]{name} failed to load:[/] {failure}")
+        console().print(f"[red]{escape(name)} failed to load:[/] {escape(failure)}")
     for sentence in registry.conflicts.values():
-        console().print(f"[red]{sentence}[/]")
+        console().print(f"[red]{escape(sentence)}[/]")
 
 
 def _runs(plugins, kind, out: Path) -> None:
@@ -97,6 +99,6 @@ def _runs(plugins, kind, out: Path) -> None:
             state = data["diverged"] or ", ".join(f"{name} {value:.4g}" for name, value in list(scored.items())[:3])
         rows.append([str(folder), state])
     if not rows:
-        console().print(f"No runs in {out}. Start one: paddle-tfm run quickstart")
+        click.echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
         return
     _table("Runs", ["folder", "test"], rows)

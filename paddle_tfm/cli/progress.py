@@ -4,6 +4,7 @@ terminal."""
 from __future__ import annotations
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from paddle_tfm.hookspecs import hookimpl
@@ -22,21 +23,20 @@ class ProgressBar:
     def __init__(self, console: Console):
         self.console = console
         self.number, self.count = 1, 1
-        self.remaining_runs = 0
         self.progress: Progress | None = None
 
     def announce(self, spec, number: int, count: int, finished: bool) -> None:
         """A run is about to start (or is skipped, being finished)."""
         self.number, self.count = number, count
         if finished:
-            self.console.print(f"[dim]{number}/{count} {spec.name} is finished already[/]")
+            self.console.print(f"[dim]{number}/{count} {escape(spec.name)} is finished already[/]")
 
     @hookimpl
     def on_run_start(self, run) -> None:
         steps = run.settings.train.steps
         going_on = f", going on at step {run.step}" if run.step else ""
         self.console.print(
-            f"[bold]{self.number}/{self.count}[/] [cyan]{run.name}[/]  {run.parameters():,} parameters, "
+            f"[bold]{self.number}/{self.count}[/] [cyan]{escape(run.name)}[/]  {run.parameters():,} parameters, "
             f"{len(run.encoded['train']):,} training examples, {steps:,} steps{going_on}"
         )
         if not self.console.is_terminal:
@@ -84,7 +84,7 @@ class ProgressBar:
     def on_run_end(self, run, results: dict) -> None:
         self.close()
         if results["diverged"]:
-            self.console.print(f"  [red]diverged:[/] {results['diverged']}; a smaller learning rate may help")
+            self.console.print(f"  [red]diverged:[/] {escape(results['diverged'])}; a smaller learning rate may help")
 
     def close(self) -> None:
         """Take the bar away."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from paddle_tfm.cli.common import (
     overrides_argument,
     plugin_option,
     use_device,
+    warn,
 )
 from paddle_tfm.errors import UserError
 
@@ -87,7 +89,7 @@ def _describe(name: str) -> str:
 
     try:
         recipe = recipes.load(name)
-        variants, seeds = list(recipe.variants()), recipe.data.get("seeds") or []
+        variants, seeds = list(recipe.variants()), list(recipe.data.get("seeds") or [])
     except (UserError, AttributeError, TypeError):
         return "A recipe with problems: `paddle-tfm check` lists them."
     lines = [f"{recipe.data.get('summary', '')}.", "", "\b"]
@@ -103,6 +105,8 @@ def _describe(name: str) -> str:
 
 def train(name, overrides, out, resume, plugins, device, strict) -> None:
     """Load, check, train and compare; then say where everything is."""
+    from rich.markup import escape
+
     from paddle_tfm import recipe as recipes
 
     recipe = recipes.load(name, overrides)
@@ -126,15 +130,17 @@ def train(name, overrides, out, resume, plugins, device, strict) -> None:
                 folder,
                 resume,
                 stop,
-                lambda text: notes().print(f"[yellow]{text}[/]"),
+                warn,
                 bar.announce,
                 strict,
             )
             done = sweep.run()
     except Interrupted as interrupted:
         bar.close()
-        again = " ".join(["paddle-tfm run", name, *overrides, f"--out {folder}" if out else "", "--resume"])
-        notes().print(f"[yellow]{interrupted} is saved.[/] Go on with: {' '.join(again.split())}")
+        options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]
+        options += [*([f"--device={device}"] if device else []), *(["--strict"] if strict else [])]
+        again = shlex.join(["paddle-tfm", "run", name, *overrides, *options, "--resume"])
+        notes().print(f"[yellow]{escape(str(interrupted))} is saved.[/] Go on with: {escape(again)}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
     finally:
         bar.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import create_registry, device_option, notes, plugin_option, use_device
+from paddle_tfm.cli.common import create_registry, device_option, notes, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, search_option
 
 
@@ -33,7 +33,7 @@ def command(run: Path, texts, search, checkpoint: str, plugins, device) -> None:
     use_device(device)
     from paddle_tfm.train.run import load_run
 
-    loaded = load_run(run, registry, checkpoint, lambda text: notes().print(f"[yellow]{text}[/]"))
+    loaded = load_run(run, registry, checkpoint, warn)
     chosen = registry.build("search", yaml_lines.value(search), "--search") if search else None
     if texts:
         lines = list(texts)

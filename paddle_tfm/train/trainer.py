@@ -17,6 +17,7 @@ from paddle_tfm.plugins import Plugins
 from paddle_tfm.protocols import Prediction, Tap
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.evaluate import likelihood, predict, score
+from paddle_tfm.train.logs import append_row, cut_rows, read_rows, write_predictions
 from paddle_tfm.train.run import Run, write_start
 
 SAMPLES = 8
@@ -84,7 +85,7 @@ class Trainer:
             self._restore(last)
         else:
             write_start(run)
-            self._cut_logs(0, True)
+            self._cut_logs()
             calibrate(run.model, self._peek())
         self.emit("on_run_start")
         run.model.train()
@@ -114,8 +115,8 @@ class Trainer:
         progress.epoch, progress.position = self.stream.epoch, self.stream.position
         progress.tokens += int(metrics["tokens"])
         progress.seconds += seconds
-        self._log("metrics.jsonl", {"step": step, **metrics})
-        self._log("timings.jsonl", {"step": step, "seconds": round(seconds, 6)})
+        append_row(self.run.folder / "metrics.jsonl", {"step": step, **metrics})
+        append_row(self.run.folder / "timings.jsonl", {"step": step, "seconds": round(seconds, 6)})
         speed = progress.tokens / progress.seconds
         left = (run.settings.train.steps - step) * progress.seconds / step
         self.emit("on_step_end", step=step, metrics={**metrics, "tokens_per_second": speed, "seconds_left": left})
@@ -167,7 +168,7 @@ class Trainer:
         valid = run.encoded["valid"]
         self.progress.evaluated = False
         metrics, samples = self.score(valid, valid[: settings.examples], self._pause)
-        self._log("metrics.jsonl", {"step": run.step, "evaluation": metrics})
+        append_row(self.run.folder / "metrics.jsonl", {"step": run.step, "evaluation": metrics})
         self.progress.evaluated = True
         rank = self._rank(metrics)
         if self.progress.best is None or rank > self.progress.best:
@@ -208,30 +209,16 @@ class Trainer:
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(last, self.run.model)
         checkpoint.load_optimizer(last, self.optimizer)
-        self._cut_logs(self.run.step, self.progress.evaluated)
+        self._cut_logs()
+
+    def _cut_logs(self) -> None:
+        for name in ("metrics.jsonl", "timings.jsonl"):
+            cut_rows(self.run.folder / name, self.run.step, self.progress.evaluated)
 
     def _peek(self) -> Batch:
         batch = next(self.stream).tensors()
         self.stream.epoch = self.stream.position = 0
         return batch
-
-    # ------------------------------------------------------------------------------------------------------------ logs
-
-    def _log(self, name: str, row: dict) -> None:
-        with (self.run.folder / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-
-    def _cut_logs(self, step: int, evaluated: bool) -> None:
-        """Drop what was logged after `step`: it will be done again."""
-        for name in ("metrics.jsonl", "timings.jsonl"):
-            path = self.run.folder / name
-            rows = read_rows(path)
-            kept = [
-                row
-                for row in rows
-                if row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
-            ]
-            path.write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
 
     def _finish(self, diverged: str | None) -> dict:
         run, progress = self.run, self.progress
@@ -271,25 +258,3 @@ class Trainer:
     def emit(self, event: str, **arguments) -> None:
         """Tell every listener."""
         self.plugins.emit(event, self.report, self.strict, run=self.run, **arguments)
-
-
-def read_rows(path) -> list[dict]:
-    """The rows of a JSON-lines log; a last line cut short by a kill is left out."""
-    if not path.exists():
-        return []
-    rows = []
-    for line in path.read_text("utf-8").splitlines():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
-    return rows
-
-
-def write_predictions(path, predictions: Sequence[Prediction]) -> None:
-    """A tab-separated table: right or wrong, source, reference, hypothesis, score."""
-    lines = ["right\tsource\treference\thypothesis\tscore"]
-    for item in predictions:
-        right = "yes" if item.hypothesis.strip() == item.reference.strip() else "no"
-        lines.append("\t".join((right, item.source, item.reference, item.hypothesis, f"{item.score:.4f}")))
-    path.write_text("\n".join(lines) + "\n", "utf-8")

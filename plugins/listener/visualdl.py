@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from visualdl import LogWriter
 
-from paddle_tfm.train.trainer import read_rows
+from paddle_tfm.train.logs import read_rows
 
 SPEED_EVERY = 10  # steps between points of tokens/s, which is noise from one step to the next
 

@@ -9,7 +9,7 @@ from paddle_tfm.errors import RecipeError, UserError
 
 SMALL = [
     *("model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=2", "model.decoder_layers=1"),
-    *("model.max_length=24", "train.max_tokens=120", "task.train=60"),
+    *("model.max_length=24", "train.max_tokens=240", "task.train=20", "task.min_length=4"),
 ]
 
 
@@ -28,7 +28,7 @@ def test_with_copied_weights_first_losses_are_equal(tmp_path, placement, scale):
     ours, paddles = sides(tmp_path, [f"model.scale_embedding={scale}"], placement)
     assert paddles.first_loss() == pytest.approx(ours.first_loss(), abs=1e-5)
     batch = ours.batches[0]
-    assert not batch.source_valid.all() or not batch.target_valid.all(), "no padding: the masks are not tried"
+    assert not batch.source_valid.all() and not batch.target_valid.all(), "no padding: the masks are not tried"
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
@@ -48,12 +48,12 @@ def test_with_copied_weights_every_gradient_is_equal(tmp_path, placement):
         np.testing.assert_allclose(theirs[their_name].grad.numpy(), expected, atol=1e-5, err_msg=name)
 
 
-def test_without_dropout_three_updates_leave_the_same_weights(tmp_path):
+def test_without_dropout_four_updates_leave_the_same_weights(tmp_path):
     """Clipping, optimizer, learning rate and the order of batches are the same."""
     from paddle_tfm.bench.peer import counterparts
 
     ours, paddles = sides(tmp_path, ["model.dropout=0.0", "train.clip_norm=0.5"])
-    for number in range(3):
+    for number in range(4):
         ours.step(number)
         paddles.step(number)
     mine, theirs = dict(ours.trainer.run.model.named_parameters()), dict(paddles.model.named_parameters())
@@ -62,7 +62,7 @@ def test_without_dropout_three_updates_leave_the_same_weights(tmp_path):
         for their_name, name in counterparts(paddles.model):
             if name.endswith("key.bias"):
                 continue  # its gradient is 0 but for rounding, of which Adam makes steps of any sign
-            np.testing.assert_allclose(theirs[their_name].numpy(), mine[name].numpy(), atol=3e-5, err_msg=name)
+            np.testing.assert_allclose(theirs[their_name].numpy(), mine[name].numpy(), atol=2e-7, err_msg=name)
             changed = max(changed, np.abs(before[name] - mine[name].numpy()).max())
     assert changed > 2e-4
 
@@ -86,7 +86,7 @@ def test_copy_weights_refuses_another_model(tmp_path):
 
     ours, paddles = sides(tmp_path)
     weights = {name: tensor.numpy() for name, tensor in ours.trainer.run.model.state_dict().items()}
-    with pytest.raises(ValueError, match="without counterpart are extra.weight"):
+    with pytest.raises(ValueError, match=r"without counterpart are extra\.weight"):
         copy_weights({**weights, "extra.weight": np.zeros(1)}, paddles.model)
     with pytest.raises(ValueError, match=r"`head.output.bias` must have the shape \[\d+\], but has \[2\]"):
         copy_weights({**weights, "head.output.bias": np.zeros(2)}, paddles.model)
@@ -116,10 +116,8 @@ def test_summary_takes_ratios_within_a_round():
     found = step.summary(seconds, facts, steps=2)
     assert found["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0}
     assert found["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0}
-    assert found["sides"]["ours"] == {
-        **{"median_ms": 1000.0, "low_ms": 500.0, "high_ms": 2000.0},
-        **{"tokens_per_second": 200.0, "threads": 1},
-    }
+    times = {"median_ms": 1000.0, "low_ms": 500.0, "high_ms": 2000.0}
+    assert found["sides"]["ours"] == {**times, "tokens_per_second": 200.0, "threads": 1}
     assert found["first_loss"] == {"ours": 5.0, "paddle": 4.5, "difference": 0.5}
 
 
@@ -153,7 +151,7 @@ def test_what_cannot_be_measured_is_refused(arguments, message):
 
 
 def test_a_wrong_recipe_is_refused_with_all_problems():
-    with pytest.raises(RecipeError, match="model.d_modle"):
+    with pytest.raises(RecipeError, match=r"model\.d_modle"):
         measure("base", ["model.d_modle=3"])
 
 

@@ -110,7 +110,7 @@ def test_every_epoch_has_every_example_once_within_the_budget():
 
 def test_padding_is_little():
     batches, stream = [], Stream(examples(1000), max_tokens=256, seed=1)
-    while not batches or stream.epoch == 0 and sum(len(b.index) for b in batches) < 1000:
+    while not batches or (stream.epoch == 0 and sum(len(b.index) for b in batches) < 1000):
         batches.append(next(stream))
     longest = [np.maximum(b.source_valid.sum(1), b.target_valid.sum(1)) for b in batches]
     assert sum(length.sum() for length in longest) / sum(len(length) * length.max() for length in longest) > 0.9

@@ -8,8 +8,9 @@ import pytest
 
 from paddle_tfm.data.batches import collate
 from paddle_tfm.train import checkpoint
+from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import load_run
-from paddle_tfm.train.trainer import Interrupted, read_rows
+from paddle_tfm.train.trainer import Interrupted
 
 NORMS = ["layer", "batch"]
 

@@ -1,0 +1,49 @@
+"""A run's logs: JSON lines and tables. Reading them needs no Paddle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paddle_tfm.protocols import Prediction
+
+
+def append_row(path: Path, row: dict) -> None:
+    """Add a row to a JSON-lines log."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read_rows(path: Path) -> list[dict]:
+    """The rows of a JSON-lines log; a last line cut short by a kill is left out."""
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text("utf-8").splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def cut_rows(path: Path, step: int, evaluated: bool) -> None:
+    """Drop what was logged after `step`, or, unless `evaluated`, as its evaluation: it will be done again."""
+    kept = [
+        row
+        for row in read_rows(path)
+        if row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
+
+
+def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
+    """A tab-separated table: right or wrong, source, reference, hypothesis, score."""
+    lines = ["right\tsource\treference\thypothesis\tscore"]
+    for item in predictions:
+        right = "yes" if item.hypothesis.strip() == item.reference.strip() else "no"
+        lines.append("\t".join((right, item.source, item.reference, item.hypothesis, f"{item.score:.4f}")))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
