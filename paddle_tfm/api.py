@@ -77,20 +77,24 @@ def train(
     *,
     out: str | Path | None = None,
     resume: bool = False,
+    workers: int = 1,
     plugins: Iterable[str | Path] = (),
 ) -> list[Path]:
     """Train every variant of a recipe with every seed; returns the runs' folders.
 
     Args:
-        out: where they go; default runs/<recipe>. resume: go on with what is there.
+        out: where they go; default runs/<recipe>. resume: go on with what is there. workers: runs trained side by side,
+            each in a process of its own (a script that asks for several needs `if __name__ == "__main__":`).
     Raises:
         UserError: a problem of the recipe or its data, or `out` holds runs already.
     """
     registry = create_registry(plugins)
     from paddle_tfm.ablation.sweep import Sweep
 
-    recipe = recipes.load(name, overrides)
-    return Sweep(recipe, registry, Path(out or Path("runs") / recipe.name), resume, report=warnings.warn).run()
+    recipe, files = recipes.load(name, overrides), tuple(map(Path, plugins))
+    folder = Path(out or Path("runs") / recipe.name)
+    sweep = Sweep(recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files)
+    return sweep.run()
 
 
 def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Run:

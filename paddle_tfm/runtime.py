@@ -13,7 +13,8 @@ import os
 import platform
 import sys
 import warnings
-from contextlib import redirect_stderr
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +86,25 @@ def prepare() -> None:
             "CPU; import paddle_tfm first",
             stacklevel=3,
         )
+
+
+def threads() -> int:
+    """How many threads Paddle has, or will have, in this process."""
+    value = os.environ.get("OMP_NUM_THREADS", "")
+    return int(value) if value.isdigit() else physical_cores()
+
+
+@contextmanager
+def threads_for(workers: int) -> Iterator[None]:
+    """Within this block, processes that are started take their share of the threads."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // workers))
+    try:
+        yield
+    finally:
+        os.environ.pop("OMP_NUM_THREADS")
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
 
 
 def _keep_freed_memory() -> None:

@@ -94,8 +94,7 @@ class Comparison:
 
     def shown(self) -> list[str]:
         """The metrics of the table: the deciding one first."""
-        names = dict.fromkeys(name for row in self.rows for name in row.mean)
-        return list(dict.fromkeys([self.metric, *names]))
+        return list(dict.fromkeys(name for row in self.rows for name in row.mean))  # a row begins with it
 
 
 def collect(folders: Iterable[Path]) -> list[Result]:

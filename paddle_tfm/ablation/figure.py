@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -109,15 +108,9 @@ def _quiet() -> Iterator[None]:
         "svg.hashsalt": "paddle-tfm",
         "axes.unicode_minus": True,
     }
-    log = logging.getLogger("matplotlib")
-    level = log.level
     with warnings.catch_warnings(), matplotlib.rc_context(settings):
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
-        log.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            log.setLevel(level)
+        yield
 
 
 def _plain(axes: Axes) -> None:

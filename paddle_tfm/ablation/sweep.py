@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.model.build import build
 from paddle_tfm.recipe import PER_SITE, Recipe, RunSpec, at_site, check_components, locate
 from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.train.run import Corpus, changes, create, identity, load_corpus
+from paddle_tfm.train.run import Corpus, Run, changes, create, identity, load_corpus
 from paddle_tfm.train.trainer import Trainer
 
 CHECK_VOCABULARY = 32
+STEP_SECONDS = 0.1  # a step event at most so often
 
 
 def check(recipe: Recipe, registry: Registry) -> list[RunSpec]:
@@ -42,6 +45,61 @@ def check(recipe: Recipe, registry: Registry) -> list[RunSpec]:
     return runs
 
 
+@dataclass(frozen=True)
+class Card:
+    """What is told of a run to whoever watches it: plain values, so that it can come from another process."""
+
+    name: str
+    step: int
+    steps: int
+    parameters: int
+    examples: int
+    best: str
+    percent: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a sweep did: kind is `finished` (before we came), `start`, `step`, `evaluation`, `end` or `note`;
+    `data` holds metrics, results, or under "text" a sentence."""
+
+    kind: str
+    card: Card
+    data: dict = field(default_factory=dict)
+
+
+class Watcher:
+    """The listener that turns a training into events."""
+
+    def __init__(self, tell: Callable[[Event], None], every: float = STEP_SECONDS):
+        self.tell, self.every, self.told = tell, every, 0.0
+
+    @hookimpl
+    def on_run_start(self, run) -> None:
+        self.tell(Event("start", card(run)))
+
+    @hookimpl
+    def on_step_end(self, run, step, metrics) -> None:
+        if time.monotonic() - self.told >= self.every:
+            self.told = time.monotonic()
+            self.tell(Event("step", card(run), metrics))
+
+    @hookimpl
+    def on_evaluation_end(self, run, step, metrics) -> None:
+        self.tell(Event("evaluation", card(run), metrics))
+
+    @hookimpl
+    def on_run_end(self, run, results) -> None:
+        self.tell(Event("end", card(run), results))
+
+
+def card(run: Run) -> Card:
+    """What is told of a run."""
+    percent = tuple(name for name, metric in run.metrics().items() if metric.percent)
+    steps, best = run.settings.train.steps, run.settings.evaluate.best
+    return Card(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, percent)
+
+
 @dataclass
 class Sweep:
     """The trainings of a recipe below one folder.
@@ -49,8 +107,9 @@ class Sweep:
     Args:
         resume: skip finished runs and go on with the others; without it the folder must hold none.
         stop, report, strict: as for `Trainer`.
-        announce: called with each `RunSpec`, its number and how many there are, before it starts; and whether it is
-            skipped because its results are there already.
+        tell: hears an `Event` whenever something happens.
+        workers: how many processes train runs side by side; 1: this one.
+        plugin_files: what `--plugin` named, for the workers.
     """
 
     recipe: Recipe
@@ -59,14 +118,16 @@ class Sweep:
     resume: bool = False
     stop: Callable[[], bool] = lambda: False
     report: Callable[[str], None] = lambda text: None
-    announce: Callable[[RunSpec, int, int, bool], None] = lambda spec, number, count, finished: None
+    tell: Callable[[Event], None] = lambda event: None
     strict: bool = False
+    workers: int = 1
+    plugin_files: Sequence[Path] = ()
 
     def run(self) -> list[Path]:
         """Train everything that is not trained yet; returns the runs' folders.
 
         Raises:
-            RecipeError, UserError: nothing was trained.
+            RecipeError, UserError: something is wrong with the recipe, its data or the folder.
             Interrupted: `stop` said so; `resume` goes on.
         """
         runs = check(self.recipe, self.registry)
@@ -76,18 +137,31 @@ class Sweep:
                 f"{self.folder} holds runs of this recipe already; add --resume to go on with them, or --out DIR for "
                 "another place"
             )
-        corpora: dict[str, Corpus] = {}
-        for number, spec in enumerate(runs, 1):
-            self._one(spec, number, len(runs), corpora)
+        workers = min(self.workers, len(runs))
+        if workers > 1:
+            from paddle_tfm.ablation.workers import train_side_by_side
+
+            train_side_by_side(self, runs, workers)
+        else:
+            self.train_here(runs)
         return [self.folder / spec.name for spec in runs]
 
-    def _one(self, spec: RunSpec, number: int, count: int, corpora: dict[str, Corpus]) -> None:
+    def train_here(self, runs: Iterable[RunSpec]) -> None:
+        """Train these runs in this process, one after another."""
+        manager, watcher = self.registry.plugins.manager, Watcher(self.tell)
+        manager.register(watcher)
+        try:
+            corpora: dict[str, Corpus] = {}
+            for spec in runs:
+                self._one(spec, corpora)
+        finally:
+            manager.unregister(watcher)
+
+    def _one(self, spec: RunSpec, corpora: dict[str, Corpus]) -> None:
         key = json.dumps(spec.data["task"], sort_keys=True)
         if key not in corpora:
             corpora[key] = load_corpus(spec.settings, self.registry)
         folder = self.folder / spec.name
-        finished = (folder / "results.json").exists()
-        self.announce(spec, number, count, finished)
         run = create(spec, self.registry, folder, corpora[key])
         if run.dropped:
             self.report(f"{run.dropped} training examples are longer than model.max_length and were dropped")
@@ -97,7 +171,9 @@ class Sweep:
                 raise UserError(
                     f"{folder} cannot be resumed: {'; '.join(different)}. Use --out DIR for another place, or remove it"
                 )
-        if not finished:
+        if (folder / "results.json").exists():
+            self.tell(Event("finished", card(run)))
+        else:
             Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
 
 

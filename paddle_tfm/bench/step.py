@@ -72,7 +72,8 @@ def measure(
         machine, versions, sizes, rounds and steps; `first_loss` of `ours` and `paddle` with copied weights and without
         dropout, and their `difference`; in `sides`, for each of `SIDES`, the median, lowest and highest milliseconds a
         step of the rounds, and the median target tokens per second; in `ratio`, for each other side, how many times as
-        many tokens per second ours does in the same round: median, low, high.
+        many tokens per second ours does in the same round (median, low, high), and in the fastest round of each
+        (`undisturbed`).
 
     Raises:
         UserError: a setting that cannot be used.
@@ -81,6 +82,7 @@ def measure(
     for name, value in (("rounds", rounds), ("steps", steps)):
         if value < 1:
             raise UserError(f"`{name}` must be at least 1, but is {value}")
+    surroundings = machine()
     with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         prepare(folder, resolved, steps, plugins)
@@ -96,7 +98,7 @@ def measure(
                 taken = sum(worker.ask({"first": number * steps, "steps": steps})["seconds"])
                 seconds[side] += [taken] if number else []
     return {
-        "machine": machine() | {"device": facts["ours"]["device"]},
+        "machine": surroundings | {"device": facts["ours"]["device"]},
         "versions": versions(),
         "recipe": resolved["name"],
         "task": resolved["task"],
@@ -120,6 +122,7 @@ def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int)
         }
         if side != "ours":
             ratio[side] = _spread([theirs / ours for ours, theirs in zip(seconds["ours"], taken)], 3)
+            ratio[side]["undisturbed"] = round(min(taken) / min(seconds["ours"]), 3)
     return {
         "first_loss": {**losses, "difference": abs(losses["ours"] - losses["paddle"])},
         "sides": sides,
@@ -254,7 +257,8 @@ def environment(side: str) -> dict[str, str]:
 
 
 def machine() -> dict[str, object]:
-    """Processor, cores and system."""
+    """Processor, cores and system, and how many processes wanted to run in the minute before: other work slows sides of
+    many threads more than those of one, so ratios from a machine that is not idle say little."""
     processor = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="ignore").splitlines()
@@ -266,6 +270,7 @@ def machine() -> dict[str, object]:
         "cores": runtime.physical_cores(),
         "logical_cores": os.cpu_count() or 1,
         "system": platform.platform(),
+        "load_before": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
 
 

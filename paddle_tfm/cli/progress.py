@@ -1,13 +1,16 @@
-"""What is seen while training: a listener that draws a progress bar, or prints a line an evaluation where there is no
-terminal."""
+"""What is seen while training: a progress bar for each run under way and a line an evaluation; lines alone where there is
+no terminal."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from paddle_tfm.hookspecs import hookimpl
+if TYPE_CHECKING:
+    from paddle_tfm.ablation.sweep import Event
 
 
 def clock(seconds: float) -> str:
@@ -18,76 +21,83 @@ def clock(seconds: float) -> str:
 
 
 class ProgressBar:
-    """Loss, tokens/s and time left of the run, and of the runs that follow it."""
+    """Loss, tokens/s and time left of the runs under way, and time left for all."""
 
-    def __init__(self, console: Console):
-        self.console = console
-        self.number, self.count = 1, 1
+    def __init__(self, console: Console, runs: int, workers: int):
+        self.console, self.runs, self.workers = console, runs, workers
+        self.done = 0
+        self.left: dict[str, float] = {}  # run under way -> seconds left
+        self.length = 0.0  # seconds that a run takes, as the last one told
+        self.tasks: dict[str, int] = {}
         self.progress: Progress | None = None
+        if console.is_terminal:
+            self.progress = Progress(
+                TextColumn("  [cyan]{task.description}[/]"),
+                BarColumn(bar_width=20),
+                MofNCompleteColumn(),
+                TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s  [dim]{task.fields[left]}[/]"),
+                console=console,
+                transient=True,
+            )
+            self.progress.start()
 
-    def announce(self, spec, number: int, count: int, finished: bool) -> None:
-        """A run is about to start (or is skipped, being finished)."""
-        self.number, self.count = number, count
-        if finished:
-            self.console.print(f"[dim]{number}/{count} {escape(spec.name)} is finished already[/]")
+    def __call__(self, event: Event) -> None:
+        """Show what happened."""
+        getattr(self, f"_{event.kind}")(event)
 
-    @hookimpl
-    def on_run_start(self, run) -> None:
-        steps = run.settings.train.steps
-        going_on = f", going on at step {run.step}" if run.step else ""
+    def _finished(self, event: Event) -> None:
+        self.done += 1
+        self.console.print(f"[dim]{event.card.name} is finished already[/]")
+
+    def _start(self, event: Event) -> None:
+        card = event.card
+        going_on = f", going on at step {card.step:,}" if card.step else ""
+        number = self.done + len(self.left) + 1
+        self.left[card.name] = 0.0
         self.console.print(
-            f"[bold]{self.number}/{self.count}[/] [cyan]{escape(run.name)}[/]  {run.parameters():,} parameters, "
-            f"{len(run.encoded['train']):,} training examples, {steps:,} steps{going_on}"
+            f"[bold]{number}/{self.runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
+            f"{card.examples:,} training examples, {card.steps:,} steps{going_on}"
         )
-        if not self.console.is_terminal:
-            return
-        self.progress = Progress(
-            TextColumn("  "),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]}"),
-            TextColumn("{task.fields[speed]} tokens/s"),
-            TextColumn("[dim]{task.fields[left]} left[/]"),
-            console=self.console,
-            transient=True,
-        )
-        self.task = self.progress.add_task("", total=steps, completed=run.step, loss="–", speed="–", left="–")
-        self.progress.start()
+        if self.progress is not None:
+            self.tasks[card.name] = self.progress.add_task(
+                escape(card.name), total=card.steps, completed=card.step, loss="–", speed="–", left=""
+            )
 
-    @hookimpl
-    def on_step_end(self, run, step: int, metrics: dict) -> None:
+    def _step(self, event: Event) -> None:
+        card, metrics = event.card, event.data
+        self.left[card.name] = metrics["seconds_left"]
+        self.length = metrics["seconds_left"] * card.steps / max(card.steps - card.step, 1) or self.length
         if self.progress is None:
             return
-        runs_after = self.count - self.number
-        left = clock(metrics["seconds_left"])
-        if runs_after:
-            whole = metrics["seconds_left"] + runs_after * run.settings.train.steps * metrics["seconds_left"] / max(
-                run.settings.train.steps - step, 1
-            )
-            left += f" (all runs: {clock(whole)})" if step < run.settings.train.steps else ""
+        waiting = self.runs - self.done - len(self.left)
+        whole = max(self.left.values()) + self.length * -(-waiting // self.workers)
+        left = f"{clock(metrics['seconds_left'])} left" + (f", {clock(whole)} for all" if self.runs > 1 else "")
         self.progress.update(
-            self.task,
-            completed=step,
+            self.tasks[card.name],
+            completed=card.step,
             loss=f"{metrics['loss']:.4f}",
             speed=f"{metrics['tokens_per_second']:,.0f}",
             left=left,
         )
 
-    @hookimpl
-    def on_evaluation_end(self, run, step: int, metrics: dict) -> None:
-        shown = dict.fromkeys(["loss", run.settings.evaluate.best, *list(metrics)[:3]])
-        percent = {name for name, metric in run.metrics().items() if metric.percent}
-        texts = [f"{name} {_value(metrics[name], name in percent)}" for name in shown if name in metrics]
-        self.console.print(f"  step {step:>6,}  valid  {'  '.join(texts)}")
+    def _evaluation(self, event: Event) -> None:
+        card, metrics = event.card, event.data
+        shown = [name for name in dict.fromkeys(["loss", card.best, *list(metrics)[:3]]) if name in metrics]
+        texts = [f"{name} {_value(metrics[name], name in card.percent)}" for name in shown]
+        self.console.print(f"  {escape(card.name)}  step {card.step:>6,}  valid  {'  '.join(texts)}")
 
-    @hookimpl
-    def on_run_end(self, run, results: dict) -> None:
-        self.close()
-        if results["diverged"]:
-            self.console.print(f"  [red]diverged:[/] {escape(results['diverged'])}; a smaller learning rate may help")
+    def _end(self, event: Event) -> None:
+        self.done += 1
+        self.left.pop(event.card.name, None)
+        if self.progress is not None and event.card.name in self.tasks:
+            self.progress.remove_task(self.tasks.pop(event.card.name))
+        if event.data["diverged"]:
+            self.console.print(
+                f"  [red]{escape(event.card.name)} diverged:[/] {event.data['diverged']}; a smaller learning rate may help"
+            )
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Take the bars away."""
         if self.progress is not None:
             self.progress.stop()
             self.progress = None

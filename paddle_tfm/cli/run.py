@@ -76,9 +76,16 @@ def recipe_command(name: str) -> click.Command:
     @click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped; finished runs are kept.")
     @plugin_option
     @device_option
+    @click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        default=None,
+        help="Runs trained side by side, each with its share of the threads. Default: as many as there are cores; 1 on a "
+        "GPU.",
+    )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
-    def run(overrides, out, resume, plugins, device, strict) -> None:
-        train(name, overrides, out, resume, plugins, device, strict)
+    def run(overrides, out, resume, plugins, device, strict, workers) -> None:
+        train(name, overrides, out, resume, plugins, device, strict, workers)
 
     return run
 
@@ -103,15 +110,16 @@ def _describe(name: str) -> str:
     return "\n".join(lines)
 
 
-def train(name, overrides, out, resume, plugins, device, strict) -> None:
+def train(name, overrides, out, resume, plugins, device, strict, workers=None) -> None:
     """Load, check, train and compare; then say where everything is."""
     from rich.markup import escape
 
     from paddle_tfm import recipe as recipes
+    from paddle_tfm import runtime
 
     recipe = recipes.load(name, overrides)
     registry = create_registry(plugins)
-    use_device(device)
+    where = use_device(device)
 
     from paddle_tfm.ablation.comparison import collect, compare
     from paddle_tfm.ablation.sweep import Sweep
@@ -120,25 +128,18 @@ def train(name, overrides, out, resume, plugins, device, strict) -> None:
     from paddle_tfm.train.trainer import Interrupted
 
     folder = out or Path("runs") / recipe.name
-    bar = ProgressBar(notes())
-    registry.plugins.manager.register(bar, name="progress bar")
+    count, asked = len(recipe.runs()), workers
+    workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
+    bar = ProgressBar(notes(), count, workers)
     try:
         with Stop() as stop:
-            sweep = Sweep(
-                recipe,
-                registry,
-                folder,
-                resume,
-                stop,
-                warn,
-                bar.announce,
-                strict,
-            )
+            sweep = Sweep(recipe, registry, folder, resume, stop, warn, bar, strict, workers, plugins)
             done = sweep.run()
     except Interrupted as interrupted:
         bar.close()
         options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]
         options += [*([f"--device={device}"] if device else []), *(["--strict"] if strict else [])]
+        options += [f"--workers={workers}"] if asked else []
         again = shlex.join(["paddle-tfm", "run", name, *overrides, *options, "--resume"])
         notes().print(f"[yellow]{escape(str(interrupted))} is saved.[/] Go on with: {escape(again)}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None

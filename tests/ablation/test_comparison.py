@@ -67,7 +67,7 @@ def test_collect_reads_a_run_and_a_folder_of_runs_once_each(tmp_path):
     ]
     log = "".join(json.dumps(row) + "\n" for row in rows)
     (one / "metrics.jsonl").write_text(log + '{"step": 300, "evalu', "utf-8")
-    results = collect([one, tmp_path, tmp_path / "dates"])
+    results = collect([one, tmp_path, tmp_path / "dates" / "pre" / ".." / "pre"])
     assert [(result.variant, result.seed) for result in results] == [("pre", 1), ("pre", 2)]
     assert results[0].folder.resolve() == one.resolve()
     assert results[0].curve == [(100, {"exact_match": 0.125}), (200, {"exact_match": 0.5})]

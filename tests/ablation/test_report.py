@@ -21,7 +21,7 @@ from paddle_tfm.ablation.comparison import collect, compare
 
 EVIL = "<script>alert('&')</script> | \"x\" $\\frac$ _旋转位置*"
 LOST = "the loss was no number at step 151 (nan)"
-DIRECTIONS = {"exact_match": True, "perplexity": False}
+DIRECTIONS = {"exact_match": True, "bleu": True, "perplexity": False}
 VOID = {"meta", "img", "br", "link", "hr", "input"}
 
 
@@ -196,9 +196,8 @@ def test_the_verdict_says_what_the_seeds_can_tell(tmp_path, values, sentence):
         series(tmp_path, variant, items)
     comparison = table(tmp_path, baseline="base")
     assert report.verdict(comparison) == sentence
-    paths = report.write(comparison)
-    assert sentence in Page(paths["page"].read_text("utf-8")).text
-    assert sentence in paths["markdown"].read_text("utf-8")
+    assert sentence in Page(report.page(comparison, b"", "<svg></svg>")).texts
+    assert sentence in report.markdown(comparison).splitlines()
 
 
 def test_the_verdict_owns_up_to_diverged_runs(tmp_path):
@@ -298,8 +297,8 @@ def test_the_page_has_a_row_a_variant_and_a_row_a_run_and_says_how_to_see_the_cu
     assert page.count("table") == 2
     assert page.count("tr") == (1 + 3) + (1 + 5)
     folder = evil.comparison.folder
+    assert f"paddle-tfm board {shlex.quote(str(folder))}" in page.texts
     for wanted in (
-        f"paddle-tfm board {shlex.quote(str(folder))}",
         "1,500",
         "1,200",
         "standard deviation",
@@ -314,9 +313,9 @@ def test_runs_elsewhere_are_shown_from_the_folder_that_holds_them_all(tmp_path):
     series(tmp_path / "one", "a", [0.5])
     series(tmp_path / "two", "b", [0.5])
     comparison = compare(collect([tmp_path / "one", tmp_path / "two"]), "both", tmp_path / "one", "exact_match")
-    text = Page(report.write(comparison)["page"].read_text("utf-8")).text
-    assert f"paddle-tfm board {tmp_path}" in text
-    assert all(str(run.folder.relative_to(tmp_path)) in text for run in comparison.runs)
+    page = Page(report.page(comparison, b"", "<svg></svg>"))
+    assert f"paddle-tfm board {tmp_path}" in page.texts
+    assert all(str(run.folder.relative_to(tmp_path)) in page.texts for run in comparison.runs)
 
 
 def test_the_figure_on_the_page_takes_the_colours_of_the_page(evil):
@@ -384,13 +383,13 @@ def test_without_predictions_there_are_no_samples_and_the_page_says_so(tmp_path)
 
 
 def test_characters_that_differ_are_marked(tmp_path):
-    rows = [wrong("五月", "2019-05-04", "2019-06-4"), wrong("空", "a<b", "")]
+    rows = [wrong("五月", "2019-05-04", "2019-06-4"), wrong("空", "a<b", ""), wrong("三", "12", "1x2")]
     finish(tmp_path, "a", 1, 0.5, predictions=rows)
     html = report.write(table(tmp_path))["page"].read_text("utf-8")
     assert '2019-0<mark class="missing">5</mark>-<mark class="missing">0</mark>4</dd>' in html
     assert '2019-0<mark class="extra">6</mark>-4</dd>' in html
     assert '<mark class="missing">a&lt;b</mark>' in html and "<i>nothing</i>" in html
-    assert "五月" in html
+    assert "五月" in html and "></mark>" not in html
 
 
 # -------------------------------------------------------------------------------------------------------------- figure
@@ -403,7 +402,7 @@ def means(axes):
 
 def test_the_figure_shows_mean_curves_and_seed_values(tmp_path):
     finish(tmp_path, "base", 1, 0.5, curve=(0.25, 0.5))
-    finish(tmp_path, "base", 2, 0.75, curve=(0.75, 0.75))
+    finish(tmp_path, "base", 2, 0.75, curve=(0.75, 0.75, 0.875))  # step 300 is not in both: not in the mean
     finish(tmp_path, "other", 1, 0.875, curve=(0.125, 1.0))
     curves, values = figures.draw(table(tmp_path, baseline="base")).axes
     named = {line.get_label(): line for line in curves.lines if not line.get_label().startswith("_")}
@@ -437,10 +436,15 @@ def test_the_final_split_is_named_validation_where_there_is_no_test_split(tmp_pa
 
 @pytest.mark.parametrize(
     ("metric", "low", "scale"),
-    [("perplexity", 1.5, "log"), ("perplexity", 2.5, "linear"), ("exact_match", 0.01, "linear")],
+    [
+        ("perplexity", 1.5, "log"),
+        ("perplexity", 2.5, "linear"),
+        ("exact_match", 0.01, "linear"),
+        ("bleu", 0.5, "linear"),
+    ],
 )
 def test_only_a_wide_range_of_a_quantity_is_logarithmic(tmp_path, metric, low, scale):
-    high = 20.0 if metric == "perplexity" else 1.0
+    high = 1.0 if metric == "exact_match" else 20.0
     series(tmp_path, "a", [low, high], metric=metric, curve=(high, low))
     curves, values = figures.draw(table(tmp_path, metric)).axes
     assert (curves.get_yscale(), values.get_xscale()) == (scale, scale)
@@ -465,7 +469,7 @@ def test_empty_curves_and_diverged_variants_are_said_in_words(tmp_path):
 
 
 def test_names_of_any_kind_are_drawn_without_a_warning(tmp_path, caplog):
-    for name in (EVIL, "_hidden", "$x$", "旋转位置", "a\nb", "x" * 80):
+    for name in (EVIL, "_hidden", "$x$", "旋转位置", "a\nb", "x" * 80, "\ue123"):
         series(tmp_path, name, [0.5, 0.75])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -114,8 +114,8 @@ def test_summary_takes_ratios_within_a_round():
     seconds = {"ours": [1.0, 2.0, 4.0], "paddle": [3.0, 8.0, 8.0], "paddle-tuned": [2.0, 2.0, 4.0]}
     facts = {side: {"tokens": [300, 100], "first_loss": loss, "threads": 1} for side, loss in zip(SIDES, (5.0, 4.5, 0))}
     found = step.summary(seconds, facts, steps=2)
-    assert found["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0}
-    assert found["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0}
+    assert found["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0, "undisturbed": 3.0}
+    assert found["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0, "undisturbed": 2.0}
     times = {"median_ms": 1000.0, "low_ms": 500.0, "high_ms": 2000.0}
     assert found["sides"]["ours"] == {**times, "tokens_per_second": 200.0, "threads": 1}
     assert found["first_loss"] == {"ours": 5.0, "paddle": 4.5, "difference": 0.5}

@@ -1,0 +1,139 @@
+"""Runs side by side in processes: the same numbers, plugins that survive the trip, and ends that leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TINY = [
+    "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}",
+    "model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=1", "model.decoder_layers=1",
+    "train.max_tokens=128", "train.steps=6", "evaluate.every=3", "evaluate.examples=5",
+    "variants={pre: {}, post: {model.placement: post}}",
+]  # fmt: skip
+# One thread whoever trains: sums over another number of threads may differ in the last bit.
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+PLUGIN = """
+from paddle_tfm import hookimpl
+from paddle_tfm.protocols import Norm
+
+class Halved(Norm):
+    "Half of everything."
+
+    def __init__(self, d_model: int, by: float = 0.5):
+        super().__init__()
+        self.by = by
+
+    def forward(self, x, valid=None, positions=None):
+        return x * self.by
+
+@hookimpl
+def register_norms():
+    return {"halved": Halved}
+"""
+
+
+def start(*arguments):
+    command = [sys.executable, "-m", "paddle_tfm", "run", "base", *TINY, *map(str, arguments)]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(*arguments):
+    process = start(*arguments)
+    out, err = process.communicate(timeout=200)
+    return process.returncode, out, err
+
+
+def logs(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("metrics.jsonl"))}
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path):
+    plugin = tmp_path / "halved.py"
+    plugin.write_text(PLUGIN)
+    for workers in (1, 2):
+        code, out, err = run(
+            "--workers",
+            workers,
+            "--out",
+            tmp_path / str(workers),
+            "--plugin",
+            plugin,
+            "model.norm={name: halved, by: 0.7}",
+        )
+        assert code == 0, err
+        assert "against pre" in out
+        assert err.count("step      6") == 2
+    one, two = logs(tmp_path / "1"), logs(tmp_path / "2")
+    assert len(one) == 2
+    assert one == two
+
+
+def test_what_a_worker_complains_of_is_told_in_a_sentence(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("a\tb\nonly one side\n")
+    task = f"task={{name: parallel, train: {tmp_path}/pairs.tsv, valid: {tmp_path}/pairs.tsv}}"
+    code, _, err = run(task, "--workers", 2, "--out", tmp_path / "out")
+    assert code == 2
+    assert "Error:" in err and "pairs.tsv" in err and "Traceback" not in err
+
+
+def children(pid):
+    """The worker processes of `pid`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid and "spawn_main" in (folder / "cmdline").read_text():
+                found.append(folder)
+        except OSError:
+            continue  # gone meanwhile
+    return found
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+@pytest.fixture
+def long_run(tmp_path):
+    """A sweep of two workers in the middle of their training."""
+    process = start("train.steps=100000", "evaluate.every=50", "--workers", 2, "--out", tmp_path / "out")
+    wait_until(lambda: len(list((tmp_path / "out").glob("*/*/checkpoints/last/state.json"))) == 2)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_an_interrupted_sweep_saves_every_run(long_run, tmp_path):
+    workers = children(long_run.pid)
+    long_run.send_signal(signal.SIGINT)
+    _, err = long_run.communicate(timeout=60)
+    assert long_run.returncode == 130
+    assert "pre/seed-1" in err and "post/seed-1" in err and "--resume" in err
+    assert len(workers) == 2
+    assert not any(folder.exists() for folder in workers)
+
+
+def test_a_killed_worker_is_told_and_the_others_stop(long_run):
+    workers = children(long_run.pid)
+    assert len(workers) == 2
+    os.kill(int(workers[0].name), signal.SIGKILL)
+    _, err = long_run.communicate(timeout=90)
+    assert long_run.returncode == 2
+    assert "SIGKILL" in err and "--resume" in err
+
+
+def test_orphans_end(long_run):
+    workers = children(long_run.pid)
+    long_run.kill()
+    assert len(workers) == 2
+    wait_until(lambda: not any(folder.exists() for folder in workers))
