@@ -142,7 +142,7 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
     """What `_header` announces, as plain text."""
     metrics = []
     for name in comparison.shown():
-        metrics.append(_around(comparison, name, row.mean.get(name), row.spread.get(name)))
+        metrics.append(around(comparison, name, row))
     if row.variant == comparison.baseline:
         against = "baseline" if len(comparison.rows) > 1 else "–"
     else:
@@ -155,9 +155,9 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
     return [row.variant, seeds, metrics[0], against, *metrics[1:], f"{row.parameters:,}", speed, time, lost]
 
 
-def _around(comparison: Comparison, name: str, mean: float | None, spread: float | None) -> str:
-    """`mean ± spread`, both to the same digit."""
-    text = comparison.text(name, mean)
+def around(comparison: Comparison, name: str, row: Row) -> str:
+    """`mean ± spread` of a variant's metric, both to the same digit; the mean alone where there is no spread."""
+    text, spread = comparison.text(name, row.mean.get(name)), row.spread.get(name)
     if spread is None:
         return text
     digits = text.rstrip("%").partition(".")[2]

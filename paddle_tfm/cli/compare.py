@@ -55,25 +55,24 @@ def present(comparison, printer) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from paddle_tfm.ablation.report import samples, write
+    from paddle_tfm.ablation.report import around, samples, verdict, write
     from paddle_tfm.cli.progress import clock
 
     paths = write(comparison)
     several = len(comparison.rows) > 1
     others = [name for name in comparison.shown()[1:] if name != "loss"][:OTHERS]
-    table = Table(title=f"{comparison.name}: {len(comparison.runs)} runs", title_justify="left")
+    table = Table(title=f"{escape(comparison.name)}: {len(comparison.runs)} runs", title_justify="left")
     table.add_column("variant", no_wrap=True)
     table.add_column(_heading(comparison.metric), justify="right", no_wrap=True)
     if several:
-        table.add_column(f"against {comparison.baseline}", justify="right")
+        table.add_column(f"against {escape(comparison.baseline)}", justify="right")
     for heading in (*map(_heading, others), "parameters", "tokens/s", "time"):
         table.add_column(heading, justify="right")
     for row in comparison.rows:
-        spread = row.spread.get(comparison.metric)
-        decisive = comparison.text(comparison.metric, row.mean.get(comparison.metric))
+        mean, _, spread = around(comparison, comparison.metric, row).partition(" ± ")
         cells = [
-            row.variant + (f" [red]({row.diverged} diverged)[/]" if row.diverged else ""),
-            decisive if spread is None else f"{decisive} [dim]± {comparison.text(comparison.metric, spread)}[/]",
+            escape(row.variant) + (f" [red]({row.diverged} diverged)[/]" if row.diverged else ""),
+            f"{mean} [dim]± {spread}[/]" if spread else mean,
         ]
         if several:
             cells.append("baseline" if row.variant == comparison.baseline else _difference(comparison, row))
@@ -85,6 +84,7 @@ def present(comparison, printer) -> None:
         printer.print(
             f"[dim]mean ± standard deviation over {seeds} seeds; difference with its 95% interval, paired by seed[/]"
         )
+    printer.print(f"[bold]{escape(verdict(comparison))}[/]")
     right, wrong = samples(comparison)
     for title, items in (("right", right), ("wrong", wrong)):
         _predictions(printer, title, items)
@@ -98,12 +98,10 @@ def _heading(name: str) -> str:
 
 
 def _difference(comparison, row) -> str:
+    from paddle_tfm.ablation.report import change
+
     found = row.difference
-    if found is None:
-        return "–"
-    interval = "" if found.half_width is None else f" ± {comparison.text(comparison.metric, found.half_width)}"
-    sign = "+" if found.mean >= 0 else "−"
-    return f"{sign}{comparison.text(comparison.metric, abs(found.mean))}{interval} {found.verdict}"
+    return "–" if found is None else f"{change(comparison, found)} {found.verdict}"
 
 
 def _predictions(printer, title: str, items: list[dict]) -> None:
