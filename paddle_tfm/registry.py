@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -202,10 +203,7 @@ class Registry:
         problems = []
         for key, setting in spec.options.items():
             if key not in known:
-                listing = f"its options: {', '.join(sorted(options))}" if options else "it has no options"
-                problems.append(
-                    Problem(f"{path}.{key}", f"'{spec.name}' has no option '{key}'{_near(key, options)}; {listing}")
-                )
+                problems.append(Problem(f"{path}.{key}", _no_option(spec.name, key, options)))
             else:
                 problems += self._check_option(known[key], setting, f"{path}.{key}")
         for key, option in options.items():
@@ -262,11 +260,10 @@ class Registry:
         return [self.build(kind, item, f"{path}[{i}]", **given) for i, item in enumerate(setting)]
 
 
-def _near(name: str, known) -> str:
-    import difflib
-
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
-    return f"; did you mean '{found[0]}'?" if found else ""
+def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
+    hint = f"; did you mean '{near[0]}'? Its options" if near else "; its options"
+    return f"'{component}' has no option '{name}'{hint}: {', '.join(sorted(known)) or 'none'}"
 
 
 def _coerce(option: Option, setting: object) -> object:

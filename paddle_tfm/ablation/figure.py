@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -108,9 +109,15 @@ def _quiet() -> Iterator[None]:
         "svg.hashsalt": "paddle-tfm",
         "axes.unicode_minus": True,
     }
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # nor about weights that a font lacks
     with warnings.catch_warnings(), matplotlib.rc_context(settings):
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
-        yield
+        try:
+            yield
+        finally:
+            log.setLevel(level)
 
 
 def _plain(axes: Axes) -> None:

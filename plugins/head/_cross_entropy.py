@@ -7,6 +7,9 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 
+CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
+
+
 def full_precision(logits: Tensor) -> Tensor:
     """Logits of half precision as float32; others as they are."""
     return logits if logits.dtype in (paddle.float32, paddle.float64) else logits.astype("float32")
@@ -30,12 +33,24 @@ def log_softmax(logits: Tensor) -> Tensor:
 def cross_entropy(logits: Tensor, target: Tensor, smoothing: float, pad_id: int) -> Tensor:
     """(1 − ε) (−log p_target) + ε mean over v ≠ pad of (−log p_v), p = softmax(logits).
 
-    logits [B, T, V], target int64 [B, T] → [B, T]. Computed as log Σ exp − (1 − ε) logit_target − ε mean logit.
+    logits [B, T, V], target int64 [B, T] → [B, T]. Computed as −log p_target + ε (logit_target − mean logit).
     """
     logits = full_precision(logits)
-    index = paddle.stack([target, paddle.full_like(target, pad_id)], -1)  # [B, T, 2]
-    picked = paddle.take_along_axis(logits, index, -1)
-    loss = log_sum_exp(logits).squeeze(-1) - (1.0 - smoothing) * picked[..., 0]
+    loss = _negative_log(logits, target)
     if not smoothing:
         return loss
-    return loss - smoothing * (logits.sum(-1) - picked[..., 1]) / (logits.shape[-1] - 1)
+    index = paddle.stack([target, paddle.full_like(target, pad_id)], -1)  # [B, T, 2]
+    picked = paddle.take_along_axis(logits, index, -1, broadcast=False)
+    mean = (logits.sum(-1) - picked[..., 1]) / (logits.shape[-1] - 1)
+    return loss + smoothing * (picked[..., 0] - mean)
+
+
+def _negative_log(logits: Tensor, target: Tensor) -> Tensor:
+    """−log p_target [B, T]: the fused cross entropy, mended where it is clipped (its gradient is not)."""
+    loss = F.cross_entropy(logits, target.unsqueeze(-1), reduction="none").squeeze(-1)  # [B, T, 1] -> [B, T]
+    if not logits.place.is_cpu_place() or float(loss.detach().max()) < CLIPPED:
+        return loss
+    with paddle.no_grad():
+        exact = log_sum_exp(logits) - paddle.take_along_axis(logits, target.unsqueeze(-1), -1, broadcast=False)
+        mended = exact.squeeze(-1) - loss
+    return loss + mended

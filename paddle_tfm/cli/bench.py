@@ -1,0 +1,87 @@
+"""`paddle-tfm bench`: training speed beside `paddle.nn.Transformer`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from paddle_tfm.cli.common import console, notes, overrides_argument, plugin_option
+
+SIDES = {
+    "ours": "paddle_tfm",
+    "paddle": "paddle.nn.Transformer as it comes",
+    "paddle-tuned": "paddle.nn.Transformer, our runtime settings",
+}
+
+
+@click.command(name="bench")
+@overrides_argument
+@click.option(
+    "--recipe",
+    default=None,
+    help="Whose data, sizes and dropout. Default: Multi30k if PADDLE_TFM_DATA has it, else dates.",
+)
+@click.option(
+    "--size",
+    type=click.Choice(["tiny", "small", "base"]),
+    default=None,
+    help="Model size. Default: small, or the recipe's.",
+)
+@click.option("--placement", type=click.Choice(["pre", "post"]), default="pre", show_default=True)
+@click.option("--rounds", default=7, show_default=True, help="Turns of each side, one after another.")
+@click.option("--json", "file", type=click.Path(path_type=Path), default=None, help="Write all figures to a file.")
+@plugin_option
+def command(overrides, recipe, size, placement, rounds, file, plugins) -> None:
+    """Time a training step of ours and of the same model written with paddle.nn.Transformer: the same batches, masks,
+    dropout, optimizer and copied weights, in turn in one run. On a busy machine read the ratio of the fastest rounds.
+
+    \b
+    Examples:
+      paddle-tfm bench
+      paddle-tfm bench --size tiny --json tiny.json
+      paddle-tfm bench --recipe quickstart model.dropout=0.1
+    """
+    from rich.table import Table
+
+    from paddle_tfm.bench import measure
+
+    told = measure(
+        recipe,
+        overrides,
+        size,
+        placement,
+        rounds,
+        plugins=plugins,
+        report=lambda text: notes().print(f"[dim]{text}[/]"),
+    )
+    sizes = told["sizes"]
+    title = (
+        f"One training step of {told['task']['name']}: d_model {sizes['d_model']}, "
+        f"{sizes['encoder_layers']}+{sizes['decoder_layers']} layers, vocabularies {sizes['source_vocabulary']:,} and "
+        f"{sizes['target_vocabulary']:,}, batches of {sizes['max_tokens']:,} tokens, dropout {sizes['dropout']}"
+    )
+    table = Table(title=title, title_justify="left")
+    table.add_column("side")
+    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "fastest rounds"):
+        table.add_column(heading, justify="right")
+    for side, times in told["sides"].items():
+        ratio = told["ratio"].get(side)
+        table.add_row(
+            SIDES[side],
+            f"{times['median_ms']:,.0f}",
+            f"{times['low_ms']:,.0f} – {times['high_ms']:,.0f}",
+            f"{times['tokens_per_second']:,.0f}",
+            f"{ratio['median']:.2f} × ({ratio['low']:.2f} – {ratio['high']:.2f})" if ratio else "",
+            f"{ratio['undisturbed']:.2f} ×" if ratio else "",
+        )
+    console().print(table, soft_wrap=False)
+    first = told["first_loss"]
+    console().print(
+        f"first loss, weights copied and dropout off: {first['ours']:.6f} ours, {first['paddle']:.6f} theirs "
+        f"(difference {first['difference']:.1e})"
+    )
+    if file is not None:
+        file.write_text(json.dumps(told, indent=1), "utf-8")
+        console().print(f"figures  {file}")

@@ -1,0 +1,518 @@
+"""Every verb does what its help says; what is the user's to mend is one sentence and exit status 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from conftest import TINY, call
+from visualdl import LogReader
+
+from paddle_tfm import recipe, yaml_lines
+from paddle_tfm.cli import VERBS
+
+COMMAND = [sys.executable, "-m", "paddle_tfm"]
+ESCAPE = "\x1b["
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+# -------------------------------------------------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb):
+    done = call(verb, "--help")
+    assert done.status == 0
+    assert "Example" in done.out
+    assert f"paddle-tfm {verb}" in done.out
+
+
+def test_help_names_every_verb():
+    listing = call("--help").out
+    assert all(re.search(rf"^  {verb} +{re.escape(text[:30])}", listing, re.M) for verb, text in VERBS.items())
+    assert call("--version").out.startswith("paddle-tfm, version 0.")
+
+
+def test_help_of_a_recipe_says_what_it_compares_and_how_long_it_takes():
+    told = call("run", "quickstart", "--help").out
+    assert "Compares 4 variants: pre-layer, post-layer, pre-batch, post-batch" in told
+    assert "Runs: 8 (2 seeds a variant)" in told
+    assert "Takes: about 3 minutes on 2 cores" in told
+    assert all(name in call("run", "--help").out for name in recipe.shipped())
+
+
+@pytest.mark.parametrize("text", ["seeds: 3", "variants: [a]", "grid: 3", "variants: {a: 3}"])
+def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
+    (tmp_path / "bad.yaml").write_text(f"base: base.yaml\n{text}\n")
+    done = call("run", "bad.yaml", "--help")
+    assert (done.status, "Usage: paddle-tfm run bad.yaml" in done.out) == (0, True)
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["rn"], "unknown command 'rn'; did you mean 'run'? Known: bench, board, "),
+        (["run", "revers"], "unknown recipe 'revers'; did you mean 'reverse'? Known: base, "),
+        (["check", "absent.yaml"], "absent.yaml: no such file; shipped recipes: base, "),
+        (["show", "broken.yaml"], "broken.yaml line 3: not valid YAML: "),
+        (["check", "reverse", "train.steps"], "override 'train.steps' must look like a.b=value, for instance"),
+        (["check", "reverse", "train.stps=3"], "reverse.yaml has 1 problem\n  command line  train.stps  unknown key"),
+        (["run", "reverse", "model.norm=nrm"], "reverse.yaml has 1 problem\n  command line  model.norm  unknown norm"),
+        (["run", "reverse", "--plugin", "absent.py"], "--plugin absent.py: no such file"),
+        (["ls", "components", "--plugin", "broken.py"], "--plugin broken.py, line 2: ZeroDivisionError: division by"),
+        (["ls", "components", "--kind", "nrm"], "--kind: unknown kind 'nrm'; did you mean 'norm'? Known: "),
+        (["run", "reverse", "--device", "tpu"], "--device tpu: must be cpu, gpu or gpu:N"),
+        (["run", "reverse", "--device", "cpu:1"], "--device cpu:1: must be cpu, gpu or gpu:N"),
+        (["run", "reverse", "--device", "gpu:99"], "--device gpu:99: this Paddle "),
+        (["evaluate", "nowhere"], "nowhere: no run is here; `paddle-tfm ls runs` shows where runs are"),
+        (["translate", "nowhere", "1 2"], "nowhere: no run is here"),
+        (["compare", "nowhere"], "nowhere: no finished run is here"),
+        (["board", "nowhere"], "nowhere: no curves are here; train first: paddle-tfm run quickstart"),
+        (["cp", "reverse", "no/such/folder.yaml"], "no/such: no such folder"),
+        (["cp", "revers", "x.yaml"], "unknown recipe 'revers'"),
+        (["run", "reverse", *TINY, "--out", "a_file"], "a_file/default/seed-1: Not a directory"),
+        (["ls", "tables"], "Invalid value for "),
+        (["ls", "--colour"], "No such option: --colour"),
+        (["completion", "tcsh"], "Invalid value for "),
+        (["cp"], "Missing argument 'RECIPE'"),
+    ],
+)  # fmt: skip
+def test_what_the_user_can_mend_is_one_sentence_and_exit_status_2(arguments, told, tmp_path):
+    (tmp_path / "broken.yaml").write_text("base: base.yaml\na: [\n")
+    (tmp_path / "broken.py").write_text("x = 1\nx / 0\n")
+    (tmp_path / "a_file").write_text("")
+    done = call(*arguments)
+    assert done.status == 2
+    (sentence,) = re.findall(r"^Error: ((?:.|\n)*)", done.err, re.M)
+    assert sentence.replace("\n  ", "\n  ").startswith(told) or told in sentence.replace("Error: ", "")
+    assert done.err.count("Error:") == 1
+    assert "Traceback" not in done.err
+    assert not done.out
+    assert not (tmp_path / "runs").exists()
+
+
+# ---------------------------------------------------------------------------------------------------------------- run
+
+
+def test_run_says_what_it_did_and_where_it_is(trained):
+    lines = trained.done.out
+    assert lines.startswith("reverse: 1 run\n") or "reverse: 1 run " in lines
+    assert "│ default │" in lines
+    for name, file in (("figure", "comparison.png"), ("report", "comparison.html")):
+        assert f"{name}  {trained.out / file}\n" in lines
+    assert f"curves  paddle-tfm board {trained.out}\n" in lines
+    assert "wrong:" in lines
+    assert "1/1 default/seed-1" in trained.done.err
+    assert "80 training examples, 4 steps" in trained.done.err
+    assert "step      4  valid  loss" in trained.done.err
+    assert ESCAPE not in lines + trained.done.err
+
+
+def test_run_leaves_the_files_of_the_design(trained):
+    found = {str(path.relative_to(trained.folder)) for path in trained.folder.rglob("*") if path.is_file()}
+    curves = {name for name in found if name.startswith("vdl/")}
+    assert len(curves) == 1
+    assert found - curves == {
+        *("recipe.yaml", "identity.json", "metrics.jsonl", "timings.jsonl", "predictions.tsv", "results.json"),
+        *("codec/source/vocabulary.json", "codec/target/vocabulary.json"),
+        *(f"checkpoints/{which}/{file}" for which in ("best", "last") for file in ("model.safetensors", "state.json")),
+        "checkpoints/last/optimizer.safetensors",
+    }
+    assert {path.name for path in trained.out.iterdir() if path.is_file()} == {
+        *("comparison.json", "comparison.md", "comparison.html", "comparison.png")
+    }
+    rows = [json.loads(line) for line in (trained.folder / "metrics.jsonl").read_text().splitlines()]
+    assert [(row["step"], "evaluation" in row) for row in rows] == [
+        *((1, False), (2, False), (2, True), (3, False), (4, False), (4, True))
+    ]
+    assert len((trained.folder / "predictions.tsv").read_text().splitlines()) == 7
+    (run,) = recipe.load(str(trained.folder / "recipe.yaml")).runs()
+    assert (run.variant, run.seed, run.settings.model.d_model) == ("default", 1, 16)
+
+
+def curves(folder) -> dict[str, list[int]]:
+    """tag → steps, as VisualDL reads the newest file of a folder."""
+    (file,) = (folder / "vdl").iterdir()
+    reader = LogReader(file_path=str(file))
+    return {tag: [row.id for row in reader.get_data("scalar", tag)] for tag in reader.get_tags()["scalar"]}
+
+
+def test_curves_are_there_for_visualdl(trained):
+    found = curves(trained.folder)
+    assert {found[f"train/{name}"] == [1, 2, 3, 4] for name in ("loss", "learning_rate", "gradient_norm")} == {True}
+    assert found["valid/exact_match"] == found["valid/loss"] == [2, 4]
+    assert found["test/token_accuracy"] == [4]
+    (file,) = (trained.folder / "vdl").iterdir()
+    reader = LogReader(file_path=str(file))
+    (row,) = [row for row in reader.get_data("scalar", "train/loss") if row.id == 3]
+    rows = [json.loads(line) for line in (trained.folder / "metrics.jsonl").read_text().splitlines()]
+    assert row.value == pytest.approx(next(row["loss"] for row in rows if row["step"] == 3), rel=1e-6)
+    assert "sample/0" in reader.get_tags()["text"]
+
+
+def test_a_second_run_needs_resume_and_resume_keeps_what_is_finished(trained, tmp_path):
+    shutil.copytree(trained.out, tmp_path / "again")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "again" / "default").rglob("*")}
+    done = call("run", "reverse", *TINY, "--out", "again")
+    assert done.status == 2
+    assert done.err == "Error: again holds runs of this recipe already; add --resume to go on with them, or --out DIR " \
+                       "for another place\n"  # fmt: skip
+    done = call("run", "reverse", *TINY, "--out", "again", "--resume")
+    assert done.status == 0
+    assert "default/seed-1 is finished already" in done.err
+    assert "│ default │" in done.out
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "again" / "default").rglob("*")}
+
+
+def test_a_changed_recipe_is_not_resumed(trained, tmp_path):
+    shutil.copytree(trained.out, tmp_path / "again")
+    (tmp_path / "again" / "default" / "seed-1" / "results.json").unlink()
+    done = call("run", "reverse", *TINY, "train.clip_norm=2.0", "--out", "again", "--resume")
+    assert done.status == 2
+    assert "again/default/seed-1 cannot be resumed: recipe changed" in done.err
+
+
+# ----------------------------------------------------------------------------------------------------- interruptions
+
+SIGNALLER = """
+import os, signal
+from paddle_tfm import hookimpl
+EVENT, STEP, NUMBER = os.environ["SIGNAL_AT"].split()
+
+def _send(event, step, more=""):
+    if event + str(more) == EVENT and step == int(STEP):
+        os.kill(os.getpid(), getattr(signal, NUMBER))
+
+@hookimpl
+def on_step_end(run, step):
+    _send("step", step)
+
+@hookimpl
+def on_checkpoint(run, step, path):
+    _send("checkpoint-", step, path.name)
+
+@hookimpl
+def on_evaluation_end(run, step):
+    _send("evaluation", step)
+
+@hookimpl
+def on_run_end(run):
+    _send("end", run.step)
+"""
+
+
+def same(folder, trained) -> None:
+    """The resumed run's numbers are those of the uninterrupted one, byte for byte."""
+    for name in ("metrics.jsonl", "predictions.tsv", "recipe.yaml", "identity.json"):
+        assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
+    for which in ("best", "last"):
+        name = f"checkpoints/{which}/model.safetensors"
+        assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
+    ours, theirs = (json.loads((each / "results.json").read_text()) for each in (folder, trained.folder))
+    for result in (ours, theirs):
+        del result["seconds"], result["tokens_per_second"]
+    assert ours == theirs
+    assert curves(folder) == curves(trained.folder)
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("at", ["step 1", "step 2", "step 3"])
+def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, trained, tmp_path, monkeypatch):
+    (tmp_path / "a plugin.py").write_text(SIGNALLER)
+    monkeypatch.setenv("SIGNAL_AT", f"{at} {number}")
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    done = call("run", "reverse", *TINY, "--out", "an out", "--plugin", "a plugin.py", "--device", "cpu", "--strict")
+    assert done.status == 130
+    assert "Traceback" not in done.err
+    assert "Stopping after this step, with a checkpoint …" in done.err
+    folder = tmp_path / "an out" / "default" / "seed-1"
+    assert json.loads((folder / "checkpoints" / "last" / "state.json").read_text())["step"] == int(at.split()[1])
+    assert not (folder / "results.json").exists()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+    (again,) = re.findall(r"^default/seed-1 is saved\. Go on with: paddle-tfm (.*)$", done.err, re.M)
+    assert "not finished: --resume" in call("ls", "runs", "--out", "an out").out
+    done = call(*shlex.split(again))
+    assert done.status == 0, done.err
+    assert f"going on at step {at.split()[1]}" in done.err
+    same(folder, trained)
+
+
+def test_a_killed_run_goes_on_exactly_wherever_it_was_killed(trained, tmp_path):
+    (tmp_path / "kill.py").write_text(SIGNALLER)
+    moments = ["step 1", "step 3", "checkpoint-best 2", "evaluation 2", "end 4"]
+    folders = [tmp_path / moment for moment in moments]
+    started = [
+        subprocess.Popen(
+            [*COMMAND, "run", "reverse", *TINY, "--out", str(folder), "--plugin", "kill.py"],
+            env={**os.environ, "SIGNAL_AT": f"{moment} SIGKILL"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for moment, folder in zip(moments, folders)
+    ]
+    assert [process.wait(timeout=120) for process in started] == [-signal.SIGKILL] * len(started)
+    for folder in folders:
+        done = call("run", "reverse", *TINY, "--out", folder, "--resume")
+        assert done.status == 0, (folder, done.err)
+        same(folder / "default" / "seed-1", trained)
+
+
+# ------------------------------------------------------------------------------------------------ what is done to runs
+
+
+def test_evaluate_prints_a_table_and_writes_predictions(trained, tmp_path):
+    shutil.copytree(trained.folder, tmp_path / "run")
+    results = json.loads((trained.folder / "results.json").read_text())
+    done = call("evaluate", "run")
+    assert done.status == 0
+    assert "run on 6 test examples" in done.out
+    assert re.search(rf"^ *loss +{results['test']['loss']:.4f} *$", done.out, re.M)
+    assert re.search(rf"^ *token accuracy +{100 * results['test']['token_accuracy']:.2f}% *$", done.out, re.M)
+    assert (tmp_path / "run" / "predictions-test.tsv").read_bytes() == (trained.folder / "predictions.tsv").read_bytes()
+
+    done = call("evaluate", "run", "--split", "valid", "--search", "{name: beam, size: 2}", "--checkpoint", "last")
+    assert "run on 6 valid examples" in done.out
+    assert (tmp_path / "run" / "predictions-valid.tsv").is_file()
+    done = call("evaluate", "run", "--search", "{name: beam, sze: 2}")
+    assert (done.status, "--search.sze  'beam' has no option 'sze'; did you mean 'size'?" in done.err) == (2, True)
+
+
+def test_a_folder_that_holds_one_run_stands_for_it(trained, tmp_path):
+    shutil.copytree(trained.out, tmp_path / "out")
+    assert call("evaluate", "out").status == 0
+    shutil.copytree(trained.folder, tmp_path / "out" / "default" / "seed-2")
+    done = call("evaluate", "out")
+    assert (done.status, "out holds 2 runs; choose one:\n  out/default/seed-1\n" in done.err) == (2, True)
+
+
+def test_translate_gives_one_line_for_each(trained):
+    texts = ["1 2 3", "4 5", "", "10"]
+    done = call("translate", trained.folder, *texts)
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.split("\n")
+    assert len(lines) == len(texts) + 1
+    assert lines[2] == ""
+    assert call("translate", trained.folder, stdin="\n".join(texts) + "\n").out == done.out
+    assert call("translate", trained.folder, stdin="\r\n".join(texts)).out == done.out
+    assert call("translate", trained.folder, stdin="").out == ""
+    alone = call("translate", trained.folder, texts[1], "--search", "greedy", "--checkpoint", "best").out
+    assert alone == lines[1] + "\n"
+    done = call("translate", trained.folder, stdin=b"1 2\n\xff\n")
+    assert (done.status, "standard input is not UTF-8 text (byte 4)" in done.err) == (2, True)
+
+
+def test_a_broken_run_s_folder_is_told(trained, tmp_path):
+    shutil.copytree(trained.folder, tmp_path / "run")
+    (tmp_path / "run" / "checkpoints" / "best" / "model.safetensors").write_bytes(b"nonsense")
+    done = call("translate", "run", "1 2")
+    assert (done.status, "model.safetensors: not a safetensors file" in done.err) == (2, True)
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "best")
+    done = call("translate", "run", "1 2")
+    assert (done.status, "no such checkpoint; there is last" in done.err) == (2, True)
+
+
+def test_compare_puts_runs_side_by_side(trained, tmp_path):
+    shutil.copytree(trained.folder, tmp_path / "a" / "default" / "seed-1")
+    other = tmp_path / "b" / "default" / "seed-1"
+    shutil.copytree(trained.folder, other)
+    results = json.loads((other / "results.json").read_text())
+    (other / "results.json").write_text(json.dumps({**results, "recipe": "[red]other[/]"}))
+    done = call("compare", "a", "b", "--metric", "token_accuracy", "--out", "both", "--baseline", "reverse/default")
+    assert done.status == 0, done.err
+    assert "against reverse/default" in done.out
+    assert "[red]other[/]/default" in done.out
+    assert (tmp_path / "both" / "comparison.html").is_file()
+    done = call("compare", "a", "--metric", "blue")
+    assert (done.status, "unknown metric 'blue'" in done.err) == (2, True)
+
+
+def test_ls_runs_shows_scores(trained):
+    done = call("ls", "runs", "--out", trained.out)
+    assert re.search(r"default/seed-1 +loss [\d.]+, exact_match ", done.out)
+    assert call("ls", "runs").out == "No runs in runs. Start one: paddle-tfm run quickstart\n"
+
+
+def test_ls_recipes_components_and_plugins():
+    listing = call("ls").out
+    assert re.search(r"^reverse +Reverse a sequence of up to 12 numbers +about 1 minute", listing, re.M)
+    norms = call("ls", "components", "--kind", "norm").out
+    assert re.search(r"^rms +Division by the root mean square", norms, re.M)
+    assert "rotary" not in norms
+    everything = call("ls", "components").out
+    assert all(f"\n{kind} " in f"\n{everything}" for kind in ("attention", "norm", "optimizer"))
+    assert re.search(r"^listener +paddle-tfm 0\.\d+\.\d+ +on_", call("ls", "plugins").out, re.M)
+
+
+def test_ls_shows_a_plugin_of_a_file_and_words_in_brackets(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from paddle_tfm import hookimpl\nfrom paddle_tfm.protocols import Norm\n"
+        "class Mine(Norm):\n    'Divides by [b]the norm[/b].'\n"
+        "@hookimpl\ndef register_norms():\n    return {'mine': Mine}\n"
+        "@hookimpl\ndef register_tasks():\n    raise KeyError('[/red]')\n"
+    )
+    assert "Divides by [b]the norm[/b]." in call("ls", "components", "--plugin", "mine.py").out
+    told = call("ls", "plugins", "--plugin", "mine.py").out
+    assert re.search(r"^mine +mine\.py sha256:\w+ +norm mine", told, re.M)
+    assert "mine failed to load: register_tasks: KeyError: '[/red]'" in told
+
+
+# ---------------------------------------------------------------------------------------------------- show, check, cp
+
+
+def test_show_prints_yaml_that_runs_again(tmp_path):
+    text = call("show", "quickstart", "model.norm.eps=1e-6", "train.steps=9").out
+    (tmp_path / "mine.yaml").write_text(text)
+    assert yaml_lines.load(text, "shown")[0]["train"]["steps"] == 9
+    assert call("show", "mine.yaml").out == text
+    assert call("check", "mine.yaml").out == "mine.yaml is sound: 4 variants × 2 seeds\n"
+
+
+def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong(tmp_path):
+    assert call("check", "reverse").out == "reverse.yaml is sound: 1 variant × 1 seed\n"
+    done = call("check", "reverse", "model.norm={encoder: layer, decoder: batch}")
+    assert done.status == 0
+    assert re.search(r"^note: default: norm 'batch' in the decoder: ", done.out, re.M)
+    (tmp_path / "bad.yaml").write_text("base: reverse.yaml\nmodel: {norm: nrm, placement: pst}\nseeds: [1]\n")
+    done = call("check", "bad.yaml")
+    assert done.status == 2
+    assert [line.split()[:3] for line in done.err.splitlines()[1:]] == [
+        ["line", "2", "model.norm"],
+        ["line", "2", "model.placement"],
+    ]
+
+
+def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
+    done = call("cp", "quickstart", "mine.yaml")
+    assert done.out == "mine.yaml written. Edit it, then: paddle-tfm run mine.yaml\n"
+    assert (tmp_path / "mine.yaml").read_text("utf-8") == recipe.shipped()["quickstart"].read_text("utf-8")
+    (tmp_path / "mine.yaml").write_text("mine")
+    done = call("cp", "reverse", "mine.yaml")
+    assert (done.status, done.err) == (2, "Error: mine.yaml exists; add --force to overwrite it\n")
+    assert (tmp_path / "mine.yaml").read_text() == "mine"
+    assert call("cp", "reverse", "mine.yaml", "--force").status == 0
+    assert call("cp", "reverse", ".").out.startswith("reverse.yaml written.")
+    assert call("check", "mine.yaml").status == 0
+
+
+# ---------------------------------------------------------------------------------------- shells, pipes and terminals
+
+
+def test_completion_is_a_script_that_bash_accepts(tmp_path):
+    script = call("completion", "bash").out
+    assert "_PADDLE_TFM_COMPLETE=bash_complete" in script
+    checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert all(call("completion", shell).status == 0 for shell in ("zsh", "fish"))
+
+
+def test_completion_knows_verbs_recipes_and_settings():
+    def complete(words: str) -> list[str]:
+        variables = {"_PADDLE_TFM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        program = "from paddle_tfm.cli import main; main([])"
+        done = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, **variables}, capture_output=True, text=True
+        )
+        return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+    assert complete("paddle-tfm c") == ["check", "compare", "completion", "cp"]
+    assert "quickstart" in complete("paddle-tfm run q")
+    assert complete("paddle-tfm run reverse train.st") == ["train.steps="]
+    assert "reverse" in complete("paddle-tfm check re")
+
+
+def terminal(*arguments: str, **variables: str) -> str:
+    """What a terminal would see."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **variables}
+    process = subprocess.Popen([*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            block = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not block:
+            break
+        seen += block
+    process.wait()
+    os.close(ours)
+    return seen.decode()
+
+
+def test_colours_are_for_terminals_and_can_be_switched_off():
+    assert ESCAPE in terminal("ls")
+    assert ESCAPE in terminal("rn")
+    for switched_off in (terminal("--no-color", "ls"), terminal("ls", NO_COLOR="1")):
+        assert ESCAPE not in switched_off
+        assert "quickstart" in switched_off
+    assert ESCAPE not in terminal("rn", NO_COLOR="1")
+    assert ESCAPE not in call("ls").out
+
+
+def test_a_reader_that_leaves_is_no_error():
+    for command in ("ls components", "show quickstart", "run --help"):
+        script = f"{shlex.join(COMMAND)} {command} | true; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("0\n", ""), command
+
+
+# -------------------------------------------------------------------------------------------------------------- board
+
+
+def test_board_serves_curves_on_this_machine_alone_and_ends_with_us(trained, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = call("board", trained.out, "--port", port)
+        assert (done.status, f"127.0.0.1:{port} cannot be listened on" in done.err) == (2, True)
+    process = subprocess.Popen(
+        [*COMMAND, "board", str(trained.out), "--port", str(port)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    try:
+        page = fetch(f"http://127.0.0.1:{port}/")
+        assert "<title>VisualDL" in page
+        assert "scalar" in fetch(f"http://127.0.0.1:{port}/app/api/components")
+        if os.path.exists("/proc/net/tcp"):  # noqa: PTH110
+            with open("/proc/net/tcp") as table:  # noqa: PTH123
+                listening = [line.split()[1] for line in table if line.split()[3] == "0A"]
+            assert [each for each in listening if each.endswith(f":{port:04X}")] == [f"0100007F:{port:04X}"]
+    finally:
+        process.terminate()
+    assert f"http://127.0.0.1:{port}" in process.communicate(timeout=20)[0]
+    with pytest.raises(urllib.error.URLError):
+        fetch(f"http://127.0.0.1:{port}/", patience=0)
+    assert not list(tmp_path.iterdir())
+
+
+def fetch(address: str, patience: float = 30) -> str:
+    """The text at an address that may not be there yet."""
+    request = urllib.request.Request(address, headers={"Accept-Language": "en"})
+    until = time.monotonic() + patience
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.read().decode()
+        except urllib.error.URLError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)

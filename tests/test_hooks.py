@@ -1,0 +1,138 @@
+"""Every hook is explained, written down in ARCHITECTURE.md, and does what it says."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import sys
+import textwrap
+import types
+from pathlib import Path
+
+import pluggy
+import pytest
+
+from paddle_tfm import hookspecs
+from paddle_tfm.cli.run import train
+from paddle_tfm.hookspecs import KINDS, PROJECT, hookimpl
+from paddle_tfm.plugins import Plugins, Provider
+from paddle_tfm.protocols import GIVENS, Prediction
+from paddle_tfm.registry import Registry
+
+HOOKS = [name for name in vars(hookspecs) if name.startswith(("register_", "on_"))]
+EVENTS = [name for name in HOOKS if name.startswith("on_")]
+ROOT = Path(__file__).parents[1]
+TINY = [
+    *("task.train=60", "task.valid=6", "task.test=6", "task.max_length=4", "train.max_tokens=128"),
+    *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
+]
+
+
+def test_there_are_register_hooks_for_every_kind_and_six_events():
+    assert sorted(KINDS.values()) == sorted(set(HOOKS) - set(EVENTS))
+    assert list(KINDS) == list(GIVENS)
+    assert len(EVENTS) == 6
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_docstring_says_what_it_is_with_an_example_in_python(hook):
+    text = inspect.getdoc(getattr(hookspecs, hook))
+    purpose, _, example = text.partition("Example::")
+    assert len(purpose.split()) >= 5
+    ast.parse(f"def example():\n{textwrap.indent(textwrap.dedent(example), '    ')}")
+    if hook in EVENTS:
+        assert f"def {hook}{_arguments(hook)}" in example
+
+
+def _arguments(hook: str) -> str:
+    return f"({', '.join(inspect.signature(getattr(hookspecs, hook)).parameters)})"
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_architecture_names_it(hook):
+    assert re.search(rf"\b{hook}\b", (ROOT / "ARCHITECTURE.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_register_hook_returns_is_in_the_registry_with_its_provider(kind):
+    plugin = types.ModuleType("mine")
+    setattr(plugin, KINDS[kind], hookimpl(lambda: {"mine": "somewhere:Mine"}))
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(hookspecs)
+    manager.register(plugin, name="my plugin")
+    provider = Provider("my plugin", "my-distribution", "1.2")
+    registry = Registry(Plugins(manager, {"my plugin": provider}))
+
+    entry = registry.entry(kind, "mine")
+    assert (entry.kind, entry.name, entry.target, entry.provider) == (kind, "mine", "somewhere:Mine", provider)
+    assert [found.kind for found in registry] == [kind]
+    assert registry.names(kind) == ["mine"]
+
+
+def test_a_training_tells_all_six_events(tmp_path):
+    listeners = [
+        f"@hookimpl\ndef {event}{_arguments(event)}:\n    heard.append(('{event}', locals(), getattr(locals().get('run'), 'step', None)))\n"
+        for event in EVENTS
+    ]
+    file = tmp_path / "six_ears.py"
+    file.write_text("\n".join(["from paddle_tfm import hookimpl", "heard = []", *listeners]))
+
+    overrides = [*TINY, "train.steps=3", "evaluate.every=2"]
+    train("reverse", overrides, tmp_path / "out", False, [file], "cpu", strict=True)
+
+    heard = sys.modules["paddle_tfm_file_six_ears"].heard
+    assert [(event, step) for event, _, step in heard] == [
+        ("on_run_start", 0),
+        ("on_step_end", 1),
+        ("on_step_end", 2),
+        ("on_checkpoint", 2),  # the best so far
+        ("on_checkpoint", 2),  # the last
+        ("on_evaluation_end", 2),
+        ("on_step_end", 3),
+        *[("on_checkpoint", 3)] * _count(heard, "on_checkpoint", 3),  # two if it became the best
+        ("on_evaluation_end", 3),
+        ("on_run_end", 3),
+        ("on_comparison_end", None),
+    ]
+    assert _count(heard, "on_checkpoint", 3) in (1, 2)
+    told = {event: arguments for event, arguments, _ in heard}
+    for event, arguments in told.items():
+        assert f"({', '.join(arguments)})" == _arguments(event)
+    _check_run(told["on_run_start"]["run"], tmp_path / "out")
+    _check_events(told, tmp_path / "out" / "default" / "seed-1")
+
+
+def _count(heard, event: str, step: int) -> int:
+    return sum((name, at) == (event, step) for name, _, at in heard)
+
+
+def _check_run(run, out: Path):
+    """What `on_run_start` documents of `run`."""
+    assert run.folder == out / "default" / "seed-1"
+    assert run.name == "default/seed-1"
+    assert run.recipe["model"]["d_model"] == 16
+    assert sum(int(parameter.size) for parameter in run.model.parameters()) == run.parameters()
+
+
+def _check_events(told: dict, folder: Path):
+    """What the other events document."""
+    step = told["on_step_end"]
+    documented = re.search(r"`metrics`: ([\w, ]+)\.", inspect.getdoc(hookspecs.on_step_end)).group(1)
+    assert set(step["metrics"]) == set(documented.split(", "))
+    assert all(isinstance(value, (int, float)) for value in step["metrics"].values())
+
+    evaluation = told["on_evaluation_end"]
+    assert {"loss", "exact_match"} <= set(evaluation["metrics"])
+    assert evaluation["samples"]
+    assert all(isinstance(sample, Prediction) for sample in evaluation["samples"])
+
+    assert told["on_checkpoint"]["path"] == folder / "checkpoints" / "last"
+    assert (told["on_checkpoint"]["path"] / "model.safetensors").is_file()
+    assert told["on_run_end"]["results"] == json.loads((folder / "results.json").read_text("utf-8"))
+
+    comparison = told["on_comparison_end"]["comparison"]
+    assert comparison.folder == folder.parents[1]
+    assert [row.variant for row in comparison.rows] == ["default"]
+    assert [run.folder for run in comparison.runs] == [folder]

@@ -1,0 +1,421 @@
+"""Settings come before Paddle, Paddle comes only when it is needed, imports go one way, and no variant is known."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pluggy
+import pytest
+
+from paddle_tfm import runtime
+
+PACKAGE = Path(runtime.__file__).parent
+OURS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel")
+
+
+def python(script: str, cwd: Path | None = None, **variables: str):
+    """What `script` prints as JSON, in a process without our variables."""
+    clean = {name: value for name, value in os.environ.items() if name not in OURS}
+    environment = {**clean, **variables}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# ----------------------------------------------------------------------------------------------------------- settings
+
+SETTINGS = """
+import json, os, warnings
+{before}
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import paddle_tfm
+    from paddle_tfm import runtime
+    runtime.prepare()  # twice: nothing more
+names = ["OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel"]
+told = [str(each.message) for each in caught if "paddle_tfm" in str(each.message)]
+settings = {{each.name: [each.value, each.by_user] for each in runtime.SETTINGS}}
+print(json.dumps([{{name: os.environ.get(name) for name in names}}, settings, told, runtime.threads()]))
+"""
+
+
+def test_importing_paddle_tfm_sets_what_makes_paddle_fast():
+    variables, settings, told, threads = python(SETTINGS.format(before=""))
+    assert variables["OMP_NUM_THREADS"] == str(runtime.physical_cores())
+    assert variables["FLAGS_use_stride_kernel"] == "0"
+    assert variables["GLOG_minloglevel"] == "2"
+    assert variables["MKL_DEBUG_CPU_TYPE"] == ("5" if runtime.is_amd() else None)
+    assert {name: settings[name] for name in OURS} == {name: [variables[name], False] for name in OURS}
+    assert told == []
+    assert threads == runtime.physical_cores()
+
+
+def test_what_the_user_set_is_never_overridden():
+    theirs = dict.fromkeys(OURS, "7")
+    variables, settings, told, threads = python(SETTINGS.format(before=""), **theirs)
+    assert variables == theirs
+    assert {name: settings[name] for name in OURS} == {name: ["7", True] for name in OURS}
+    assert (told, threads) == ([], 7)
+
+
+def test_a_warning_says_when_paddle_was_imported_first():
+    variables, _, told, _ = python(SETTINGS.format(before="import paddle"))
+    assert len(told) == 1
+    assert told[0].startswith("paddle was imported before paddle_tfm")
+    assert variables["FLAGS_use_stride_kernel"] is None
+
+
+def test_physical_cores_are_at_most_what_we_may_use():
+    assert 1 <= runtime.physical_cores() <= len(os.sched_getaffinity(0))
+
+
+def test_workers_share_the_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "6")
+    with runtime.threads_for(4):
+        assert os.environ["OMP_NUM_THREADS"] == "1"
+    with runtime.threads_for(2):
+        assert runtime.threads() == 3
+    assert runtime.threads() == 6
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    with runtime.threads_for(1):
+        assert runtime.threads() == runtime.physical_cores()
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+LOADING = """
+import json
+from paddle_tfm import UserError, runtime
+try:
+    runtime.load_paddle()
+except UserError as error:
+    print(json.dumps(str(error)))
+"""
+REMEDY = "pip install paddlepaddle-gpu==3.3.1 -i https://www.paddlepaddle.org.cn"
+
+
+def test_an_old_paddle_is_told_with_the_remedy(tmp_path):
+    info = tmp_path / "paddlepaddle_gpu-2.6.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: paddlepaddle-gpu\nVersion: 2.6.2\n")
+    told = python(LOADING, PYTHONPATH=str(tmp_path))
+    assert told.startswith("paddlepaddle-gpu 2.6.2 is installed, but paddle_tfm needs Paddle 3.3.x (tested with 3.3.1)")
+    assert REMEDY in told
+
+
+def test_a_missing_paddle_is_told_with_the_remedy(tmp_path):
+    (tmp_path / "pluggy").symlink_to(Path(pluggy.__file__).parent)
+    path = f"sys.path[:] = [{str(PACKAGE.parent)!r}, {str(tmp_path)!r}, *(each for each in sys.path if 'site-packages' not in each)]"
+    told = python(f"import sys\n{path}\n{LOADING}")
+    assert told.startswith("PaddlePaddle is not installed. For a CPU: pip install")
+    assert REMEDY in told
+
+
+# ---------------------------------------------------------------------------------------------------- without Paddle
+
+
+def test_help_lists_and_completion_do_without_paddle(tmp_path):
+    commands = [
+        [], ["--help"], ["--version"], ["ls"], ["ls", "components"], ["ls", "plugins"], ["ls", "runs"],
+        ["run", "--help"], ["run", "quickstart", "--help"], ["show", "quickstart"], ["completion", "bash"],
+        ["evaluate", "--help"], ["cp", "reverse", "mine.yaml", "--force"],
+    ]  # fmt: skip
+    script = f"""
+import contextlib, io, json, os, sys
+from paddle_tfm.cli import main
+found = []
+completing = {{"_PADDLE_TFM_COMPLETE": "bash_complete", "COMP_WORDS": "paddle-tfm run reverse model.n", "COMP_CWORD": "3"}}
+for variables, arguments in [*(({{}}, each) for each in {commands!r}), (completing, [])]:
+    os.environ.update(variables)
+    out = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            main(arguments)
+        except SystemExit as exit:
+            status = exit.code
+    heavy = [name for name in ("paddle", "scipy", "matplotlib") if name in sys.modules]
+    out.flush()
+    found.append([arguments, status, heavy, out.buffer.getvalue().decode()])
+print(json.dumps(found))
+"""
+    found = python(script, cwd=tmp_path)
+    for arguments, status, heavy, told in found:
+        assert status == (0 if arguments else 2) or "model.n" in told, arguments
+        assert heavy == [], arguments
+        assert told or not arguments, arguments
+    assert "model.norm=" in found[-1][3]
+    assert "model.d_ff=" not in found[-1][3]
+
+
+# ------------------------------------------------------------------------------------------------------- architecture
+
+# what may be imported: anything of a lower level, and one's own package
+LEVELS = [
+    {"errors", "randomness"},
+    {"layers", "runtime", "yaml_lines"},
+    {"protocols", "hookspecs"},
+    {"plugins"},
+    {"registry"},
+    {"recipe"},
+    {"data"},
+    {"model"},
+    {"search"},
+    {"train"},
+    {"ablation"},
+    {"api"},
+    {"bench", "testing"},
+    {"cli"},
+    {"__main__", "__init__"},
+]
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(file: Path) -> list[tuple[int, str]]:
+    """(line, module) of all that a file imports anywhere, but for what only type checkers see."""
+    tree = ast.parse(file.read_text("utf-8"))
+    hidden = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: relative import"
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return found
+
+
+def part(module: str) -> str | None:
+    """The part of paddle_tfm that a module belongs to; None for others' modules."""
+    head, *names = module.split(".")
+    if head != "paddle_tfm":
+        return None
+    return names[0] if names and names[0] in LEVEL else "__init__"
+
+
+@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(PACKAGE)) for file in FILES])
+def test_imports_go_one_way(file):
+    mine = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    assert mine in LEVEL, f"{mine} is new: say at which level it stands"
+    for line, module in imported(file):
+        assert not module.startswith("paddle_tfm_plugins"), f"line {line}: the engine knows no variant"
+        other = part(module)
+        if other is not None and other != mine:
+            assert LEVEL[other] < LEVEL[mine], f"line {line}: {mine} must not import {other}"
+
+
+def test_that_test_sees_imports_inside_functions_and_of_submodules(tmp_path):
+    file = tmp_path / "x.py"
+    file.write_text("def f():\n    from paddle_tfm.cli.run import train\n    from paddle_tfm import recipe as r\n")
+    assert [part(module) for _, module in imported(file)] == ["cli", "recipe"]
+
+
+@pytest.mark.parametrize(
+    "file", sorted((PACKAGE.parent / "plugins").rglob("*.py")), ids=lambda file: f"{file.parent.name}/{file.name}"
+)
+def test_plugins_import_protocols_data_and_leaves_only(file):
+    allowed = {"protocols", "data", "layers", "randomness", "errors", "hookspecs", "runtime"}
+    if file.parent.name == "listener":
+        allowed |= {"train"}  # it reads the log of a run
+    for line, module in imported(file):
+        assert part(module) in {None, *allowed}, f"line {line}: {module}"
+
+
+# -------------------------------------------------------------------------------------------------- no variant is known
+
+TOY = '''
+"""One component of every kind that a training needs, none of them shipped."""
+
+import paddle
+import paddle.nn.functional as F
+
+from paddle_tfm import hookimpl
+from paddle_tfm.data import Example, Task, Tokenizer
+from paddle_tfm.layers import Embedding, Linear
+from paddle_tfm.protocols import (
+    Attention, FeedForward, Geometry, Head, Hypothesis, Initializer, KeyValue, Metric, Norm, Optimizer, Placement,
+    PositionalEncoding, Schedule, Search,
+)
+
+
+class OneHead(Attention):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query, self.key, self.value = (Linear(d_model, d_model) for _ in range(3))
+
+    @classmethod
+    def geometry(cls, d_model, num_heads, **options):
+        return Geometry(1, 1, d_model)
+
+    def project(self, source, at):
+        return KeyValue(self.key(source).unsqueeze(1), self.value(source).unsqueeze(1))
+
+    def forward(self, x, kv, at, mask, tap):
+        q = self.query(x).unsqueeze(1)
+        scores = paddle.matmul(q, kv.key, transpose_y=True) + mask.dense(x.dtype)
+        return paddle.matmul(F.softmax(scores), kv.value).squeeze(1)
+
+
+class Same(Norm):
+    def forward(self, x, valid=None, positions=None):
+        return x
+
+
+class Plain(Placement):
+    def wrap(self, i, x, sublayer, at):
+        return self.norms[i](x + sublayer(x))
+
+
+class Table(PositionalEncoding):
+    def __init__(self, d_model, max_length):
+        super().__init__()
+        self.table = Embedding(max_length, d_model, 0, 0)
+
+    def embed(self, x, positions):
+        return x + self.table(positions)
+
+
+class Square(FeedForward):
+    def __init__(self, d_model):
+        super().__init__()
+        self.inner = Linear(d_model, d_model)
+
+    def forward(self, x, at, tap):
+        return paddle.square(self.inner(x))
+
+
+class Out(Head):
+    def __init__(self, d_model, vocab_size):
+        super().__init__()
+        self.output = Linear(d_model, vocab_size)
+
+    def loss(self, h, target, memory, smoothing=0.0):
+        return -self.log_probs(h, memory).take_along_axis(target.unsqueeze(-1), -1).squeeze(-1)
+
+    def log_probs(self, h, memory):
+        return F.log_softmax(self.output(h))
+
+
+class Small(Initializer):
+    def draw(self, rng, shape, role):
+        return 0.1 * rng.standard_normal(shape)
+
+
+class Same3(Task):
+    def examples(self, split):
+        return [Example(word, word) for word in ("a b", "b", "c a b")]
+
+
+class Spaces(Tokenizer):
+    def tokenize(self, text):
+        return text.split()
+
+    def detokenize(self, pieces):
+        return " ".join(pieces)
+
+
+class Right(Metric):
+    def compute(self, predictions, likelihood):
+        return sum(each.hypothesis == each.reference for each in predictions) / len(predictions)
+
+
+class First(Search):
+    def run(self, decoding):
+        found = []
+        tokens = paddle.full([len(decoding.limits)], decoding.bos, dtype="int64")
+        outputs = [[] for _ in decoding.limits]
+        for _ in range(3):
+            tokens = decoding.advance(tokens).argmax(-1)
+            for output, token in zip(outputs, tokens.tolist()):
+                output.append(token)
+        cut = [output[: output.index(decoding.eos)] if decoding.eos in output else output for output in outputs]
+        return [[Hypothesis(output, 0.0)] for output in cut]
+
+
+class Flat(Schedule):
+    def __call__(self, step):
+        return 0.05
+
+
+class Descent(Optimizer):
+    def create(self, parameters):
+        return paddle.optimizer.SGD(parameters=parameters)
+
+
+def _hook(name, component):
+    def register():
+        return {"toy": component}
+
+    register.__name__ = name
+    globals()[name] = hookimpl(register)
+
+
+for _name, _class in {
+    "attentions": OneHead, "norms": Same, "placements": Plain, "positions": Table, "feed_forwards": Square,
+    "heads": Out, "initializers": Small, "tasks": Same3, "tokenizers": Spaces, "metrics": Right, "searches": First,
+    "schedules": Flat, "optimizers": Descent,
+}.items():
+    _hook(f"register_{_name}", _class)
+'''
+
+RECIPE = """
+name: toys
+summary: Nothing that ships
+task: toy
+tokenizer: toy
+vocabulary: {shared: false, min_frequency: 1, max_size: null}
+model:
+  {d_model: 8, num_heads: 1, d_ff: 8, encoder_layers: 1, decoder_layers: 1, dropout: 0.1, embedding_dropout: null,
+   max_length: 8, scale_embedding: true, share_embeddings: false, attention: toy, norm: toy, placement: toy,
+   position: toy, feed_forward: toy, head: toy, initializer: toy}
+train:
+  {steps: 40, max_tokens: 64, accumulate: 1, optimizer: toy, schedule: toy, label_smoothing: 0.0, clip_norm: 1.0}
+evaluate: {every: 20, metrics: [toy], best: toy, examples: null, search: toy}
+search: toy
+seeds: [1]
+"""
+
+TRAINING = """
+import json, sys
+from pathlib import Path
+import pluggy
+from paddle_tfm import hookspecs, recipe, runtime
+from paddle_tfm.plugins import Plugins
+from paddle_tfm.registry import Registry
+runtime.load_paddle()
+import toys
+from paddle_tfm.ablation.sweep import Sweep
+from paddle_tfm.train.run import load_run
+manager = pluggy.PluginManager(hookspecs.PROJECT)
+manager.add_hookspecs(hookspecs)
+manager.register(toys, name="toys")
+registry = Registry(Plugins(manager))
+(folder,) = Sweep(recipe.load("toys.yaml"), registry, Path("out")).run()
+results = json.loads((folder / "results.json").read_text())
+losses = [json.loads(line).get("loss") for line in (folder / "metrics.jsonl").read_text().splitlines()]
+translated = load_run(folder, registry).translate(["a b", "b"])
+variants = [name for name in sys.modules if name.startswith("paddle_tfm_plugins")]
+print(json.dumps([results["steps"], losses[0], losses[-2], results["test"], translated, variants]))
+"""
+
+
+def test_the_engine_trains_with_components_that_it_never_saw_and_imports_no_variant(tmp_path):
+    (tmp_path / "toys.py").write_text(TOY, "utf-8")
+    (tmp_path / "toys.yaml").write_text(RECIPE, "utf-8")
+    steps, first, last, test, translated, variants = python(TRAINING, cwd=tmp_path)
+    assert variants == []
+    assert steps == 40
+    assert last < first / 2
+    assert test["toy"] >= 0.3
+    assert len(translated) == 2
