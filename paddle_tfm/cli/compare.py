@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console
+from paddle_tfm.cli.common import console, count
 
 OTHERS = 2  # metrics in the terminal beside the deciding one; the page has all
 
@@ -61,7 +61,7 @@ def present(comparison, printer) -> None:
     paths = write(comparison)
     several = len(comparison.rows) > 1
     others = [name for name in comparison.shown()[1:] if name != "loss"][:OTHERS]
-    table = Table(title=f"{escape(comparison.name)}: {len(comparison.runs)} runs", title_justify="left")
+    table = Table(title=f"{escape(comparison.name)}: {count(len(comparison.runs), 'run')}", title_justify="left")
     table.add_column("variant", no_wrap=True)
     table.add_column(_heading(comparison.metric), justify="right", no_wrap=True)
     if several:

@@ -47,7 +47,7 @@ class ProgressBar:
 
     def _finished(self, event: Event) -> None:
         self.done += 1
-        self.console.print(f"[dim]{event.card.name} is finished already[/]")
+        self.console.print(f"[dim]{escape(event.card.name)} is finished already[/]")
 
     def _start(self, event: Event) -> None:
         card = event.card
@@ -93,7 +93,8 @@ class ProgressBar:
             self.progress.remove_task(self.tasks.pop(event.card.name))
         if event.data["diverged"]:
             self.console.print(
-                f"  [red]{escape(event.card.name)} diverged:[/] {event.data['diverged']}; a smaller learning rate may help"
+                f"  [red]{escape(event.card.name)} diverged:[/] {escape(event.data['diverged'])}; a smaller learning rate "
+                "may help"
             )
 
     def close(self) -> None:

@@ -1,49 +1,12 @@
-"""The command line, called as its console script is, and tiny runs to call it on."""
+"""A run to call the command line on."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-from paddle_tfm.cli import main
-
-TINY = (
-    *("task.train=80", "task.valid=6", "task.test=6", "task.max_length=4", "train.max_tokens=128"),
-    *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
-    *("model.dropout=0.1", "train.steps=4", "evaluate.every=2", "evaluate.metrics=[exact_match, token_accuracy]"),
-)
-
-
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    status: int
-    out: str
-    err: str
-
-
-def call(*arguments: object, stdin: str | bytes = b"") -> Done:
-    """`paddle-tfm ARGUMENTS` within this process."""
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
-    given = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()), "utf-8")
-    before, sys.stdin = sys.stdin, given
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main([str(argument) for argument in arguments])
-    except SystemExit as exit:
-        status = exit.code
-    finally:
-        sys.stdin = before
-    texts = []
-    for stream in (out, err):
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode())
-    return Done(status, *texts)
+from command_line import TINY, Done, call
 
 
 class Trained(NamedTuple):

@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import TINY, call
+from command_line import TINY, call
 from visualdl import LogReader
 
 from paddle_tfm import recipe, yaml_lines
@@ -53,7 +53,7 @@ def test_help_of_a_recipe_says_what_it_compares_and_how_long_it_takes():
     told = call("run", "quickstart", "--help").out
     assert "Compares 4 variants: pre-layer, post-layer, pre-batch, post-batch" in told
     assert "Runs: 8 (2 seeds a variant)" in told
-    assert "Takes: about 3 minutes on 2 cores" in told
+    assert f"Takes: {recipe.load('quickstart').data['duration']}" in told
     assert all(name in call("run", "--help").out for name in recipe.shipped())
 
 
@@ -91,7 +91,7 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["cp", "revers", "x.yaml"], "unknown recipe 'revers'"),
         (["run", "reverse", *TINY, "--out", "a_file"], "a_file/default/seed-1: Not a directory"),
         (["ls", "tables"], "Invalid value for "),
-        (["ls", "--colour"], "No such option: --colour"),
+        (["ls", "--colour"], "No such option"),
         (["completion", "tcsh"], "Invalid value for "),
         (["cp"], "Missing argument 'RECIPE'"),
     ],
@@ -103,8 +103,7 @@ def test_what_the_user_can_mend_is_one_sentence_and_exit_status_2(arguments, tol
     done = call(*arguments)
     assert done.status == 2
     (sentence,) = re.findall(r"^Error: ((?:.|\n)*)", done.err, re.M)
-    assert sentence.replace("\n  ", "\n  ").startswith(told) or told in sentence.replace("Error: ", "")
-    assert done.err.count("Error:") == 1
+    assert sentence.startswith(told)
     assert "Traceback" not in done.err
     assert not done.out
     assert not (tmp_path / "runs").exists()
@@ -115,7 +114,7 @@ def test_what_the_user_can_mend_is_one_sentence_and_exit_status_2(arguments, tol
 
 def test_run_says_what_it_did_and_where_it_is(trained):
     lines = trained.done.out
-    assert lines.startswith("reverse: 1 run\n") or "reverse: 1 run " in lines
+    assert re.match(r"reverse: 1 run +\n", lines)
     assert "│ default │" in lines
     for name, file in (("figure", "comparison.png"), ("report", "comparison.html")):
         assert f"{name}  {trained.out / file}\n" in lines
@@ -434,7 +433,7 @@ def test_completion_knows_verbs_recipes_and_settings():
         )
         return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
-    assert complete("paddle-tfm c") == ["check", "compare", "completion", "cp"]
+    assert complete("paddle-tfm c") == ["cp", "check", "compare", "completion"]
     assert "quickstart" in complete("paddle-tfm run q")
     assert complete("paddle-tfm run reverse train.st") == ["train.steps="]
     assert "reverse" in complete("paddle-tfm check re")

@@ -1,0 +1,143 @@
+"""Every recipe that ships loads, is sound, explains itself, and trains."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import paddle_tfm
+from paddle_tfm import recipe, yaml_lines
+from paddle_tfm.ablation.sweep import check
+from paddle_tfm.api import train
+from paddle_tfm.cli import main
+from paddle_tfm.plugins import create_plugins
+from paddle_tfm.registry import Registry
+
+RECIPES = sorted(recipe.shipped())
+BIG = "vaswani-base"  # brings no data of its own
+WORDS = 36_996  # with the four special tokens: a vocabulary of 37,000
+
+# enough to learn a vocabulary from, small enough to be nothing
+SMALL = (
+    "train.steps=2",
+    "evaluate.every=2",
+    "evaluate.examples=2",
+    "train.max_tokens=256",
+    "search=greedy",
+    "seeds=[1]",
+)
+DATA = {
+    "copy": ("task.train=200", "task.valid=4", "task.test=2"),
+    "reverse": ("task.train=200", "task.valid=4", "task.test=2"),
+    "dates": ("task.train=200", "task.valid=4", "task.test=2"),
+    "parallel": (),
+}
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return Registry(create_plugins())
+
+
+def task(data: dict) -> str:
+    return data["task"] if isinstance(data["task"], str) else data["task"]["name"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_is_sound_and_every_variant_s_model_builds(name, registry):
+    runs = check(recipe.load(name), registry)
+    assert runs
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_explains_itself(name):
+    text = recipe.shipped()[name].read_text("utf-8")
+    header = [line for line in text.split("\n\n")[0].splitlines() if line.startswith("#")]
+    assert text.startswith("# "), "a comment says first what it is for"
+    assert len(" ".join(header).split()) >= 15
+    data = recipe.load(name).data
+    assert data["name"] == name
+    assert 10 < len(data["summary"]) <= 100
+    assert not data["summary"].endswith(".")
+    assert any(unit in data["duration"] for unit in ("second", "minute", "hour"))
+    assert max(map(len, text.splitlines())) <= 125
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "base"])
+def test_it_stands_on_another_recipe_that_ships(name):
+    data, _ = yaml_lines.load_file(recipe.shipped()[name])
+    assert data["base"].removesuffix(".yaml") in RECIPES
+    assert recipe.load(name).data != recipe.load(data["base"].removesuffix(".yaml")).data
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_its_comparison_names_variants_that_differ(name):
+    runs = recipe.load(name).runs()
+    several = {run.variant: {**run.data, "variant": None} for run in runs}
+    resolved = [json.dumps({**data, "seeds": None}, sort_keys=True) for data in several.values()]
+    assert len(set(resolved)) == len(resolved)
+    if len(several) > 1:
+        assert recipe.load(name).data["baseline"] in several
+
+
+def test_base_holds_every_setting():
+    """A recipe that starts from base.yaml lacks nothing."""
+    written, _ = yaml_lines.load_file(recipe.shipped()["base"])
+    fields = recipe.Settings.model_fields
+    for section in ("model", "train", "evaluate", "vocabulary"):
+        assert set(written[section]) == set(fields[section].annotation.model_fields)
+    assert set(fields) - set(written) == {"requires", "baseline", "variant", "variants", "grid"}
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != BIG])
+def test_it_trains_a_few_steps(name, tmp_path):
+    data = recipe.load(name).data
+    folders = train(name, [*SMALL, *DATA[task(data)]], out=tmp_path)
+    assert len(folders) == len(recipe.load(name).variants())
+    for folder in folders:
+        results = json.loads((folder / "results.json").read_text("utf-8"))
+        assert results["steps"] == 2
+        assert results["diverged"] is None
+        assert math.isfinite(results["test"]["loss"])
+
+
+# --------------------------------------------------------------------------------------- the base model of the paper
+
+
+def test_the_base_model_of_2017_has_the_parameters_of_its_paper():
+    """Counted by hand: one table for source, target and output; 6 + 6 layers (arXiv:1706.03762, section 3)."""
+    model = paddle_tfm.build_model(BIG, source_vocabulary=37_000, target_vocabulary=37_000)
+    counted = sum(int(np.prod(parameter.shape)) for parameter in model.parameters())
+    attention, feed_forward, norm = 4 * (512 * 512 + 512), 2 * 512 * 2048 + 2048 + 512, 2 * 512
+    encoder = 6 * (attention + feed_forward + 2 * norm)
+    decoder = 6 * (2 * attention + feed_forward + 3 * norm)
+    assert counted == 37_000 * 512 + encoder + decoder == 63_082_496
+
+
+def test_the_base_model_of_2017_takes_a_step_on_a_corpus_of_its_vocabulary(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [f"w{i}" for i in range(WORDS)]
+    rng = np.random.default_rng(1)
+    lines = [" ".join(words[start : start + 9]) for start in range(0, WORDS, 9)]
+    (tmp_path / "wmt14").mkdir()
+    for split, count in (("train", len(lines)), ("newstest2013", 2), ("newstest2014", 2)):
+        for side in ("en", "de"):
+            order = rng.permutation(len(lines))[:count] if side == "de" else range(count)
+            text = "\n".join(lines[i] for i in order) + "\n"
+            (tmp_path / "wmt14" / f"{split}.{side}").write_text(text, "utf-8")
+    small = (
+        "train.steps=1",
+        "train.max_tokens=80",
+        "evaluate.every=1",
+        "search=greedy",
+        "evaluate.metrics=[perplexity]",
+    )
+    with pytest.raises(SystemExit) as exit:
+        main(["run", BIG, *small, "--out", "out"])
+    assert exit.value.code == 0
+    results = json.loads((tmp_path / "out" / "default" / "seed-1" / "results.json").read_text("utf-8"))
+    assert (results["parameters"], results["steps"]) == (63_082_496, 1)
+    assert math.isfinite(results["test"]["loss"])
