@@ -201,30 +201,32 @@ class Recipe:
         Raises:
             RecipeError: anything that the settings do not allow, all at once.
         """
+        runs, problems = self.expand()
+        if problems:
+            raise RecipeError(self.source, problems)
+        return runs
+
+    def expand(self) -> tuple[list[RunSpec], list[Problem]]:
+        """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
         runs, problems = [], []
         common = {
             key: value for key, value in self.data.items() if key not in ("variants", "grid", "baseline", "seeds")
         }
-        seeds = self.data.get("seeds")
+        _, shape = validate(self.data, self.origins)
+        seeds = self.data.get("seeds") if not any(problem.path.startswith("seeds") for problem in shape) else [1]
         for name, (overrides, origins) in self.variants().items():
             data, where = deepcopy(common), dict(self.origins)
             for path, value in overrides.items():
                 override(data, path, value, where, origins)
             data["variant"] = name
-            data["seeds"] = seeds
+            data["seeds"] = self.data.get("seeds")
             problems += self._variant(name, overrides)
             settings, found = validate(data, where)
             problems += [problem for problem in found if problem not in problems]
-            for seed in seeds if isinstance(seeds, list) else []:
-                run = {**data, "seeds": [seed]}
-                runs.append(RunSpec(self.name, name, seed, run, where, settings))
-        _, shape = validate(self.data, self.origins)
+            runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, where, settings) for seed in seeds]
         problems += [problem for problem in shape if problem not in problems]
         problems += self._baseline()
-        if problems:
-            raise RecipeError(self.source, problems)
-        order = {seed: i for i, seed in enumerate(seeds)}
-        return sorted(runs, key=lambda run: order[run.seed])
+        return sorted(runs, key=lambda run: seeds.index(run.seed)), problems
 
     def _variant(self, name: str, overrides: Mapping) -> Iterator[Problem]:
         """A name that is no folder's, a combination that comes twice, or a setting that only the recipe has."""
@@ -491,12 +493,14 @@ def model_components(model: Mapping) -> Iterator[tuple[str, str, object]]:
     for kind in PER_SITE:
         seen = set()
         for stack, sublayer in sites(kind):
-            below, spec = at_site(kind, model[kind], stack, sublayer)
+            try:
+                below, spec = at_site(kind, model.get(kind), stack, sublayer)
+            except ValueError:
+                continue  # the structure is wrong, and said to be
             if spec is not None and below not in seen:
                 seen.add(below)
                 yield kind, f"model.{kind}{below}", spec
-    yield "head", "model.head", model["head"]
-    yield "initializer", "model.initializer", model["initializer"]
+    yield from ((kind, f"model.{kind}", model.get(kind)) for kind in ("head", "initializer"))
 
 
 def tokenizer_specs(tokenizer: Component) -> dict[str, tuple[str, object]]:
@@ -506,30 +510,38 @@ def tokenizer_specs(tokenizer: Component) -> dict[str, tuple[str, object]]:
     return dict.fromkeys(("source", "target"), ("tokenizer", tokenizer))
 
 
-def components(settings: Settings) -> Iterator[tuple[str, str, object]]:
-    """(kind, dotted path, spec) of every component of a run."""
-    yield "task", "task", settings.task
-    for path, spec in dict(tokenizer_specs(settings.tokenizer).values()).items():
-        yield "tokenizer", path, spec
-    yield from model_components(settings.model.model_dump())
-    yield "optimizer", "train.optimizer", settings.train.optimizer
-    yield "schedule", "train.schedule", settings.train.schedule
-    for i, metric in enumerate(settings.evaluate.metrics):
-        yield "metric", f"evaluate.metrics[{i}]", metric
-    yield "search", "evaluate.search", settings.evaluate.search
-    yield "search", "search", settings.search
+def components(data: Mapping) -> Iterator[tuple[str, str, object]]:
+    """(kind, dotted path, spec) of every component of a run's data. What is missing or of a wrong form is left out:
+    `validate` says so."""
+    found = [("task", "task", data.get("task"))]
+    found += [("tokenizer", path, spec) for path, spec in dict(tokenizer_specs(data.get("tokenizer")).values()).items()]
+    sections = {
+        name: data.get(name) if isinstance(data.get(name), Mapping) else {} for name in ("model", "train", "evaluate")
+    }
+    found += model_components(sections["model"])
+    found += [(kind, f"train.{kind}", sections["train"].get(kind)) for kind in ("optimizer", "schedule")]
+    metrics = sections["evaluate"].get("metrics")
+    found += [
+        ("metric", f"evaluate.metrics[{i}]", spec)
+        for i, spec in enumerate(metrics if isinstance(metrics, list) else [])
+    ]
+    found += [
+        ("search", "evaluate.search", sections["evaluate"].get("search")),
+        ("search", "search", data.get("search")),
+    ]
+    return ((kind, path, spec) for kind, path, spec in found if isinstance(spec, (str, Mapping)))
 
 
 def check_components(run: RunSpec, registry: Registry) -> list[Problem]:
     """All that is wrong with the names and options of a run's components."""
-    problems = []
+    problems = [problem for kind, path, spec in components(run.data) for problem in registry.check(kind, spec, path)]
+    if run.settings is None:
+        return [locate(problem, run.origins) for problem in problems]
     for plugin in run.settings.requires:
         if plugin not in registry.plugins.providers:
             failed = registry.plugins.failures.get(plugin)
             how = f"it failed to load: {failed}" if failed else "install it, or pass --plugin FILE.py"
             problems.append(Problem("requires", f"plugin '{plugin}' is missing; {how}"))
-    for kind, path, spec in components(run.settings):
-        problems += registry.check(kind, spec, path)
     if run.settings.model.share_embeddings and not run.settings.vocabulary.shared:
         sentence = "needs one vocabulary for both sides; set vocabulary.shared=true"
         problems.append(Problem("model.share_embeddings", sentence))

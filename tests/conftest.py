@@ -1,5 +1,73 @@
-"""Paddle is imported once, with its settings made, before any test module imports it."""
+"""Paddle is imported once, with its settings made, before any test module imports it; and small real models, with batches
+of random tokens and padding."""
 
-import paddle_tfm.runtime
+import numpy as np
+import pytest
 
-paddle_tfm.runtime.load_paddle()
+from paddle_tfm import build_model
+from paddle_tfm.data.batches import Batch
+from paddle_tfm.runtime import load_paddle
+
+paddle = load_paddle()
+VOCABULARY = 13
+SMALL = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.0", "model.max_length=32"]
+
+
+@pytest.fixture
+def make_model():
+    def make(*overrides, seed=3):
+        model = build_model(
+            "base", [*SMALL, *overrides], source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, seed=seed
+        )
+        model.eval()
+        return model
+
+    return make
+
+
+@pytest.fixture
+def make_batch():
+    def make(source_lengths=(5, 3, 4), target_lengths=(4, 6, 2), extra_padding=0, seed=0):
+        rng = np.random.default_rng(seed)
+
+        def side(lengths):
+            rows = [rng.integers(4, VOCABULARY, size=length) for length in lengths]
+            ids = np.zeros((len(rows), max(lengths) + extra_padding), dtype=np.int64)
+            valid = np.zeros(ids.shape, dtype=bool)
+            for i, row in enumerate(rows):
+                ids[i, : len(row)], valid[i, : len(row)] = row, True
+            return ids, valid
+
+        source, source_valid = side(source_lengths)
+        target, target_valid = side(target_lengths)
+        target_in = np.concatenate([np.ones((len(target), 1), dtype=np.int64), target[:, :-1]], 1) * target_valid
+        return Batch(
+            source, source_valid, source, target_in, target, target, target_valid, 0,
+            np.arange(len(source)), int(target_valid.sum()),
+        ).tensors()  # fmt: skip
+
+    return make
+
+
+@pytest.fixture
+def stepwise():
+    """Decode a batch's target in chunks of the given size through the cache: h [B, T, C]."""
+
+    def decode(model, batch, chunk):
+        memory = model.encode(batch.source, batch.source_valid, batch.copy_ids)
+        state, outputs = model.start(memory), []
+        for begin in range(0, batch.target_in.shape[1], chunk):
+            part = slice(begin, begin + chunk)
+            h, state = model.decode(batch.target_in[:, part], state, batch.target_valid[:, part])
+            outputs.append(h)
+        return paddle.concat(outputs, 1)
+
+    return decode
+
+
+@pytest.fixture
+def float64():
+    """Parameters made meanwhile are float64."""
+    paddle.set_default_dtype("float64")
+    yield
+    paddle.set_default_dtype("float32")

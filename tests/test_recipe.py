@@ -242,7 +242,10 @@ def test_an_override_that_is_no_value_is_told():
 
 def test_problems_of_overrides_point_at_the_command_line(registry):
     lines = told("", registry, ["model.norm={encoder: bath, decoder: layer}", "train.stps=3"])
-    assert [line.split()[:3] for line in lines] == [["command", "line", "train.stps"]]
+    assert [line.split()[:3] for line in lines] == [
+        ["command", "line", "train.stps"],
+        ["command", "line", "model.norm.encoder"],
+    ]
     (line,) = told("model: {norm: {encoder: rms, decoder: rms}}", registry, ["model.norm={encoder: bath}"])
     assert line.startswith("  command line  model.norm.encoder  unknown norm 'bath'; did you mean 'batch'?")
 

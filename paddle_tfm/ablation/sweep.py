@@ -11,7 +11,7 @@ from pathlib import Path
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.model.build import build
-from paddle_tfm.recipe import PER_SITE, Recipe, RunSpec, at_site, check_components, locate
+from paddle_tfm.recipe import PER_SITE, Recipe, RunSpec, at_site, check_components, components, locate
 from paddle_tfm.registry import Registry, Spec
 from paddle_tfm.train.run import Corpus, Run, changes, create, identity, load_corpus
 from paddle_tfm.train.trainer import Trainer
@@ -27,22 +27,32 @@ def check(recipe: Recipe, registry: Registry) -> list[RunSpec]:
     Raises:
         RecipeError: everything that is wrong, in all variants, at once.
     """
-    runs = recipe.runs()
-    problems: list[Problem] = []
+    runs, problems = recipe.expand()
     for variant in {run.variant: run for run in runs}.values():
         found = check_components(variant, registry)
-        if not found:
-            try:
-                build(variant.settings.model, registry, CHECK_VOCABULARY, CHECK_VOCABULARY)
-                train, given = variant.settings.train, {"d_model": variant.settings.model.d_model}
-                registry.build("schedule", train.schedule, "train.schedule", steps=train.steps, **given)
-                registry.build("optimizer", train.optimizer, "train.optimizer")
-            except RecipeError as error:
-                found = [locate(problem, variant.origins) for problem in error.problems]
+        if not found and variant.settings is not None:
+            found = [locate(problem, variant.origins) for problem in _refusals(variant, registry)]
         problems += [problem for problem in found if problem not in problems]
     if problems:
         raise RecipeError(recipe.source, problems)
     return runs
+
+
+def _refusals(run: RunSpec, registry: Registry) -> list[Problem]:
+    """What the constructors of a run's components refuse."""
+    problems = []
+    try:
+        build(run.settings.model, registry, CHECK_VOCABULARY, CHECK_VOCABULARY)
+    except RecipeError as error:
+        problems += error.problems
+    given = {"d_model": run.settings.model.d_model, "steps": run.settings.train.steps}
+    for kind, path, spec in components(run.data):
+        if not path.startswith("model."):
+            try:
+                registry.build(kind, spec, path, **given)
+            except RecipeError as error:
+                problems += error.problems
+    return problems
 
 
 @dataclass(frozen=True)

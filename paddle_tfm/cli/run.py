@@ -128,7 +128,7 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
     from paddle_tfm.train.trainer import Interrupted
 
     folder = out or Path("runs") / recipe.name
-    count, asked = len(recipe.runs()), workers
+    count, asked = max(1, len(recipe.expand()[0])), workers
     workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
     bar = ProgressBar(notes(), count, workers)
     try:

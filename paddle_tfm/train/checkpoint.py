@@ -59,13 +59,16 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
     """
     path = folder / "model.safetensors"
     arrays, wanted = _load(path), model.state_dict()
-    missing, surplus = sorted(wanted.keys() - arrays.keys()), sorted(arrays.keys() - wanted.keys())
-    if missing or surplus:
-        what = [
-            f"lacks {missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else f"lacks {missing[0]}"
-        ] * bool(missing)
-        what += [f"has {surplus[0]}, which the model lacks"] * bool(surplus)
-        raise UserError(f"{path} does not fit the recipe's model: it {'; it '.join(what)}")
+    said = [
+        f"it {verb} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        for verb, names in (
+            ("lacks", sorted(wanted.keys() - arrays.keys())),
+            ("has, and the model has not,", sorted(arrays.keys() - wanted.keys())),
+        )
+        if names
+    ]
+    if said:
+        raise UserError(f"{path} does not fit the recipe's model: {'; '.join(said)}")
     for name, tensor in wanted.items():
         if list(arrays[name].shape) != list(tensor.shape):
             raise UserError(

@@ -150,10 +150,10 @@ def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
 # ------------------------------------------------------------------------------------------------------------ identity
 
 
-def providers(settings: Settings, registry: Registry) -> dict[str, str]:
+def providers(recipe: dict, registry: Registry) -> dict[str, str]:
     """component → plugin and version that provide it."""
     found = {}
-    for kind, _, spec in recipes.components(settings):
+    for kind, _, spec in recipes.components(recipe):
         entry = registry.entry(kind, Spec.parse(spec).name)
         found[f"{kind} {entry.name}"] = f"{entry.provider.plugin} {entry.provider.version}"
     return dict(sorted(found.items()))
@@ -164,7 +164,7 @@ def identity(run: Run) -> dict[str, object]:
     told = {key: value for key, value in run.recipe.items() if key not in ("name", "summary", "duration", "variant")}
     parts = {
         "recipe": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
-        "components": providers(run.settings, run.registry),
+        "components": providers(run.recipe, run.registry),
         "data": run.fingerprint,
         "paddle": f"{paddle.__version__} {paddle.version.commit}",
     }

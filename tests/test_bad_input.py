@@ -1,0 +1,270 @@
+"""Bad input: one clear sentence with the place, what is allowed and the nearest name; exit status 2; no traceback; nothing
+lost. The real command line in this process, a row a case."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from paddle_tfm.cli import main
+
+SMALL = [
+    "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
+    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    "train.max_tokens=64", "train.steps=2", "evaluate.every=2",
+]  # fmt: skip
+HEAD = "base: base.yaml\nname: mine\nsummary: mine\n"
+
+
+def complain(capsys, *arguments):
+    """What the command says on standard error, after it has been seen to exit with 2 and without a traceback."""
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    assert left.value.code == 2, said.err
+    assert "Traceback" not in said.err
+    assert len(re.findall("^Error:", said.err, re.MULTILINE)) == 1
+    return said.err
+
+
+# recipe text after HEAD (whose last line is 3), and what must be said
+RECIPES = {
+    "unknown key": ("modle: {d_model: 8}", ["line 4", "modle", "did you mean 'model'?"]),
+    "unknown key in a section": ("model: {d_modle: 8}", ["line 4", "model.d_modle", "did you mean 'd_model'?"]),
+    "unknown component": ("model: {position: ropee}", ["line 4", "unknown position 'ropee'", "Known: alibi"]),
+    "near component": ("model: {norm: layr}", ["model.norm", "did you mean 'layer'?"]),
+    "unknown option": ("model: {norm: {name: layer, epz: 1.0}}", ["model.norm.epz", "has no option 'epz'", "Its options:", "eps"]),
+    "missing option": ("model: {position: chain}", ["model.position", "needs the option 'parts'"]),
+    "option of a wrong type": ("model: {norm: {name: layer, eps: small}}", ["model.norm.eps", "must be a valid number", "'small'"]),
+    "option out of range": ("search: {name: beam, size: 0}", ["search", "`size` must be"]),
+    "component that is a number": ("model: {norm: 3}", ["line 4", "model.norm", "name", "3"]),
+    "component without a name": ("train: {optimizer: {beta3: 1}}", ["train.optimizer", "no option 'beta3'"]),
+    "wrong type": ("train: {steps: many}", ["line 4", "train.steps", "must be a whole number", "'many'"]),
+    "fraction for an integer": ("train: {steps: 1.5}", ["train.steps", "whole number"]),
+    "negative number": ("model: {d_model: -4}", ["model.d_model", "greater than 0"]),
+    "zero layers": ("model: {encoder_layers: 0}", ["model.encoder_layers", "greater than 0"]),
+    "dropout of one": ("model: {dropout: 1.0}", ["model.dropout", "less than 1"]),
+    "a list for a section": ("model: [1, 2]", ["model"]),
+    "text for a section": ("train: fast", ["train"]),
+    "seeds twice": ("seeds: [1, 1]", ["seeds", "distinct"]),
+    "no seeds": ("seeds: []", ["seeds"]),
+    "heads that do not divide d_model": ("model: {d_model: 30, num_heads: 4}", ["`num_heads` must divide `d_model`, but 4 does not divide 30"]),
+    "odd rotary dimension": ("model: {d_model: 20, position: rotary}", ["model.position", "must be even, but is 5"]),
+    "ALiBi on linear attention": ("model: {attention: linear, position: alibi}", ["model.position", "'alibi'", "'linear'", "accepts embed"]),
+    "an encoding at a site that it refuses": ("model: {position: {encoder: none, decoder: none, cross: sinusoidal}}", ["model.position.cross", "cross-attention"]),
+    "a placement without its inner norm": ("model: {placement: sub_ln, attention: single_head}", ["model.attention", "'single_head'"]),
+    "a stack left out": ("model: {norm: {name: layer}}\nvariants: {a: {model.norm: {encoder: {self: rms}}}}", []),
+    "unknown metric as best": ("evaluate: {best: blue}", ["evaluate.best", "unknown metric 'blue'"]),
+    "unknown baseline": ("baseline: pst\nvariants: {pre: {}, post: {model.placement: post}}", ["baseline", "did you mean 'post'?"]),
+    "variants and grid": ("variants: {a: {}}\ngrid: {model.norm: [layer]}", ["grid", "`variants`", "keep one"]),
+    "wrong setting in a variant": ("variants:\n  a: {}\n  b: {model.placement: prae}", ["line 6", "unknown placement 'prae'"]),
+    "plugin that is required and missing": ("requires: [pluto]", ["requires", "plugin 'pluto' is missing", "--plugin"]),
+    "embeddings shared without a vocabulary": ("model: {share_embeddings: true}", ["vocabulary.shared=true"]),
+    "key twice": ("seeds: [1]\nseeds: [2]", ["line 5", "'seeds' is set twice"]),
+    "no YAML": ("model: {d_model: 8", ["not valid YAML"]),
+    "a tab": ("model:\n\td_model: 8", ["line 5", "not valid YAML"]),
+    "a tag that would run code": ("model: !!python/object/apply:os.system ['true']", ["not valid YAML"]),
+    "base that is missing": ("base: nowhere.yaml", ["set twice"]),
+    "two problems": ("model: {norm: layr}\ntrain: {steps: x}", ["2 problems", "model.norm", "train.steps"]),
+}  # fmt: skip
+HARMLESS = {"a stack left out"}  # says something legal: kept to show that the table itself can tell
+
+
+@pytest.mark.parametrize("case", [case for case in RECIPES if case not in HARMLESS])
+def test_recipes(case, tmp_path, capsys):
+    text, expected = RECIPES[case]
+    file = tmp_path / "mine.yaml"
+    file.write_text(HEAD + text + "\n", "utf-8")
+    said = complain(capsys, "check", file)
+    assert "mine.yaml" in said
+    for part in expected:
+        assert part in said, said
+
+
+def test_a_sound_recipe_passes(tmp_path, capsys):
+    file = tmp_path / "mine.yaml"
+    file.write_text(HEAD + RECIPES["a stack left out"][0] + "\n", "utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(["check", str(file)])
+    assert left.value.code == 0
+    assert "is sound" in capsys.readouterr().out
+
+
+FILES = {
+    "no such recipe": (None, "quickstrat", ["unknown recipe 'quickstrat'", "did you mean 'quickstart'?"]),
+    "no such file": (None, "nowhere/mine.yaml", ["nowhere/mine.yaml", "no such file"]),
+    "not UTF-8": (b"name: \xff\xfe", "mine.yaml", ["mine.yaml", "UTF-8"]),
+    "not a mapping": (b"- 1\n- 2\n", "mine.yaml", ["mine.yaml", "mapping"]),
+    "circular base": (b"base: mine.yaml\nname: mine\n", "mine.yaml", ["mine.yaml", "leads back to itself"]),
+    "unknown base": (b"name: mine\nbase: bse.yaml\n", "mine.yaml", ["line 2", "bse.yaml"]),
+    "no base at all": (b"name: mine\nsummary: mine\n", "mine.yaml", ["base: base.yaml", "model"]),
+    "empty": (b"", "mine.yaml", ["base: base.yaml"]),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_files(case, tmp_path, capsys, monkeypatch):
+    content, name, expected = FILES[case]
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    said = complain(capsys, "check", name)
+    for part in expected:
+        assert part in said, said
+
+
+OVERRIDES = {
+    "no value": (["model.norm"], ["override 'model.norm'", "a.b=value"]),
+    "not a value": (["model.norm={name"], ["{name", "not valid YAML"]),
+    "unknown path": (["model.nrom=rms"], ["command line", "model.nrom", "did you mean 'norm'?"]),
+    "device": (["--device", "tpu"], ["--device tpu", "cpu, gpu or gpu:N"]),
+    "device that is not there": (["--device", "gpu:77"], ["--device gpu:77"]),
+    "plugin that is missing": (["--plugin", "nowhere.py"], ["nowhere.py", "no such file"]),
+}
+
+
+@pytest.mark.parametrize("case", OVERRIDES)
+def test_flags(case, tmp_path, capsys):
+    arguments, expected = OVERRIDES[case]
+    said = complain(capsys, "run", "base", *SMALL, "--out", tmp_path / "out", *arguments)
+    for part in expected:
+        assert part in said, said
+    assert not (tmp_path / "out").exists()
+
+
+CORPORA = {
+    "unequal numbers of lines": (
+        {"a.en": b"one\ntwo\n", "a.de": b"eins\n"},
+        "[a.en, a.de]",
+        ["a.en", "a.de", "2", "1"],
+    ),
+    "not UTF-8": ({"a.tsv": b"one\teins\ntwo\t\xff\n"}, "a.tsv", ["a.tsv", "line 2", "UTF-8"]),
+    "empty": ({"a.tsv": b""}, "a.tsv", ["a.tsv"]),
+    "column missing": ({"a.tsv": b"one\teins\nonly\n"}, "a.tsv", ["a.tsv", "line 2"]),
+    "file missing": ({}, "a.tsv", ["a.tsv"]),
+    "a folder": ({"a.tsv/b": b""}, "a.tsv", ["a.tsv"]),
+    "not gzip": ({"a.tsv.gz": b"one\teins\n"}, "a.tsv.gz", ["a.tsv.gz"]),
+}
+
+
+@pytest.mark.parametrize("case", CORPORA)
+def test_corpora(case, tmp_path, capsys, monkeypatch):
+    files, value, expected = CORPORA[case]
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    said = complain(capsys, "run", "base", *SMALL[1:], f"task={{name: parallel, train: {value}, valid: {value}}}")
+    for part in expected:
+        assert part in said, said
+
+
+PLUGINS = {
+    "syntax": ("def broken(:\n", ["mine.py", "line 1", "SyntaxError"]),
+    "import": ("\nimport no_such_module_here\n", ["mine.py", "line 2", "no_such_module_here"]),
+    "misspelt hook": (
+        "from paddle_tfm import hookimpl\n@hookimpl\ndef register_norm():\n    return {}\n",
+        ["register_norm", "did you mean 'register_norms'?"],
+    ),
+    "name that is taken": (
+        "from paddle_tfm import hookimpl\n@hookimpl\ndef register_norms():\n    return {'layer': 'a:B'}\n",
+        ["'layer'", "two plugins", "'mine'", "'norm'"],
+    ),
+    "class that is not there": (
+        "from paddle_tfm import hookimpl\n@hookimpl\ndef register_norms():\n    return {'mine': 'no_module_here:Norm'}\n",
+        ["norm 'mine'", "no_module_here"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PLUGINS)
+def test_plugins(case, tmp_path, capsys):
+    text, expected = PLUGINS[case]
+    (tmp_path / "mine.py").write_text(text)
+    extra = ["model.norm=mine"] if "class" in case else []
+    said = complain(capsys, "check", "base", *extra, "--plugin", tmp_path / "mine.py")
+    for part in expected:
+        assert part in said, said
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a finished sweep of one run."""
+    folder = tmp_path_factory.mktemp("trained") / "out"
+    with pytest.raises(SystemExit) as left:
+        main(["run", "base", *SMALL, "--out", str(folder)])
+    assert left.value.code == 0
+    return folder
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: len(path.read_bytes()) // 2])
+
+
+RUNS = {
+    "model cut short": (lambda run: truncate(run / "checkpoints/best/model.safetensors"), ["model.safetensors"]),
+    "model missing": (lambda run: (run / "checkpoints/best/model.safetensors").unlink(), ["model.safetensors"]),
+    "checkpoint missing": (lambda run: shutil.rmtree(run / "checkpoints/best"), ["best", "no such checkpoint", "last"]),
+    "state is garbage": (lambda run: (run / "checkpoints/best/state.json").write_text("{"), ["state.json"]),
+    "vocabulary is garbage": (lambda run: (run / "codec/source/vocabulary.json").write_text("7"), ["vocabulary.json"]),
+    "vocabulary missing": (lambda run: (run / "codec/target/vocabulary.json").unlink(), ["vocabulary.json"]),
+    "identity is garbage": (lambda run: (run / "identity.json").write_text("{"), ["identity.json"]),
+    "recipe missing": (lambda run: (run / "recipe.yaml").unlink(), ["recipe.yaml"]),
+    "another architecture": (
+        lambda run: (run / "recipe.yaml").write_text(
+            (run / "recipe.yaml").read_text("utf-8").replace("d_ff: 16", "d_ff: 24"), "utf-8"
+        ),
+        ["model.safetensors", "shape"],
+    ),
+    "more layers": (
+        lambda run: (run / "recipe.yaml").write_text(
+            (run / "recipe.yaml").read_text("utf-8").replace("encoder_layers: 1", "encoder_layers: 2"), "utf-8"
+        ),
+        ["model.safetensors", "lacks encoder.layers.1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_run_folders(case, trained, tmp_path, capsys):
+    damage, expected = RUNS[case]
+    shutil.copytree(trained, tmp_path / "out")
+    damage(tmp_path / "out" / "default" / "seed-1")
+    for verb in (["translate", tmp_path / "out/default/seed-1", "1 2"], ["evaluate", tmp_path / "out/default/seed-1"]):
+        said = complain(capsys, *verb)
+        for part in expected:
+            assert part in said, said
+
+
+def test_folders_without_runs(tmp_path, capsys):
+    for verb in ("translate", "evaluate", "compare", "board"):
+        said = complain(capsys, verb, tmp_path / "nothing")
+        assert "nothing" in said
+
+
+def test_an_existing_run_is_not_overwritten(trained, capsys):
+    before = (trained / "default/seed-1/results.json").read_bytes()
+    said = complain(capsys, "run", "base", *SMALL, "--out", trained)
+    assert "--resume" in said and "--out" in said
+    said = complain(capsys, "run", "base", *SMALL, "model.d_ff=24", "--out", trained, "--resume")
+    assert "recipe changed" in said
+    assert (trained / "default/seed-1/results.json").read_bytes() == before
+
+
+def test_results_that_are_garbage(trained, tmp_path, capsys):
+    shutil.copytree(trained, tmp_path / "out")
+    for garbage in ("", "[]", json.dumps({"variant": "a"})):
+        (tmp_path / "out/default/seed-1/results.json").write_text(garbage)
+        assert "results.json" in complain(capsys, "compare", tmp_path / "out")
+
+
+def test_an_output_folder_that_cannot_be_written(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    said = complain(capsys, "run", "base", *SMALL, "--out", tmp_path / "file")
+    assert str(tmp_path / "file") in said
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_the_table_is_long_enough():
+    assert sum(map(len, (RECIPES, FILES, OVERRIDES, CORPORA, PLUGINS, RUNS))) >= 60
