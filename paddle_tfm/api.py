@@ -5,7 +5,7 @@ Example::
     import paddle_tfm
 
     model = paddle_tfm.build_model("base", ["model.norm=rms"], source_vocabulary=100, target_vocabulary=100)
-    runs = paddle_tfm.train("reverse", ["train.steps=300"], out="runs/reverse")
+    runs = paddle_tfm.run("reverse", ["train.steps=300"], out="runs/reverse")
     print(paddle_tfm.load_run(runs[0]).translate(["1 2 3"]))
 """
 
@@ -71,7 +71,7 @@ def build_model(
     return build(run.settings.model, registry, source_vocabulary, target_vocabulary, seed)
 
 
-def train(
+def run(
     name: str,
     overrides: Sequence[str] = (),
     *,
@@ -107,9 +107,9 @@ def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str |
         UserError: no run is there, or its files are broken.
     """
     registry = create_registry(plugins)
-    from paddle_tfm.train import run
+    from paddle_tfm.train.run import load_run as load
 
-    return run.load_run(path, registry, checkpoint, warnings.warn)
+    return load(path, registry, checkpoint, warnings.warn)
 
 
 def translate(path: str | Path, texts: Sequence[str]) -> list[str]:

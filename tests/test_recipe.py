@@ -272,6 +272,9 @@ def test_a_choice_for_one_place_leaves_the_others_what_they_had():
 
 
 def test_options_of_one_place_go_beside_its_name():
+    assert merged("model: {norm: {name: rms, eps: 1}}", "model.norm.encoder.eps=2")["model"]["norm"] == {
+        "encoder": {"name": "rms", "eps": 2}, "decoder": {"name": "rms", "eps": 1},
+    }  # fmt: skip
     assert merged("", "model.norm.encoder.eps=1e-3")["model"]["norm"] == {
         "encoder": {"name": "layer", "eps": 1e-3}, "decoder": "layer",
     }  # fmt: skip

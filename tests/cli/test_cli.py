@@ -249,6 +249,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, tr
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
     (again,) = re.findall(r"^default/seed-1 is saved\. Go on with: paddle-tfm (.*)$", done.err, re.M)
+    assert shlex.split(again)[-4:] == ["--plugin=a plugin.py", "--device=cpu", "--strict", "--resume"]
     assert "not finished: --resume" in call("ls", "runs", "--out", "an out").out
     done = call(*shlex.split(again))
     assert done.status == 0, done.err
@@ -482,11 +483,10 @@ def test_a_reader_that_leaves_is_no_error():
 def test_board_serves_curves_on_this_machine_alone_and_ends_with_us(trained, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = call("board", trained.out, "--port", port)
-        assert (done.status, f"127.0.0.1:{port} cannot be listened on" in done.err) == (2, True)
-    process = subprocess.Popen(
-        [*COMMAND, "board", str(trained.out), "--port", str(port)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    )
+        board = [*COMMAND, "board", str(trained.out), "--port", str(port)]
+        done = subprocess.run(board, capture_output=True, text=True, timeout=30)
+        assert (done.returncode, f"127.0.0.1:{port} cannot be listened on" in done.stderr) == (2, True)
+    process = subprocess.Popen(board, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     try:
         page = fetch(f"http://127.0.0.1:{port}/")
         assert "<title>VisualDL" in page

@@ -11,7 +11,6 @@ import pytest
 import paddle_tfm
 from paddle_tfm import recipe, yaml_lines
 from paddle_tfm.ablation.sweep import check
-from paddle_tfm.api import train
 from paddle_tfm.cli import main
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.registry import Registry
@@ -95,7 +94,7 @@ def test_base_holds_every_setting():
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != BIG])
 def test_it_trains_a_few_steps(name, tmp_path):
     data = recipe.load(name).data
-    folders = train(name, [*SMALL, *DATA[task(data)]], out=tmp_path)
+    folders = paddle_tfm.run(name, [*SMALL, *DATA[task(data)]], out=tmp_path)
     assert len(folders) == len(recipe.load(name).variants())
     for folder in folders:
         results = json.loads((folder / "results.json").read_text("utf-8"))

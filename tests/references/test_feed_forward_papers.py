@@ -1,0 +1,94 @@
+"""Every feed-forward network against its paper's equations, and the mixture's balance loss."""
+
+import numpy as np
+import paddle
+import paper_equations as paper
+import pytest
+from paper_cases import D_FF, D_MODEL, FEED_FORWARD, LENGTH, VALID, positions
+
+from paddle_tfm.protocols import At, PositionalEncoding, Tap
+
+GIVEN = {"d_model": D_MODEL, "d_ff": D_FF, "dropout": 0.0, "site": FEED_FORWARD}
+DENSE = {
+    "relu": paper.feed_forward_relu,
+    "gelu": paper.feed_forward_gelu,
+    "swiglu": paper.feed_forward_swiglu,
+}
+REFERENCES = {**DENSE, "mixture_of_experts": paper.mixture_of_experts}
+EXPERTS = 4
+
+
+def run(network, precision, x, valid=VALID, training=False):
+    (network.train if training else network.eval)()
+    tap = Tap()
+    at = At(PositionalEncoding(), positions(x.shape[1]), precision.tensor(valid))
+    return network(precision.tensor(x), at, tap), tap
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(3, LENGTH, D_MODEL))
+
+
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
+@pytest.mark.parametrize("name", DENSE)
+def test_feed_forward_is_the_papers(build, precision, x, name, bias):
+    network, w = build("feed_forward", {"name": name, "bias": bias}, **GIVEN)
+    assert any("bias" in key for key in w) is bias
+    precision.same(run(network, precision, x)[0], DENSE[name](x, w))
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_sub_ln_normalizes_before_the_output_matrix(build, registry, precision, x, name):
+    network, w = build(
+        "feed_forward", name, **GIVEN, inner_norm=lambda width: registry.build("norm", "layer", d_model=width)
+    )
+    weight, bias = w.pop("inner_norm.weight"), w.pop("inner_norm.bias")
+    assert weight.shape == (D_FF,)
+    ours, _ = run(network, precision, x)
+    precision.same(ours, DENSE[name](x, w, inner=lambda y: paper.layer_norm(y, weight, bias)))
+
+
+def test_swiglu_of_equal_size_is_two_thirds_as_wide(build, registry):
+    """2002.05202, section 2: "we reduce the number of hidden units d_ff by a factor of 2/3"."""
+    _, w = build("feed_forward", {"name": "swiglu", "equal_parameters": True, "bias": False}, d_model=16, d_ff=96)
+    _, relu = build("feed_forward", {"name": "relu", "bias": False}, d_model=16, d_ff=96)
+    assert w["gate.weight"].shape == (16, 64)
+    assert sum(array.size for array in w.values()) == sum(array.size for array in relu.values())
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_mixture_of_experts_is_the_papers(build, precision, x, k):
+    network, w = build("feed_forward", {"name": "mixture_of_experts", "experts": EXPERTS, "top_k": k}, **GIVEN)
+    ours, _ = run(network, precision, x)
+    precision.same(ours.numpy()[VALID], paper.mixture_of_experts(x[VALID], w, k, EXPERTS, GATES[k]))
+
+
+GATES = {1: paper.gates_switch, 2: paper.gates_shazeer, 3: paper.gates_shazeer, 4: paper.gates_shazeer}
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_balance_loss_is_the_papers_over_real_tokens(build, precision, x, k):
+    spec = {"name": "mixture_of_experts", "experts": EXPERTS, "top_k": k, "balance_weight": 0.05}
+    network, w = build("feed_forward", spec, **GIVEN)
+    _, tap = run(network, precision, x, training=True)
+    (loss,) = tap.losses.values()
+    logits = x[VALID] @ w["router.weight"]
+    precision.same(loss, paper.balance_loss(logits, k, 0.05))
+
+
+def test_balanced_routing_costs_alpha(rng):
+    """2101.03961, section 2.2: under uniform routing Σ f_i P_i = 1/N, so that the loss is α."""
+    logits = np.concatenate([np.eye(EXPERTS)] * 3)
+    assert paper.balance_loss(logits, 1, 0.01) == pytest.approx(0.01)
+    assert paper.balance_loss(np.tile([3.0, 0, 0, 0], (8, 1)), 1, 0.01) > 0.03
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_router_learns_from_the_output(build, precision, x, k):
+    """1701.06538 and 2101.03961 both train the router through the gate values, which must therefore depend on it."""
+    spec = {"name": "mixture_of_experts", "experts": EXPERTS, "top_k": k, "balance_weight": 0.0}
+    network, _ = build("feed_forward", spec, **GIVEN)
+    ours, _ = run(network, precision, x, training=True)
+    (ours * ours).sum().backward()
+    assert float(paddle.abs(network.router.weight.grad).max()) > 1e-3
