@@ -122,6 +122,13 @@ class Settings(_Section):
     variants: dict[str, dict | None] = {}
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
 
+    @field_validator("tokenizer")
+    @classmethod
+    def _both_sides(cls, tokenizer: Component) -> Component:
+        if isinstance(tokenizer, Mapping) and "name" not in tokenizer and set(tokenizer) != {"source", "target"}:
+            raise ValueError(f"must be a name, {{name: …, options…}} or {{source: …, target: …}}, but is {tokenizer!r}")
+        return tokenizer
+
     @field_validator("seeds")
     @classmethod
     def _distinct(cls, seeds: list[int]) -> list[int]:

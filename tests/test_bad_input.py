@@ -59,6 +59,7 @@ RECIPES = {
     "unknown baseline": ("baseline: pst\nvariants: {pre: {}, post: {model.placement: post}}", ["baseline", "did you mean 'post'?"]),
     "variants and grid": ("variants: {a: {}}\ngrid: {model.norm: [layer]}", ["grid", "`variants`", "keep one"]),
     "wrong setting in a variant": ("variants:\n  a: {}\n  b: {model.placement: prae}", ["line 6", "unknown placement 'prae'"]),
+    "a tokenizer for one side": ("tokenizer: {name: null, source: word}", ["tokenizer"]),
     "plugin that is required and missing": ("requires: [pluto]", ["requires", "plugin 'pluto' is missing", "--plugin"]),
     "embeddings shared without a vocabulary": ("model: {share_embeddings: true}", ["vocabulary.shared=true"]),
     "key twice": ("seeds: [1]\nseeds: [2]", ["line 5", "'seeds' is set twice"]),

@@ -45,7 +45,7 @@ def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
     file = folder / "comparison.json"
     try:
         baseline = json.loads(file.read_text("utf-8")).get("baseline")
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         return None
     return baseline if baseline in variants else None
 

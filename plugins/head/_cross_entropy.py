@@ -6,7 +6,6 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-
 CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
 
 
