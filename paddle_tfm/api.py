@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from paddle_tfm import recipe as recipes
 from paddle_tfm import runtime
+from paddle_tfm.data.vocabulary import SPECIAL
+from paddle_tfm.errors import UserError
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.registry import Registry
 
@@ -65,6 +67,9 @@ def build_model(
     registry = create_registry(plugins)
     from paddle_tfm.model.build import build
 
+    for side, size in (("source_vocabulary", source_vocabulary), ("target_vocabulary", target_vocabulary)):
+        if not isinstance(size, int) or size <= len(SPECIAL):
+            raise UserError(f"`{side}` must be a number of pieces above {len(SPECIAL)}, but is {size!r}")
     run = recipes.load(name, overrides).runs()[0]
     if problems := recipes.check_components(run, registry):
         raise recipes.RecipeError(name, problems)
@@ -88,12 +93,14 @@ def run(
     Raises:
         UserError: a problem of the recipe or its data, or `out` holds runs already.
     """
-    registry = create_registry(plugins)
+    registry, where = create_registry(plugins), runtime.load_paddle().get_device()
     from paddle_tfm.ablation.sweep import Sweep
 
     recipe, files = recipes.load(name, overrides), tuple(map(Path, plugins))
     folder = Path(out or Path("runs") / recipe.name)
-    sweep = Sweep(recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files)
+    sweep = Sweep(
+        recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=where
+    )
     return sweep.run()
 
 

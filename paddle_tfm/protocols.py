@@ -15,12 +15,12 @@ Laws.
  8. A component that makes no sense at its site, or with its neighbour, raises `ValueError` in its constructor.
 
 A constructor takes flat keyword parameters. Those named like a *given* of its kind (`GIVENS`) are filled by the engine;
-the others are options of the recipe.
+the others are options of the recipe, and so are the few givens in `SETTABLE`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -45,6 +45,13 @@ GIVENS: dict[str, frozenset[str]] = {
     "search": frozenset(),
     "schedule": frozenset({"d_model", "steps"}),
     "optimizer": frozenset(),
+}
+
+# Givens that a recipe may set all the same, where it makes sense that they differ by place.
+SETTABLE: dict[str, frozenset[str]] = {
+    "attention": frozenset({"num_heads", "dropout"}),
+    "feed_forward": frozenset({"d_ff", "dropout"}),
+    "placement": frozenset({"dropout"}),
 }
 
 
@@ -481,18 +488,3 @@ class Search:
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         """Hypotheses of each sentence, best first, at least one. Sentences never influence each other."""
         raise NotImplementedError
-
-
-PROTOCOLS: Iterable[type] = (
-    Attention,
-    Norm,
-    Placement,
-    PositionalEncoding,
-    FeedForward,
-    Head,
-    Initializer,
-    Metric,
-    Search,
-    Schedule,
-    Optimizer,
-)

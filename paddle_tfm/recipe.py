@@ -44,14 +44,14 @@ class _Section(BaseModel):
 class ModelSettings(_Section):
     """The `model:` section."""
 
-    d_model: int = Field(gt=0)
-    num_heads: int = Field(gt=0)
-    d_ff: int = Field(gt=0)
-    encoder_layers: int = Field(gt=0)
-    decoder_layers: int = Field(gt=0)
+    d_model: int = Field(gt=0, le=65_536)
+    num_heads: int = Field(gt=0, le=4_096)
+    d_ff: int = Field(gt=0, le=1_048_576)
+    encoder_layers: int = Field(gt=0, le=1_000)
+    decoder_layers: int = Field(gt=0, le=1_000)
     dropout: float = Field(ge=0, lt=1)
     embedding_dropout: float | None = Field(ge=0, lt=1)
-    max_length: int = Field(gt=1)
+    max_length: int = Field(gt=1, le=1_000_000)
     scale_embedding: bool
     share_embeddings: bool
     attention: PerSite
@@ -105,7 +105,7 @@ class VocabularySettings(_Section):
 class Settings(_Section):
     """A whole recipe after merging."""
 
-    name: str = Field(pattern=r"^[\w.-]+$")
+    name: str = Field(pattern=r"^\w[\w.-]*$", max_length=100)
     summary: str
     duration: str | None = None
     requires: list[str] = []
@@ -116,7 +116,7 @@ class Settings(_Section):
     train: TrainSettings
     evaluate: EvaluateSettings
     search: Component
-    seeds: list[int] = Field(min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, lt=2**31)]] = Field(min_length=1)
     baseline: str | None = None
     variant: str | None = None
     variants: dict[str, dict | None] = {}
@@ -168,6 +168,7 @@ class Recipe:
     source: str
     data: dict
     origins: Origins
+    asked: list[str] = field(default_factory=list)  # paths that were overridden after loading
 
     @property
     def name(self) -> str:
@@ -239,8 +240,11 @@ class Recipe:
         """A name that is no folder's, a combination that comes twice, or a setting that only the recipe has."""
         above = next((key for key in ("grid", "variants") if self.data.get(key)), "variant")
         path = f"variants.{name}" if above == "variants" else above
-        if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]*", name):
-            sentence = f"'{name}' must be a folder's name: no slash, no dot at its beginning"
+        if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
+            sentence = (
+                f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot at its "
+                "beginning"
+            )
             yield locate(Problem(path, sentence), self.origins)
         if above == "grid" and Counter(label for label, _ in self._grid())[name] > 1:
             sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
@@ -248,12 +252,31 @@ class Recipe:
         for key in overrides:
             if key.split(".")[0] in WHOLE:
                 yield locate(Problem(f"{path}.{key}", "belongs to the recipe; a variant cannot set it"), self.origins)
+            for setting in _settings_below(key, overrides[key]):
+                for asked in (asked for asked in self.asked if _same_branch(asked, setting)):
+                    sentence = f"variant '{name}' sets {setting} itself, so this would change nothing there"
+                    instead = f"; override {path}.{setting}" if above == "variants" else "; change the grid"
+                    yield Problem(asked, sentence + instead, "command line")
 
     def _baseline(self) -> list[Problem]:
         baseline, names = self.data.get("baseline"), self.variants()
         if isinstance(baseline, str) and baseline not in names:
             return [locate(Problem("baseline", unknown("variant", baseline, names)), self.origins)]
         return []
+
+
+def _settings_below(path: str, value: object) -> Iterator[str]:
+    """The paths that an override sets, down to its components and values."""
+    if isinstance(value, Mapping) and value and "name" not in value:
+        for key, item in value.items():
+            yield from _settings_below(f"{path}.{key}", item)
+    else:
+        yield path
+
+
+def _same_branch(one: str, other: str) -> bool:
+    """Whether one dotted path is the other, or leads to it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def label(value: object) -> str:
@@ -305,13 +328,14 @@ def load(name: str, overrides: Iterable[str] = ()) -> Recipe:
     """
     path = find(name)
     data, origins = _with_base(path, [])
-    data.setdefault("name", path.stem)
+    data = {"name": data.pop("name", re.sub(r"[^\w.-]+", "-", path.stem)), **data}  # first, as people write it
     recipe = Recipe(str(name) if path.name == str(name) or Path(name).is_file() else path.name, data, origins)
     for text in overrides:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not all(key.split(".")):
             raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
-        override(recipe.data, key.strip(), yaml_lines.value(value), recipe.origins, {key.strip(): COMMAND_LINE})
+        override(recipe.data, key, yaml_lines.value(value), recipe.origins, {key: COMMAND_LINE})
+        recipe.asked.append(key)
     return recipe
 
 
@@ -326,8 +350,8 @@ def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
     if not beside.is_file() and name not in shipped():
         raise UserError(f"{path} line {origins['base'][1]}: base '{base}' is no file beside it and no shipped recipe")
     merged, where = _with_base(beside if beside.is_file() else shipped()[name], [*chain, path.resolve()])
-    for key in ("duration", "baseline", "variants", "grid"):
-        merged.pop(key, None)  # they describe the base's own comparison
+    for key in ("name", "duration", "baseline", "variants", "grid"):
+        merged.pop(key, None)  # they describe the base's own runs
     for key, value in data.items():
         override(merged, key, value, where, origins)
     return merged, where

@@ -184,10 +184,23 @@ class Registry:
 
     def options(self, kind: str, name: str) -> dict[str, Option]:
         """What a recipe may set on this component."""
-        from paddle_tfm.protocols import GIVENS
+        from paddle_tfm.protocols import GIVENS, SETTABLE
 
+        kept = GIVENS[kind] - SETTABLE.get(kind, frozenset())
         found = parameters(self.entry(kind, name).load())
-        return {key: option for key, option in found.items() if key not in GIVENS[kind]}
+        return {key: option for key, option in found.items() if key not in kept}
+
+    def parts(self, kind: str, value: object, path: str) -> Iterator[tuple[str, object, str]]:
+        """(kind, spec, path) of the components that a component's options name, such as the encodings of a chain."""
+        spec = Spec.parse(value)
+        options = self.options(kind, spec.name)
+        for key, setting in spec.options.items():
+            if key in options and (nested := component_kind(options[key].annotation)) and setting is not None:
+                kind_of_part, many = nested
+                if many and isinstance(setting, (list, tuple)):
+                    yield from ((kind_of_part, item, f"{path}.{key}[{i}]") for i, item in enumerate(setting))
+                elif not many:
+                    yield kind_of_part, setting, f"{path}.{key}"
 
     def check(self, kind: str, value: object, path: str) -> list[Problem]:
         """All that is wrong with a component spec, nothing built."""
@@ -196,35 +209,44 @@ class Registry:
             cls = self.entry(kind, spec.name).load()
         except (ValueError, UserError) as error:
             return [Problem(path, str(error))]
+        if getattr(cls, "kind", None) != kind:
+            return [
+                Problem(path, f"'{spec.name}' is no {kind}: its class must subclass the one of paddle_tfm for {kind}s")
+            ]
         from paddle_tfm.protocols import GIVENS
 
-        known = parameters(cls)
-        options = {key: option for key, option in known.items() if key not in GIVENS[kind]}
+        options = self.options(kind, spec.name)
         problems = []
         for key, setting in spec.options.items():
-            if key not in known:
-                problems.append(Problem(f"{path}.{key}", _no_option(spec.name, key, options)))
+            if key in options:
+                problems += self._check_option(options[key], setting, f"{path}.{key}")
+            elif key in GIVENS[kind] and key in parameters(cls):
+                problems.append(Problem(f"{path}.{key}", f"'{spec.name}' gets '{key}' from the model; it is no option"))
             else:
-                problems += self._check_option(known[key], setting, f"{path}.{key}")
+                problems.append(Problem(f"{path}.{key}", _no_option(spec.name, key, options)))
+        for part in self.parts(kind, spec, path):
+            problems += self.check(*part)
         for key, option in options.items():
-            if option.required and key not in spec.options:
+            if option.required and key not in spec.options and key not in GIVENS[kind]:
                 problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
         return problems
 
     def _check_option(self, option: Option, setting: object, path: str) -> list[Problem]:
-        nested = component_kind(option.annotation)
-        if nested is None:
-            try:
-                _coerce(option, setting)
-            except ValueError as error:
-                return [Problem(path, str(error))]
-            return []
-        kind, many = nested
-        if not many:
-            return self.check(kind, setting, path)
-        if not isinstance(setting, (list, tuple)):
-            return [Problem(path, f"must be a list of {kind}s, but is {setting!r}")]
-        return [problem for i, item in enumerate(setting) for problem in self.check(kind, item, f"{path}[{i}]")]
+        if nested := component_kind(option.annotation):
+            kind, many = nested
+            wrong = many and not isinstance(setting, (list, tuple))
+            if setting is None and type(None) not in typing.get_args(option.annotation):
+                return [Problem(path, f"must be a {kind}, but is empty")]
+            return (
+                [Problem(path, f"must be a list of {kind}s, but is {setting!r}")]
+                if wrong and setting is not None
+                else []
+            )
+        try:
+            _coerce(option, setting)
+        except ValueError as error:
+            return [Problem(path, str(error))]
+        return []
 
     def build(self, kind: str, value: object, path: str | None = None, **given: object):
         """A component from its spec: options from the recipe, and of `given` only what its constructor declares.
@@ -255,6 +277,8 @@ class Registry:
         if nested is None:
             return _coerce(option, setting)
         kind, many = nested
+        if setting is None:
+            return None
         if not many:
             return self.build(kind, setting, path, **given)
         return [self.build(kind, item, f"{path}[{i}]", **given) for i, item in enumerate(setting)]

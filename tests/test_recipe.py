@@ -153,7 +153,8 @@ def test_dumped_text_reads_back_equal():
 
 def test_shipped_recipes_are_found_by_name_and_files_by_path():
     assert find("reverse") == shipped()["reverse"]
-    assert load(write("", "x.yaml")).name == "base"  # of the base, for it does not call itself anything
+    assert load(write("", "x.yaml")).name == "x"  # not the base's: its runs get a folder of their own
+    assert load(write("", "我的 recipe.yaml")).name == "我的-recipe"
     assert load(write("name: y", "x.yaml")).name == "y"
     assert load(write("{}", "z.yaml", base="")).name == "z"
     with pytest.raises(UserError, match="unknown recipe 'revers'; did you mean 'reverse'\\? Known: base, "):
@@ -192,7 +193,7 @@ def test_bases_chain_from_beside_the_file_first():
     write("model: {d_model: 48}", "other/child.yaml", base="base: ../reverse.yaml\n")
     data = load("other/child.yaml").data
     assert (data["model"]["d_model"], data["model"]["num_heads"], data["train"]["steps"]) == (48, 2, 7)
-    assert data["name"] == "base"
+    assert data["name"] == "child"
     assert "base" not in data
 
 
@@ -459,7 +460,7 @@ def test_the_text_of_an_error_is_a_table():
          "line 2  baseline  unknown variant 'pst'; did you mean 'post'? Known: post, pre"),
         ("variants: [a]", "line 2  variants  must be a mapping, but is ['a']"),
         ("variants: {a: 3}", "line 2  variants.a  must be a mapping, but is 3"),
-        ("variants: {a/b: {}}", "line 2  variants.a/b  'a/b' must be a folder's name: no slash, no dot at its beginning"),
+        ("variants: {a/b: {}}", "line 2  variants.a/b  'a/b' must be a folder's name: at most 100 characters, no slash, no control character, no dot at its beginning"),
         ("variants: {..: {}}", "line 2  variants...  '..' must be a folder's name"),
         ("variants:\n  a: {seeds: [3]}", "line 3  variants.a.seeds  belongs to the recipe; a variant cannot set it"),
         ("grid: 3", "line 2  grid  must be a mapping, but is 3"),
@@ -544,12 +545,25 @@ def test_a_recipe_that_requires_what_is_there_is_sound(registry):
     assert len(check(load(write("requires: [norm, attention]")), registry)) == 1
 
 
+@pytest.mark.parametrize("given", ["model.norm=rms", "model.norm.encoder=rms", "model.norm.eps=1", "model={norm: rms}"])
+def test_an_override_of_what_every_variant_sets_would_change_nothing_and_is_refused(given, registry):
+    """A user would otherwise compare a run with itself."""
+    variants = "variants: {a: {model.norm: layer}, b: {model.norm: batch}}"
+    lines = told(variants, registry, [given])
+    assert len(lines) == 2
+    assert "variant 'a' sets model.norm itself" in lines[0] and "override variants.a.model.norm" in lines[0]
+    assert told(variants, registry, ["model.normal=3"]) != lines
+    recipe = load(write(variants), ["variants.a.model.norm=rms", "model.placement=post"])
+    assert [run.data["model"]["norm"] for run in recipe.runs()] == ["rms", "batch"]
+    assert {run.data["model"]["placement"] for run in recipe.runs()} == {"post"}
+
+
 # --------------------------------------------------------------------------------------------------------------- show
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_what_show_prints_is_a_recipe_that_says_the_same(name):
-    overrides = ["model.norm.encoder=batch", "train.schedule.warmup=7", "summary='no: 1e-5'"]
+    overrides = ["model.attention.encoder=linear", "train.schedule.warmup=7", "summary='no: 1e-5'"]
     for given in ([], overrides):
         recipe = load(name, given)
         Path("shown.yaml").write_text(yaml_lines.dump(recipe.data), "utf-8")
@@ -564,4 +578,5 @@ def test_what_show_prints_can_be_a_base():
     data = load(write("train: {steps: 3}", base="base: shown.yaml\n")).data
     wanted = load("quickstart", ["train.steps=3"]).data
     dropped = ("variants", "baseline", "duration")
+    assert data.pop("name") == "mine" and wanted.pop("name") == "quickstart"
     assert data == {key: value for key, value in wanted.items() if key not in dropped}

@@ -12,7 +12,7 @@ import pluggy
 import pytest
 from paddle import nn
 
-from paddle_tfm import hookspecs
+from paddle_tfm import create_registry, hookspecs
 from paddle_tfm.data import Task
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
@@ -95,6 +95,7 @@ REGISTERED = {
         "no_attribute": "paddle_tfm.registry:Norms",
         "no_class": f"{__name__}:function",
         "no_colon": "paddle_tfm.registry",
+        "bystander": Constant,
         "lazy": "paddle_tfm_plugins.norm.rms:RMSNorm",
     },
     "position": {"inner": Inner, "outer": Outer},
@@ -131,9 +132,19 @@ def test_only_declared_givens_are_handed(registry):
     assert isinstance(registry.build("schedule", "constant", steps=3), Constant)
 
 
-def test_options_of_the_recipe_win_over_givens(registry):
-    built = registry.build("norm", {"name": "everything", "d_model": 4, "groups": 2}, d_model=8, site="x")
-    assert (built.got["d_model"], built.got["groups"]) == (4, 2)
+def test_what_the_model_gives_is_no_option_but_for_a_few_that_may_differ_by_place(registry):
+    (told,) = problems(registry, "norm", {"name": "everything", "d_model": 4, "groups": 2})
+    assert "'everything' gets 'd_model' from the model; it is no option" in str(told)
+    head = {"name": "linear", "pad_id": 9}  # label smoothing would leave out the wrong token
+    shipped = create_registry()
+    assert "gets 'pad_id' from the model" in str(problems(shipped, "head", head))
+    built = shipped.build("feed_forward", {"name": "relu", "d_ff": 6}, d_model=4, d_ff=8, dropout=0.0)
+    assert {tuple(p.shape) for p in built.parameters() if p.ndim == 2} == {(4, 6), (6, 4)}
+
+
+def test_a_class_of_another_kind_is_refused(registry):
+    (told,) = problems(registry, "norm", "bystander")
+    assert "'bystander' is no norm" in str(told)
 
 
 def test_a_missing_given_is_named(registry):

@@ -156,7 +156,7 @@ print(json.dumps(found))
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
     {"errors", "randomness"},
-    {"layers", "runtime", "yaml_lines"},
+    {"layers", "runtime", "yaml_lines", "files"},
     {"protocols", "hookspecs"},
     {"plugins"},
     {"registry"},

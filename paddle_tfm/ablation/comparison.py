@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
@@ -25,6 +25,7 @@ class Result:
     variant: str
     seed: int
     results: dict
+    source: Path = Path()  # the folder that was asked for, which holds it
     curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
 
     def metric(self, name: str) -> float:
@@ -111,11 +112,11 @@ def collect(folders: Iterable[Path]) -> list[Result]:
         if not files:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
         for file in files:
-            found[file.parent.resolve()] = _read(file)
+            found[file.parent.resolve()] = _read(file, folder)
     return list(found.values())
 
 
-def _read(file: Path) -> Result:
+def _read(file: Path, source: Path) -> Result:
     try:
         results = json.loads(file.read_text("utf-8"))
         variant, seed = results["variant"], results["seed"]
@@ -123,7 +124,7 @@ def _read(file: Path) -> Result:
         raise UserError(f"{file}: not the results of a run: {error}") from error
     rows = read_rows(file.parent / "metrics.jsonl")
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
-    return Result(file.parent, variant, seed, results, curve)
+    return Result(file.parent, variant, seed, results, source, curve)
 
 
 def compare(results: Sequence[Result], name: str, folder: Path, metric: str, baseline: str | None = None) -> Comparison:
@@ -156,22 +157,41 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
 
 
 def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Runs by variant, as rows name it: with the recipe before it where there are several recipes.
+    """Runs by variant, as rows name it: with the recipe before it where there are several recipes, and with the folder
+    that was asked for where that is what tells runs apart.
 
     Raises:
-        UserError: two runs are of the same variant and seed, which are no two samples of it.
+        UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
     """
+    several = len({result.results["recipe"] for result in results}) > 1
+    by_recipe = _groups(results, lambda run: f"{run.results['recipe']}/{run.variant}" if several else run.variant)
+    if _twins(by_recipe) is None:
+        return by_recipe
+    by_folder = _groups(results, lambda run: f"{run.source}/{run.variant}")
+    if (twins := _twins(by_folder)) is not None:
+        one, other = twins
+        raise UserError(
+            f"{one.folder} and {other.folder} are both '{one.variant}' with seed {one.seed}; compare one of them"
+        )
+    return by_folder
+
+
+def _groups(results: Sequence[Result], label: Callable[[Result], str]) -> dict[str, list[Result]]:
     groups: dict[str, list[Result]] = {}
-    recipes = {result.results["recipe"] for result in results}
     for result in results:
-        label = result.variant if len(recipes) == 1 else f"{result.results['recipe']}/{result.variant}"
-        group = groups.setdefault(label, [])
-        if twin := next((run for run in group if run.seed == result.seed), None):
-            raise UserError(
-                f"{twin.folder} and {result.folder} are both '{label}' with seed {result.seed}; compare one of them"
-            )
-        group.append(result)
+        groups.setdefault(label(result), []).append(result)
     return groups
+
+
+def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
+    """Two runs of one group with the same seed, if there are any."""
+    for group in groups.values():
+        seen: dict[int, Result] = {}
+        for run in group:
+            if run.seed in seen:
+                return seen[run.seed], run
+            seen[run.seed] = run
+    return None
 
 
 def _row(variant: str, group: Sequence[Result], metric: str) -> Row:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from paddle_tfm.ablation.comparison import CONFIDENCE, Comparison, Difference, Result, Row, grouped
 from paddle_tfm.ablation.figure import FAINT, INK, draw, human, image, split
+from paddle_tfm.files import write_whole
 
 NOTES = (
     "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
@@ -37,10 +38,10 @@ def write(comparison: Comparison) -> dict[str, Path]:
     figure = draw(comparison)
     png, svg = image(figure, "png"), image(figure, "svg").decode("utf-8")
     numbers = json.dumps(_finite(comparison.data()), indent=1, ensure_ascii=False, allow_nan=False)
-    files["json"].write_text(numbers + "\n", "utf-8")
-    files["markdown"].write_text(markdown(comparison), "utf-8")
-    files["page"].write_text(page(comparison, png, svg), "utf-8")
-    files["figure"].write_bytes(png)
+    write_whole(files["json"], numbers + "\n")
+    write_whole(files["markdown"], markdown(comparison))
+    write_whole(files["page"], page(comparison, png, svg))
+    write_whole(files["figure"], png)
     return files
 
 
@@ -210,22 +211,25 @@ def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[lis
 
 
 def _predictions(run: Result, variant: str) -> Iterator[dict]:
+    """The rows of a run's predictions; one that is damaged is left out."""
     file = run.folder / "predictions.tsv"
     if not file.is_file():
         return
-    for line in file.read_text("utf-8").split("\n")[1:]:
-        cells = line.split("\t")
-        if len(cells) == 5:
-            mark, source, reference, hypothesis, score = cells
-            yield {
-                "variant": variant,
-                "seed": run.seed,
-                "right": mark == "yes",
-                "source": source,
-                "reference": reference,
-                "hypothesis": hypothesis,
-                "score": float(score),
-            }
+    for line in file.read_text("utf-8", errors="replace").split("\n")[1:]:
+        try:
+            mark, source, reference, hypothesis, score = line.split("\t")
+            value = float(score)
+        except ValueError:
+            continue
+        yield {
+            "variant": variant,
+            "seed": run.seed,
+            "right": mark == "yes",
+            "source": source,
+            "reference": reference,
+            "hypothesis": hypothesis,
+            "score": value,
+        }
 
 
 # --------------------------------------------------------------------------------------------------------------- page

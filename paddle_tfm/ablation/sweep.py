@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.files import read_json
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.model.build import build
 from paddle_tfm.recipe import PER_SITE, Recipe, RunSpec, at_site, check_components, components, locate
@@ -119,7 +120,7 @@ class Sweep:
         stop, report, strict: as for `Trainer`.
         tell: hears an `Event` whenever something happens.
         workers: how many processes train runs side by side; 1: this one.
-        plugin_files: what `--plugin` named, for the workers.
+        plugin_files, device: what `--plugin` and `--device` named, for the workers.
     """
 
     recipe: Recipe
@@ -132,6 +133,7 @@ class Sweep:
     strict: bool = False
     workers: int = 1
     plugin_files: Sequence[Path] = ()
+    device: str = "cpu"
 
     def run(self) -> list[Path]:
         """Train everything that is not trained yet; returns the runs' folders.
@@ -147,6 +149,14 @@ class Sweep:
                 f"{self.folder} holds runs of this recipe already; add --resume to go on with them, or --out DIR for "
                 "another place"
             )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
+        if not os.access(self.folder, os.W_OK):
+            raise UserError(f"{self.folder} cannot be written; choose another place with --out DIR")
+        for sentence in declared_limits(runs, self.registry):
+            self.report(sentence)
         workers = min(self.workers, len(runs))
         if workers > 1:
             from paddle_tfm.ablation.workers import train_side_by_side
@@ -168,7 +178,7 @@ class Sweep:
             manager.unregister(watcher)
 
     def _one(self, spec: RunSpec, corpora: dict[str, Corpus]) -> None:
-        key = json.dumps(spec.data["task"], sort_keys=True)
+        key = str(spec.data["task"])
         if key not in corpora:
             corpora[key] = load_corpus(spec.settings, self.registry)
         folder = self.folder / spec.name
@@ -176,15 +186,22 @@ class Sweep:
         if run.dropped:
             self.report(f"{run.dropped} training examples are longer than model.max_length and were dropped")
         if self.resume and (folder / "identity.json").exists():
-            then = json.loads((folder / "identity.json").read_text("utf-8"))
-            if different := changes(then, identity(run)):
+            if different := changes(read_json(folder / "identity.json"), identity(run)):
                 raise UserError(
                     f"{folder} cannot be resumed: {'; '.join(different)}. Use --out DIR for another place, or remove it"
                 )
-        if (folder / "results.json").exists():
+        if _finished(folder):
             self.tell(Event("finished", card(run)))
         else:
             Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
+
+
+def _finished(folder: Path) -> bool:
+    """Whether a run's results are there, whole."""
+    try:
+        return "variant" in read_json(folder / "results.json")
+    except UserError:
+        return False
 
 
 def declared_limits(runs: Sequence[RunSpec], registry: Registry) -> list[str]:

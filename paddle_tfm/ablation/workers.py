@@ -32,6 +32,7 @@ class Job:
     resume: bool
     strict: bool
     plugin_files: Sequence[Path]
+    device: str
     parent: int
 
 
@@ -50,7 +51,9 @@ def train_side_by_side(sweep, runs: Sequence[RunSpec], workers: int) -> None:
         todo.put(spec)
     for _ in range(workers):
         todo.put(None)
-    job = Job(sweep.recipe, sweep.folder, sweep.resume, sweep.strict, tuple(sweep.plugin_files), os.getpid())
+    job = Job(
+        sweep.recipe, sweep.folder, sweep.resume, sweep.strict, tuple(sweep.plugin_files), sweep.device, os.getpid()
+    )
     with runtime.threads_for(workers):
         pool = [context.Process(target=_work, args=(job, todo, told, halt), daemon=True) for _ in range(workers)]
         for process in pool:
@@ -100,7 +103,7 @@ def _work(job: Job, todo, told, halt) -> None:
     """The life of a worker: runs, until there are none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     try:
-        load_paddle()
+        load_paddle().set_device(job.device)
         from paddle_tfm.ablation.sweep import Sweep
         from paddle_tfm.plugins import create_plugins
         from paddle_tfm.registry import Registry
@@ -122,6 +125,8 @@ def _work(job: Job, todo, told, halt) -> None:
             told.put(("interrupted", str(interrupted)))
         except UserError as error:
             told.put(("failed", UserError(str(error))))
+        except OSError as error:
+            told.put(("failed", UserError(f"{error.filename or job.folder}: {error.strerror}")))
     except Exception:
         told.put(("failed", RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
     told.put(("done", None))

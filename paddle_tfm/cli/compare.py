@@ -35,7 +35,7 @@ def command(folders, metric, baseline, out) -> None:
     metric = metric or settings.get("evaluate", {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     baseline = baseline or _recorded_baseline(folders[0], {result.variant for result in results})
-    present(compare(results, name, out or folders[0], metric, baseline), console())
+    present(compare(results, name, out or folders[0], metric, baseline), console(), folders)
 
 
 def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
@@ -50,7 +50,7 @@ def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
     return baseline if baseline in variants else None
 
 
-def present(comparison, printer) -> None:
+def present(comparison, printer, folders=()) -> None:
     """Write the report, print the table, predictions right and wrong, and where everything is."""
     from rich.markup import escape
     from rich.table import Table
@@ -88,9 +88,9 @@ def present(comparison, printer) -> None:
     right, wrong = samples(comparison)
     for title, items in (("right", right), ("wrong", wrong)):
         _predictions(printer, title, items)
-    printer.print(
-        escape(f"figure  {paths['figure']}\nreport  {paths['page']}\ncurves  paddle-tfm board {comparison.folder}")
-    )
+    printer.print(escape(f"figure  {paths['figure']}\nreport  {paths['page']}"))
+    for folder in folders or (comparison.folder,):
+        printer.print(escape(f"curves  paddle-tfm board {folder}"))
 
 
 def _heading(name: str) -> str:
@@ -109,7 +109,7 @@ def _predictions(printer, title: str, items: list[dict]) -> None:
     from rich.text import Text
 
     if not items:
-        printer.print("no wrong predictions on the test split" if title == "wrong" else "no right predictions yet")
+        printer.print(f"no {title} predictions are recorded")
         return
     printer.print(Text(f"{title}:", style="green" if title == "right" else "red"))
     for item in items:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from paddle_tfm.errors import UserError
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def command(recipe: str, file: Path, force: bool) -> None:
-    """Copy RECIPE, with its comments, to FILE.
+    """Copy RECIPE, with its comments, to FILE; its name becomes FILE's, so that its runs get a folder of their own.
 
     \b
     Example:
@@ -29,5 +30,7 @@ def command(recipe: str, file: Path, force: bool) -> None:
         raise UserError(f"{target} exists; add --force to overwrite it")
     if not target.parent.is_dir():
         raise UserError(f"{target.parent}: no such folder")
-    target.write_text(source.read_text("utf-8"), "utf-8")
+    name = re.sub(r"[^\w.-]+", "-", target.stem).lstrip(".-")
+    text = re.sub(r"^name: .*$", f"name: {name}", source.read_text("utf-8"), count=1, flags=re.MULTILINE)
+    target.write_text(text, "utf-8")
     click.echo(f"{target} written. Edit it, then: paddle-tfm run {target}")

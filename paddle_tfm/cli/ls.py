@@ -87,18 +87,27 @@ def _plugins(plugins, kind, out) -> None:
 
 
 def _runs(plugins, kind, out: Path) -> None:
-    import json
-
-    rows = []
-    for file in sorted(out.rglob("identity.json")):
-        folder = file.parent
-        state, results = "not finished: --resume", folder / "results.json"
-        if results.is_file():
-            data = json.loads(results.read_text("utf-8"))
-            scored = data["test"] or data["valid"]
-            state = data["diverged"] or ", ".join(f"{name} {value:.4g}" for name, value in list(scored.items())[:3])
-        rows.append([str(folder), state])
+    rows = [[str(file.parent), _state(file.parent)] for file in sorted(out.rglob("identity.json"))]
     if not rows:
         click.echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
         return
-    _table("Runs", ["folder", "test"], rows)
+    _table("Runs", ["folder", "result"], rows)
+
+
+def _state(folder: Path) -> str:
+    """What came out of a run, in a few words."""
+    from paddle_tfm.errors import UserError
+    from paddle_tfm.files import read_json
+
+    file = folder / "results.json"
+    if not file.is_file():
+        return "not finished: --resume"
+    try:
+        results = read_json(file, ("test", "valid", "diverged"))
+        split = "test" if results["test"] else "valid"
+        scores = ", ".join(f"{name} {value:.4g}" for name, value in list(results[split].items())[:3])
+    except UserError as error:
+        return f"broken: {str(error).replace(str(file), file.name)}"
+    except (AttributeError, TypeError, ValueError):
+        return f"broken: {file.name}: damaged: it holds no scores"
+    return str(results["diverged"] or (scores if split == "test" else f"{scores} ({split})"))

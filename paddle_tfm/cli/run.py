@@ -133,7 +133,7 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
     bar = ProgressBar(notes(), count, workers)
     try:
         with Stop() as stop:
-            sweep = Sweep(recipe, registry, folder, resume, stop, warn, bar, strict, workers, plugins)
+            sweep = Sweep(recipe, registry, folder, resume, stop, warn, bar, strict, workers, plugins, where)
             done = sweep.run()
     except Interrupted as interrupted:
         bar.close()

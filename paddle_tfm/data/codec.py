@@ -11,6 +11,7 @@ from paddle_tfm.data.task import Example
 from paddle_tfm.data.tokenizer import Tokenizer
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import write_whole
 from paddle_tfm.recipe import Settings, tokenizer_specs
 from paddle_tfm.registry import Registry
 
@@ -91,7 +92,7 @@ class Codec:
             (folder / side).mkdir(parents=True, exist_ok=True)
             tokenizer.save(folder / side)
             pieces = vocabulary.pieces[4:]
-            (folder / side / "vocabulary.json").write_text(json.dumps(pieces, ensure_ascii=False, indent=0), "utf-8")
+            write_whole(folder / side / "vocabulary.json", json.dumps(pieces, ensure_ascii=False, indent=0))
 
     @classmethod
     def load(cls, settings: Settings, registry: Registry, folder: Path) -> Codec:

@@ -10,6 +10,7 @@ from paddle import Tensor
 from paddle_tfm.data.batches import Batch, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
+from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import NEVER, Decoding, Hypothesis, Search
 
@@ -43,9 +44,19 @@ class ModelDecoding(Decoding):
 
 
 def decode_batch(model: Transformer, batch: Batch, search: Search) -> list[list[Hypothesis]]:
-    """Hypotheses of each sentence of a batch (of tensors), best first."""
+    """Hypotheses of each sentence of a batch (of tensors), best first.
+
+    Raises:
+        UserError: the search gave none for a sentence.
+    """
     with paddle.no_grad():
-        return search.run(ModelDecoding(model, batch, search))
+        found = search.run(ModelDecoding(model, batch, search)) or []
+    if len(found) != len(batch.index) or not all(found):
+        raise UserError(
+            f"search {type(search).__name__}: `run` must return at least one hypothesis for each of "
+            f"{len(batch.index)} sentences, but did so for {sum(map(bool, found))}"
+        )
+    return found
 
 
 def decode_all(

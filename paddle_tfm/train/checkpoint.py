@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
 
 
 def save(folder: Path, model: paddle.nn.Layer, optimizer: paddle.optimizer.Optimizer | None, state: dict) -> None:
     """Write a checkpoint so that `folder` holds either the old one or the new one, whole, whenever we are killed."""
     partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
+    exists(folder)  # puts back the one left aside, which may be the only one
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     save_file({path: _array(tensor) for path, tensor in model.state_dict().items()}, partial / "model.safetensors")
@@ -36,19 +39,20 @@ def _array(tensor: paddle.Tensor) -> np.ndarray:
 
 
 def exists(folder: Path) -> bool:
-    """Whether a whole checkpoint is there; one left aside by a kill in the middle of `save` is put back."""
+    """Whether a checkpoint is there; one left aside by a kill in the middle of `save` is put back."""
     old = folder.with_name(folder.name + ".old")
     if not folder.exists() and old.exists():
         old.rename(folder)
-    return (folder / "state.json").is_file()
+    return folder.is_dir()
 
 
-def load_state(folder: Path) -> dict:
-    """The state that was saved with a checkpoint."""
-    try:
-        return json.loads((folder / "state.json").read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder / 'state.json'}: not a checkpoint's state: {error}") from error
+def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:
+    """The state that was saved with a checkpoint: `keys` and more.
+
+    Raises:
+        UserError: the file is missing, or broken.
+    """
+    return read_json(folder / "state.json", keys)
 
 
 def load_model(folder: Path, model: paddle.nn.Layer) -> None:

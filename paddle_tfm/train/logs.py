@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paddle_tfm.files import write_whole
+
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Prediction
 
@@ -18,15 +20,17 @@ def append_row(path: Path, row: dict) -> None:
 
 
 def read_rows(path: Path) -> list[dict]:
-    """The rows of a JSON-lines log; a last line cut short by a kill is left out."""
+    """The rows of a JSON-lines log, each a mapping with a `step`; a line cut short by a kill, or damaged, is left out."""
     if not path.exists():
         return []
     rows = []
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8", errors="replace").splitlines():
         try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and isinstance(row.get("step"), int):
+            rows.append(row)
     return rows
 
 
@@ -37,13 +41,14 @@ def cut_rows(path: Path, step: int, evaluated: bool) -> None:
         for row in read_rows(path)
         if row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
+    write_whole(path, "".join(json.dumps(row) + "\n" for row in kept))
 
 
 def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
-    """A tab-separated table: right or wrong, source, reference, hypothesis, score."""
+    """A tab-separated table: right or wrong, source, reference, hypothesis, score. White space in a text is a space."""
     lines = ["right\tsource\treference\thypothesis\tscore"]
     for item in predictions:
         right = "yes" if item.hypothesis.strip() == item.reference.strip() else "no"
-        lines.append("\t".join((right, item.source, item.reference, item.hypothesis, f"{item.score:.4f}")))
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+        texts = (" ".join(text.split()) for text in (item.source, item.reference, item.hypothesis))
+        lines.append("\t".join((right, *texts, f"{item.score:.4f}")))
+    write_whole(path, "\n".join(lines) + "\n")

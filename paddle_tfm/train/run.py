@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,8 +13,9 @@ import paddle
 from paddle_tfm import recipe as recipes
 from paddle_tfm import yaml_lines
 from paddle_tfm.data.codec import Codec, Encoded
-from paddle_tfm.data.task import SPLITS, Example
-from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.data.task import SPLITS, Example, Task
+from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric, Search
@@ -36,18 +37,33 @@ def load_corpus(settings: Settings, registry: Registry) -> Corpus:
     """Read all splits of the recipe's task.
 
     Raises:
-        UserError: the data cannot be read, or the training split is empty.
+        UserError: the data cannot be read or is not of `Example`s, or the training or validation split is empty.
     """
     task = registry.build("task", settings.task, "task")
-    splits = {split: list(task.examples(split)) for split in SPLITS}
-    if not splits["train"]:
-        raise UserError("task: the training split holds no examples")
+    splits = {split: _examples(task, split, Spec.parse(settings.task).name) for split in SPLITS}
     fingerprint = hashlib.sha256()
     for split, examples in splits.items():
         fingerprint.update(f"{split} {len(examples)}\n".encode())
         for example in examples:
             fingerprint.update("\t".join((example.source, example.target, *example.labels, "\n")).encode())
     return Corpus(splits, fingerprint.hexdigest())
+
+
+def _examples(task: Task, split: str, name: str) -> list[Example]:
+    given = task.examples(split)
+    found = list(given) if isinstance(given, Iterable) else [given]
+    if wrong := [item for item in found if not _is_example(item)]:
+        raise UserError(
+            f"task '{name}': `examples` must give Example(source, target) of two texts, but the split '{split}' has "
+            f"{str(wrong[0])[:80]}"
+        )
+    if not found and split != "test":
+        raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
+    return found
+
+
+def _is_example(item: object) -> bool:
+    return isinstance(item, Example) and isinstance(item.source, str) and isinstance(item.target, str)
 
 
 @dataclass
@@ -104,6 +120,8 @@ class Run:
         progress: Callable[[int], None] | None = None,
     ) -> list[str]:
         """One output text for each input text, in order; nothing for a text without a piece."""
+        if isinstance(texts, str):
+            texts = [texts]
         examples = self.codec.encode_all(Example(text, "") for text in texts)
         asked = [i for i, encoded in enumerate(examples) if len(encoded.source) > 1]  # more than the end token
         found = decode_all(self.model, [examples[i] for i in asked], search or self.search(), max_tokens, progress)
@@ -114,11 +132,19 @@ class Run:
 
 
 def build_metrics(settings: Settings, registry: Registry) -> dict[str, Metric]:
-    """The recipe's metrics by name."""
-    specs = settings.evaluate.metrics
-    return {
-        Spec.parse(spec).name: registry.build("metric", spec, f"evaluate.metrics[{i}]") for i, spec in enumerate(specs)
-    }
+    """The recipe's metrics by name.
+
+    Raises:
+        RecipeError: two have the same name, or one that of the loss, which is always measured.
+    """
+    metrics: dict[str, Metric] = {}
+    for i, spec in enumerate(settings.evaluate.metrics):
+        name, path = Spec.parse(spec).name, f"evaluate.metrics[{i}]"
+        if name == "loss" or name in metrics:
+            taken = "is the name of what is always measured" if name == "loss" else "is here twice; keep one"
+            raise RecipeError("recipe", [Problem(path, f"'{name}' {taken}")])
+        metrics[name] = registry.build("metric", spec, path)
+    return metrics
 
 
 def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus) -> Run:
@@ -151,11 +177,13 @@ def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
 
 
 def providers(recipe: dict, registry: Registry) -> dict[str, str]:
-    """component → plugin and version that provide it."""
-    found = {}
-    for kind, _, spec in recipes.components(recipe):
+    """component → plugin and version that provide it, those inside of others too."""
+    found, pending = {}, [(kind, spec, path) for kind, path, spec in recipes.components(recipe)]
+    while pending:
+        kind, spec, path = pending.pop()
         entry = registry.entry(kind, Spec.parse(spec).name)
         found[f"{kind} {entry.name}"] = f"{entry.provider.plugin} {entry.provider.version}"
+        pending += registry.parts(kind, spec, path)
     return dict(sorted(found.items()))
 
 
@@ -176,7 +204,7 @@ def changes(then: dict, now: dict) -> list[str]:
     said = [f"{what} changed" for what in ("recipe", "data") if then.get(what) != now.get(what)]
     if then.get("paddle") != now.get("paddle"):
         said.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
-    before, after = then.get("components", {}), now.get("components", {})
+    before, after = (of["components"] if isinstance(of.get("components"), dict) else {} for of in (then, now))
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
             said.append(f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}")
@@ -189,8 +217,8 @@ def changes(then: dict, now: dict) -> list[str]:
 def write_start(run: Run) -> None:
     """What a run's folder holds before the first step: the resolved recipe, the codec and the identity."""
     run.folder.mkdir(parents=True, exist_ok=True)
-    (run.folder / "recipe.yaml").write_text(yaml_lines.dump(run.recipe), "utf-8")
-    (run.folder / "identity.json").write_text(json.dumps(identity(run), indent=1), "utf-8")
+    write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
+    write_whole(run.folder / "identity.json", json.dumps(identity(run), indent=1))
     run.codec.save(run.folder / "codec")
 
 
@@ -202,8 +230,7 @@ def find_run(path: Path) -> Path:
     """
     if (path / "identity.json").is_file():
         return path
-    found = sorted(file.parent for file in path.glob("*/*/identity.json")) if path.is_dir() else []
-    found = found or (sorted(file.parent for file in path.glob("*/identity.json")) if path.is_dir() else [])
+    found = sorted(file.parent for file in path.rglob("identity.json"))
     if len(found) == 1:
         return found[0]
     if not found:
@@ -230,11 +257,8 @@ def load_run(
     if problems:
         raise RecipeError(str(folder / "recipe.yaml"), problems)
     codec = Codec.load(spec.settings, registry, folder / "codec")
-    try:
-        then = json.loads((folder / "identity.json").read_text("utf-8"))
-    except ValueError as error:
-        raise UserError(f"{folder / 'identity.json'}: broken: {error}") from error
-    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), then.get("data", ""))
+    then = read_json(folder / "identity.json", ("recipe", "components", "data", "paddle"))
+    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), then["data"])
     for change in changes(then, identity(run)):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     point = folder / "checkpoints" / which

@@ -6,18 +6,20 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 
 import paddle
 
 from paddle_tfm import randomness
 from paddle_tfm.data.batches import Batch, Stream
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import write_whole
 from paddle_tfm.model.build import calibrate
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.protocols import Prediction, Tap
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.evaluate import likelihood, predict, score
-from paddle_tfm.train.logs import append_row, cut_rows, read_rows, write_predictions
+from paddle_tfm.train.logs import append_row, cut_rows, write_predictions
 from paddle_tfm.train.run import Run, write_start
 
 SAMPLES = 8
@@ -29,7 +31,8 @@ class Interrupted(Exception):
 
 @dataclass
 class Progress:
-    """Where a training stands: saved with every checkpoint."""
+    """Where a training stands: saved with every checkpoint. `best` is the rank and `valid` the metrics of the best
+    evaluation, that of `best_step`."""
 
     step: int = 0
     epoch: int = 0
@@ -38,6 +41,7 @@ class Progress:
     seconds: float = 0.0
     best: list[float] | None = None
     best_step: int = 0
+    valid: dict[str, float] = field(default_factory=dict)
     evaluated: bool = True
 
 
@@ -104,13 +108,14 @@ class Trainer:
         return results
 
     def _one_step(self, step: int) -> str | None:
-        """One optimizer step, logged; a sentence if the loss is no longer a number."""
+        """One optimizer step, logged; a sentence if the loss or its gradient is no longer a number."""
         run, progress = self.run, self.progress
         began = time.perf_counter()
         metrics = self.update(step, [next(self.stream).tensors() for _ in range(run.settings.train.accumulate)])
         seconds = time.perf_counter() - began
-        if not (math.isfinite(metrics["loss"]) and math.isfinite(metrics["gradient_norm"])):
-            return f"the loss was no number at step {step} ({metrics['loss']})"
+        for what in ("loss", "gradient_norm"):
+            if not math.isfinite(metrics[what]):
+                return f"the {what.replace('_', ' ')} was no number at step {step} ({metrics[what]})"
         run.step = progress.step = step
         progress.epoch, progress.position = self.stream.epoch, self.stream.position
         progress.tokens += int(metrics["tokens"])
@@ -172,7 +177,7 @@ class Trainer:
         self.progress.evaluated = True
         rank = self._rank(metrics)
         if self.progress.best is None or rank > self.progress.best:
-            self.progress.best, self.progress.best_step = rank, run.step
+            self.progress.best, self.progress.best_step, self.progress.valid = rank, run.step, dict(metrics)
             self._save(run.folder / "checkpoints" / "best", with_optimizer=False)
         self._save(run.folder / "checkpoints" / "last")
         self.emit("on_evaluation_end", step=run.step, metrics=metrics, samples=samples[:SAMPLES])
@@ -204,7 +209,9 @@ class Trainer:
         self.emit("on_checkpoint", step=self.run.step, path=folder)
 
     def _restore(self, last) -> None:
-        self.progress = Progress(**checkpoint.load_state(last))
+        names = [each.name for each in fields(Progress)]
+        state = checkpoint.load_state(last, names)
+        self.progress = Progress(**{name: state[name] for name in names})
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(last, self.run.model)
@@ -237,18 +244,18 @@ class Trainer:
             "diverged": diverged,
             "directions": {name: metric.higher_is_better for name, metric in self.metrics.items()},
             "percent": [name for name, metric in self.metrics.items() if metric.percent],
-            "valid": {},
+            "valid": progress.valid,
             "test": {},
         }
-        if checkpoint.exists(best):
+        if progress.best is not None:
+            if not checkpoint.exists(best):
+                raise UserError(f"{best}: the best checkpoint is gone; remove {run.folder} to train this run again")
             checkpoint.load_model(best, run.model)
-            evaluations = [row for row in read_rows(run.folder / "metrics.jsonl") if "evaluation" in row]
-            results["valid"] = next(row["evaluation"] for row in evaluations if row["step"] == progress.best_step)
             test = run.encoded["test"]
             if test:
                 results["test"], predictions = self.score(test, test, self._pause_quietly, run.search())
                 write_predictions(run.folder / "predictions.tsv", predictions)
-        (run.folder / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False), "utf-8")
+        write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         return results
 
     def _pause_quietly(self, done: int) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import At, Attention, Geometry, Mask, Norm, Site, Tap
 from paddle_tfm_plugins.attention._dot_product import merge_heads, split_heads, width_of_head
 
-EPSILON = 1.0e-6  # so that a row that sees nothing is 0 / ε = 0
+LEAST = 1e-30  # of a denominator: what a row divides by that sees nothing
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,11 @@ class Chunk:
     def select(self, rows: Tensor) -> Chunk:
         past = None if self.past is None else self.past.select(rows)
         return Chunk(self.key.index_select(rows, 0), self.value.index_select(rows, 0), past)
+
+
+def phi(x: Tensor) -> Tensor:
+    """elu(x) + 1, written so that it keeps its digits where it is small: exp(x) up to 0, x + 1 above."""
+    return paddle.where(x > 0, x + 1.0, paddle.exp(x.clip(max=0.0)))
 
 
 def fold(key: Tensor, value: Tensor) -> Sums:
@@ -101,15 +105,15 @@ class LinearAttention(Attention):
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads))
 
     def project(self, source: Tensor, at: At) -> Chunk | Sums:
-        key = F.elu(split_heads(self.key(source), self.num_heads)) + 1.0  # [B, H, S, D]
+        key = phi(split_heads(self.key(source), self.num_heads))  # [B, H, S, D]
         key = key * at.valid.astype(key.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing
         value = split_heads(self.value(source), self.num_heads)
         return Chunk(key, value) if self.causal else fold(key, value)
 
     def forward(self, x: Tensor, kv: Chunk | Sums, at: At, mask: Mask, tap: Tap) -> Tensor:
-        q = F.elu(split_heads(self.query(x), self.num_heads)) + 1.0  # [B, H, T, D]
+        q = phi(split_heads(self.query(x), self.num_heads))  # [B, H, T, D]
         past = kv.past if self.causal else kv
-        top, bottom = 0.0, EPSILON
+        top, bottom = 0.0, 0.0
         if past is not None:
             top = paddle.matmul(q, past.outer)  # [B, H, T, D]
             bottom = bottom + paddle.matmul(q, past.key, transpose_y=True)  # [B, H, T, 1]
@@ -118,7 +122,7 @@ class LinearAttention(Attention):
             scores = paddle.matmul(q, kv.key, transpose_y=True) * seen.unsqueeze(1).astype(q.dtype)  # [B, H, T, T]
             top = top + paddle.matmul(scores, kv.value)
             bottom = bottom + scores.sum(-1, keepdim=True)
-        context = merge_heads(top / bottom)  # [B, T, C]
+        context = merge_heads(top / bottom.clip(min=LEAST))  # [B, T, C]
         if self.inner_norm is not None:
             context = self.inner_norm(context, at.valid, at.positions)
         return self.output(context)

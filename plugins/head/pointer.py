@@ -53,9 +53,11 @@ class PointerGenerator(Head):
         logits, gate, copy = self._parts(h, memory)
         batch, length, words = logits.shape
         made = F.log_sigmoid(gate) + log_softmax(logits)  # [B, T, V]
-        made = paddle.concat([made, paddle.full([batch, length, memory.extra], LOWEST)], -1)  # [B, T, V + extra]
+        made = paddle.concat(
+            [made, paddle.full([batch, length, memory.extra], LOWEST, "float32")], -1
+        )  # [B, T, V + extra]
         ids = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
-        mass = paddle.zeros([batch, length, words + memory.extra])
+        mass = paddle.zeros([batch, length, words + memory.extra], "float32")
         mass = paddle.put_along_axis(mass, ids, copy, -1, reduce="add", broadcast=False)
         return paddle.logaddexp(made, F.log_sigmoid(-gate) + _log(mass))
 

@@ -23,12 +23,19 @@ class TiedHead(Head):
     def __init__(self, embedding: Embedding, vocab_size: int, pad_id: int, bias: bool = False):
         super().__init__()
         self._shared = (embedding,)  # in a tuple, so that it is not registered (and saved) a second time
+        embedding.weight.register_hook(self._spare_padding)
         self.pad_id = pad_id
         self.bias = self.create_parameter([vocab_size], is_bias=True) if bias else None
 
     def _logits(self, h: Tensor) -> Tensor:
         logits = paddle.matmul(h, self._shared[0].weight, transpose_y=True)  # [B, T, C] · [V, C]ᵀ -> [B, T, V]
         return logits if self.bias is None else logits + self.bias
+
+    def _spare_padding(self, gradient: Tensor) -> Tensor:
+        """The row of padding is zero and stays so, though the softmax would push it."""
+        with paddle.no_grad():
+            gradient[self.pad_id] = 0.0
+        return gradient
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
         return cross_entropy(self._logits(h), target, smoothing, self.pad_id)

@@ -47,12 +47,13 @@ class Board:
             self.writer.add_text(f"sample/{i}", text, step)
 
     def end(self, results: Mapping[str, object]) -> None:
-        """Hyper-parameters beside what came out: VisualDL's table of runs."""
-        scored = results["test"] or results["valid"]
-        if scored:
-            self.writer.add_hparams(_flat(self.run.recipe), [f"test/{name}" for name in scored])
-            for name, value in scored.items():
-                self.writer.add_scalar(f"test/{name}", value, int(results["steps"]))
+        """Hyper-parameters beside what came out: VisualDL's table of runs. Where there is no test split, that is the
+        validation split, whose curves are there already."""
+        split = "test" if results["test"] else "valid"
+        if results[split]:
+            self.writer.add_hparams(_flat(self.run.recipe), [f"{split}/{name}" for name in results[split]])
+        for name, value in results["test"].items():
+            self.writer.add_scalar(f"test/{name}", value, int(results["steps"]))
         self.writer.close()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import paddle
 from paddle import Tensor
 
@@ -11,19 +9,16 @@ from paddle_tfm.protocols import PositionalEncoding, Site
 
 
 def slopes(num_heads: int) -> list[float]:
-    """2^(−8h / H) for h = 1 … H if H is a power of two. Otherwise, as in the authors' code: the slopes of the power of
-    two below H, then every other one (the first, the third, …) of the next power's."""
-    power = 2 ** int(math.log2(num_heads))
-    start = [2.0 ** (-8.0 * h / power) for h in range(1, power + 1)]
-    between = [2.0 ** (-8.0 * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
-    return start + between[: num_heads - power]
+    """2^(−8h / H) for h = 1 … H, the paper's geometric sequence for any H. (Its authors' code takes another for an H
+    that is no power of two; for powers of two both are the same.)"""
+    return [2.0 ** (-8.0 * h / num_heads) for h in range(1, num_heads + 1)]
 
 
 class ALiBi(PositionalEncoding):
     """A penalty on distance, added to the scores: attention with linear biases (arXiv:2108.12409).
 
     bias[h, i, j] = −slope[h] · (i − j) where attention is causal, −slope[h] · |i − j| elsewhere. Slopes: 2^(−8h / H), h =
-    1 … H; where H is not a power of two, those of the power below and then every other one of the power above.
+    1 … H (section 3).
 
     q_positions [B|1, Tq], k_positions [B|1, Tk] → [B|1, H, Tq, Tk]. There is nothing to learn.
 
@@ -36,7 +31,9 @@ class ALiBi(PositionalEncoding):
         if num_heads < 1:
             raise ValueError(f"`num_heads` must be at least 1, but is {num_heads}")
         self.causal = site.causal
-        self.register_buffer("slopes", paddle.to_tensor(slopes(num_heads), paddle.float32), persistable=False)
+        self.register_buffer(
+            "slopes", paddle.to_tensor(slopes(num_heads), paddle.get_default_dtype()), persistable=False
+        )
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         ahead = (k_positions.unsqueeze(1) - q_positions.unsqueeze(2)).unsqueeze(1)  # j − i, [B|1, 1, Tq, Tk]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import paddle
 
-from paddle_tfm.protocols import Decoding, Hypothesis, Search
+from paddle_tfm.protocols import Decoding, Hypothesis
+from paddle_tfm_plugins.search._bounded import Bounded
 
 
-class Beam(Search):
+class Beam(Bounded):
     """The `size` most probable outputs kept at each step, ranked by log-probability over a length penalty
     (arXiv:1609.08144).
 
@@ -17,15 +18,12 @@ class Beam(Search):
     """
 
     def __init__(self, size: int = 5, alpha: float = 0.6, max_ratio: float = 2.0, max_extra: int = 20):
+        super().__init__(max_ratio, max_extra)
         if size < 1:
             raise ValueError(f"`size` must be positive, but is {size}")
         if alpha < 0:
             raise ValueError(f"`alpha` must not be negative, but is {alpha}")
         self.size, self.alpha = size, alpha
-        self.max_ratio, self.max_extra = max_ratio, max_extra
-
-    def limit(self, source_length: int) -> int:
-        return max(1, int(self.max_ratio * source_length + self.max_extra))
 
     def penalty(self, length: int) -> float:
         """((5 + length) / 6)^alpha."""

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import paddle
 
-from paddle_tfm.protocols import Decoding, Hypothesis, Search
+from paddle_tfm.protocols import Decoding, Hypothesis
+from paddle_tfm_plugins.search._bounded import Bounded
 
 
-class Greedy(Search):
+class Greedy(Bounded):
     """The most probable token at each step.
 
     Options: max_ratio and max_extra bound the output at max_ratio · source length + max_extra tokens. Sentences that
     have ended leave the batch.
     """
-
-    def __init__(self, max_ratio: float = 2.0, max_extra: int = 20):
-        self.max_ratio, self.max_extra = max_ratio, max_extra
-
-    def limit(self, source_length: int) -> int:
-        return max(1, int(self.max_ratio * source_length + self.max_extra))
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         count = len(decoding.limits)

@@ -134,8 +134,19 @@ def test_the_same_variant_and_seed_twice_is_refused(tmp_path):
     one = finish(tmp_path / "before", "pre", 1, {"exact_match": 0.5})
     two = finish(tmp_path / "after", "pre", 1, {"exact_match": 0.75})
     with pytest.raises(UserError) as caught:
-        compare(collect([one, two]), "name", tmp_path, "exact_match")
-    assert str(caught.value) == f"{one} and {two} are both 'pre' with seed 1; compare one of them"
+        compare(collect([tmp_path]), "name", tmp_path, "exact_match")
+    told = str(caught.value)
+    assert "are both 'pre' with seed 1; compare one of them" in told and str(one) in told and str(two) in told
+
+
+def test_one_recipe_run_twice_is_told_apart_by_the_folders_that_were_asked_for(tmp_path):
+    """`compare runs/before runs/after`: what changed between the two was an override."""
+    finish(tmp_path / "before", "pre", 1, {"exact_match": 0.5})
+    finish(tmp_path / "after", "pre", 1, {"exact_match": 0.75})
+    before, after = tmp_path / "before", tmp_path / "after"
+    comparison = compare(collect([before, after]), "name", tmp_path, "exact_match")
+    assert [row.variant for row in comparison.rows] == [f"{after}/pre", f"{before}/pre"]
+    assert comparison.rows[0].difference.mean == 0.25
 
 
 # -------------------------------------------------------------------------------------------------------------- order

@@ -46,8 +46,9 @@ def test_each_sublayer_has_a_norm_of_its_own(make_model):
     assert post.encoder.final_norm is None and post.decoder.final_norm is None
 
 
-def test_the_padding_row_is_zero_and_learns_nothing(make_model, make_batch):
-    model = make_model()
+@pytest.mark.parametrize("head", ["linear", "tied"])
+def test_the_padding_row_is_zero_and_learns_nothing(make_model, make_batch, head):
+    model = make_model(f"model.head={head}")
     model.train()
     model.loss(make_batch(extra_padding=2)).backward()
     for embedding in (model.source_embedding, model.target_embedding):

@@ -101,14 +101,13 @@ def elu_feature_map(x):
     return np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1
 
 
-def linear_attention_sum(q, k, v, allowed, eps=0.0):
+def linear_attention_sum(q, k, v, allowed):
     """V'_i = Σ_j φ(q_i)ᵀφ(k_j) v_j / Σ_j φ(q_i)ᵀφ(k_j): 2006.16236, equation 4, and causally equation 8.
 
-    j runs over the keys that i may see. No 1/sqrt(D): the paper has none here. `eps` is added to the denominator: not in
-    the equations, but in the authors' released code (1e-6) and in ours.
+    j runs over the keys that i may see. No 1/sqrt(D): the paper has none here.
     """
     weights = elu_feature_map(q) @ elu_feature_map(k).T * allowed
-    return weights @ v / (weights.sum(-1, keepdims=True) + eps)
+    return weights @ v / weights.sum(-1, keepdims=True)
 
 
 def linear_attention_recurrent(q, k, v, valid):
@@ -123,11 +122,11 @@ def linear_attention_recurrent(q, k, v, valid):
     return np.stack(out)
 
 
-def multi_head_linear_attention(x, source, w, heads, allowed, *, inner=None, eps=0.0):
+def multi_head_linear_attention(x, source, w, heads, allowed, *, inner=None):
     """Linear attention in each head of 1706.03762, section 3.2.2."""
 
     def look(_, q, k, v, allowed):
-        return linear_attention_sum(q, k, v, allowed, eps)
+        return linear_attention_sum(q, k, v, allowed)
 
     return multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
 
@@ -164,17 +163,9 @@ def rotary_attention(q, k, v, q_positions, k_positions, allowed, base=10000.0):
 
 
 def alibi_slopes(heads):
-    """"In general, for n heads, our set of slopes is the geometric sequence that starts at 2^(−8/n) and uses that same
+    """ "In general, for n heads, our set of slopes is the geometric sequence that starts at 2^(−8/n) and uses that same
     value as its ratio": 2108.12409, section 3."""
     return np.array([2.0 ** (-8.0 * h / heads) for h in range(1, heads + 1)])
-
-
-def alibi_slopes_released(heads):
-    """The rule of the authors' released code (ofirpress/attention_with_linear_biases, get_slopes) where `heads` is no power
-    of 2: the slopes of the power below, then every other one of the power above. It is not in the paper, whose own rule
-    (`alibi_slopes`) gives other numbers then; for powers of 2 both are the same."""
-    below = 2 ** int(math.log2(heads))
-    return np.concatenate([alibi_slopes(below), alibi_slopes(2 * below)[0::2][: heads - below]])
 
 
 def alibi_bias(slopes, q_positions, k_positions):
@@ -289,7 +280,7 @@ def admin_omegas(input_variance, branch_variances):
     """ω_i = sqrt(Σ_{j<i} Var[f_j(x_{j−1})]): 2004.08249, section 4 (Initialization).
 
     The sum is empty for i = 1. Read here with f_0 as what feeds the stack, Var[f_0] = Var[x_0], so that ω_1 x and f_1(x)
-    are weighed as in an un-normalized residual stream.
+    are weighed as in a residual stream without norms. The authors' released code agrees from ω_2 on, and has ω_1 = 1.
     """
     return [math.sqrt(input_variance + sum(branch_variances[:i])) for i in range(len(branch_variances))]
 
@@ -375,11 +366,12 @@ def linear_head(h, weight, bias=None):
     return softmax(affine(h, weight, bias))
 
 
-def smoothed_cross_entropy(probabilities, target, smoothing, pad_id):
-    """−Σ_k q'(k) log p(k), q'(k) = (1 − ε) δ(k, y) + ε u(k): 1512.00567, section 7. Our u: uniform over all tokens but
-    padding. One token."""
-    size = len(probabilities)
-    q = np.full(size, smoothing / (size - 1))
+def smoothed_cross_entropy(probabilities, target, smoothing, pad_id, vocabulary=None):
+    """−Σ_k q'(k) log p(k), q'(k) = (1 − ε) δ(k, y) + ε u(k): 1512.00567, section 7. Our u: uniform over all tokens of the
+    `vocabulary` (by default all there are) but padding. One token."""
+    vocabulary = len(probabilities) if vocabulary is None else vocabulary
+    q = np.zeros(len(probabilities))
+    q[:vocabulary] = smoothing / (vocabulary - 1)
     q[pad_id] = 0.0
     q[target] += 1 - smoothing
     known = q > 0
@@ -421,21 +413,25 @@ def linear_warmup(step, peak, warmup):
 
 def cosine(step, steps, peak, warmup, floor):
     """η_min + ½ (η_max − η_min)(1 + cos(π T_cur / T_i)): 1608.03983, equation 5, one period without restarts, after a
-    linear warmup (not in that paper)."""
+    linear warmup (not in that paper).
+
+    As there, T_cur is 0 at a period's first step and would be T_i at the first step after it: η_min is never trained with.
+    """
     if step < warmup:
         return linear_warmup(step, peak, warmup)
-    return floor + 0.5 * (peak - floor) * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup)))
+    first = max(warmup, 1)
+    return floor + 0.5 * (peak - floor) * (1 + math.cos(math.pi * (step - first) / (steps + 1 - first)))
 
 
 def wsd(step, steps, peak, warmup, decay, floor):
     """2404.06395, section 4.2: s/W η, then η until step T, then f(s − T) η. The paper leaves f open (decreasing, at most
-    1); ours is linear, to `floor`, and T = (1 − decay) · steps."""
-    stable_until = steps - decay * steps
+    1); ours is a line from η at T = (1 − decay) · steps to `floor` one step after the run."""
+    stable_until, end = steps - decay * steps, steps + 1
     if step < warmup:
         return linear_warmup(step, peak, warmup)
     if step <= stable_until:
         return peak
-    return peak + (floor - peak) * (step - stable_until) / (steps - stable_until)
+    return peak + (floor - peak) * (step - stable_until) / (end - stable_until)
 
 
 def adam(theta, gradients, rates, beta1, beta2, eps):
@@ -451,7 +447,7 @@ def adam(theta, gradients, rates, beta1, beta2, eps):
 def adamw(theta, gradients, multipliers, beta1, beta2, eps, weight_decay, alpha=1.0):
     """1711.05101, algorithm 2, lines 5 to 12: θ ← θ − η_t (α m̂ / (sqrt(v̂) + ε) + λ θ), η_t the schedule's multiplier.
 
-    With α = 1 the multiplier is the learning rate and scales the decay too, as every library writes it.
+    With α = 1 the multiplier is the learning rate and scales the decay too, as libraries write it.
     """
     m, v, path = np.zeros_like(theta), np.zeros_like(theta), []
     for t, (g, eta) in enumerate(zip(gradients, multipliers), start=1):

@@ -1,9 +1,15 @@
-"""Likelihood and prediction do not depend on how examples are batched."""
+"""Likelihood and prediction do not depend on how examples are batched; tasks, searches and metrics that do not keep their
+promise are told in a sentence."""
 
 import numpy as np
 import pytest
 
+from paddle_tfm import UserError, create_registry, hookimpl, load_recipe
+from paddle_tfm.data.task import Example, Task
+from paddle_tfm.protocols import Hypothesis, Metric, Search
+from paddle_tfm.registry import Registry
 from paddle_tfm.train.evaluate import likelihood, predict
+from paddle_tfm.train.run import build_metrics, load_corpus
 
 
 def test_likelihood_does_not_depend_on_batches(make_run):
@@ -28,3 +34,109 @@ def test_predictions_do_not_depend_on_neighbours_or_order(make_run, search, norm
     assert [p.hypothesis for p in together] == [p.hypothesis for p in alone]
     np.testing.assert_allclose([p.score for p in together], [p.score for p in alone], rtol=1e-4, atol=1e-4)
     assert [p.source for p in together] == [example.example.source for example in examples]
+
+
+@pytest.mark.parametrize("found", [None, [], [[]], [[Hypothesis([4], -1.0)], []]])
+def test_a_search_without_a_hypothesis_is_named(make_run, found):
+    class Mute(Search):
+        def run(self, decoding):
+            return found
+
+    run = make_run()
+    with pytest.raises(
+        UserError, match="search Mute: `run` must return at least one hypothesis for each of 2 sentences"
+    ):
+        predict(run.model, run.codec, run.encoded["test"][:2], Mute())
+
+
+class Other(Metric):
+    """Nothing much."""
+
+    def compute(self, predictions, likelihood):
+        return 1.0
+
+
+class Given(Task):
+    """What the test says."""
+
+    splits = {}
+
+    def examples(self, split):
+        return self.splits[split]
+
+
+class Plugin:
+    @hookimpl
+    def register_metrics(self):
+        return {"loss": Other, "other": Other}
+
+    @hookimpl
+    def register_tasks(self):
+        return {"given": Given}
+
+
+@pytest.fixture
+def with_plugin():
+    registry = create_registry()
+    registry.plugins.manager.register(Plugin(), name="mine")
+    return Registry(registry.plugins)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sentence"),
+    [
+        ("[exact_match, loss]", r"evaluate.metrics\[1\] +'loss' is the name of what is always measured"),
+        ("[exact_match, other, {name: other}]", r"evaluate.metrics\[2\] +'other' is here twice"),
+    ],
+)
+def test_metrics_have_names_of_their_own(with_plugin, metrics, sentence):
+    settings = load_recipe("base", [f"evaluate.metrics={metrics}"]).runs()[0].settings
+    with pytest.raises(UserError, match=sentence):
+        build_metrics(settings, with_plugin)
+
+
+PAIR = [Example("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"train": []}, "the split 'train' holds no example"),
+        ({"valid": iter(())}, "the split 'valid' holds no example"),
+        ({"valid": None}, "the split 'valid' has None"),
+        ({"test": None}, "the split 'test' has None"),
+        ({"train": [*PAIR, ("a", "b")]}, r"the split 'train' has \('a', 'b'\)"),
+        ({"test": ["a\tb"]}, "the split 'test' has a\tb"),
+        ({"train": [Example("a", 7)]}, "the split 'train' has Example.*7"),
+        ({"train": 7}, "the split 'train' has 7"),
+    ],
+)
+def test_a_task_that_gives_no_examples_is_named(with_plugin, monkeypatch, change, sentence):
+    monkeypatch.setattr(Given, "splits", {"train": PAIR, "valid": PAIR, "test": PAIR} | change)
+    settings = load_recipe("base", ["task=given"]).runs()[0].settings
+    with pytest.raises(UserError, match=f"^task 'given': .*{sentence}"):
+        load_corpus(settings, with_plugin)
+
+
+def test_a_task_needs_no_test_split(with_plugin, monkeypatch):
+    monkeypatch.setattr(Given, "splits", {"train": PAIR, "valid": iter(PAIR), "test": []})
+    settings = load_recipe("base", ["task=given"]).runs()[0].settings
+    assert load_corpus(settings, with_plugin).splits == {"train": PAIR, "valid": PAIR, "test": []}
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"max_ratio": -0.5}, "`max_ratio` must be a number from 0 on, but is -0.5"),
+        ({"max_ratio": float("inf")}, "`max_ratio` must be"),
+        ({"max_ratio": float("nan")}, "`max_ratio` must be"),
+        ({"max_extra": -1}, "`max_extra` must not be negative, but is -1"),
+        ({"max_ratio": 0.0, "max_extra": 0}, "must not both be 0"),
+    ],
+)
+def test_bounds_of_a_search(registry, name, options, sentence):
+    with pytest.raises(UserError, match=sentence):
+        registry.build("search", {"name": name, **options})
+    assert registry.build("search", {"name": name, "max_ratio": 0.0}).limit(9) == 20
+    assert registry.build("search", {"name": name, "max_extra": 0}).limit(9) == 18

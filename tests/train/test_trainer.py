@@ -181,6 +181,19 @@ def test_divergence_is_a_result(make_trainer):
     assert json.loads((trainer.run.folder / "results.json").read_text())["diverged"] == results["diverged"]
 
 
+@pytest.mark.parametrize(
+    ("loss", "norm", "sentence"),
+    [
+        (float("nan"), 1.0, "the loss was no number at step 1 (nan)"),
+        (2.31, float("inf"), "the gradient norm was no number at step 1 (inf)"),
+    ],
+)
+def test_divergence_says_what_was_no_number(make_trainer, monkeypatch, loss, norm, sentence):
+    trainer = make_trainer()
+    monkeypatch.setattr(trainer, "update", lambda step, batches: {"loss": loss, "gradient_norm": norm})
+    assert trainer._one_step(1) == sentence
+
+
 def test_a_loaded_run_is_the_trained_one(make_trainer, registry):
     trainer = make_trainer("model.norm=batch")
     trainer.train()
@@ -272,3 +285,25 @@ def test_pointer_head_copies_words_that_it_never_saw(make_trainer, tmp_path):
     assert results["test"]["exact_match"] >= 0.9
     loaded = load_run(trainer.run.folder, trainer.run.registry)
     assert loaded.translate(["hello zzzzzz !"]) == ["bye zzzzzz"]
+
+
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_the_board_names_the_split_that_was_scored(make_trainer, tmp_path, split):
+    from visualdl import LogReader
+
+    overrides = ["train.steps=4"]
+    if split == "valid":
+        for name in ("train", "valid"):
+            (tmp_path / f"{name}.tsv").write_text("1 2\t2 1\n3 1\t1 3\n")
+        overrides.append(f"task={{name: parallel, train: {tmp_path}/train.tsv, valid: {tmp_path}/valid.tsv}}")
+    trainer = make_trainer(*overrides)
+    results = trainer.train()
+    (file,) = (trainer.run.folder / "vdl").iterdir()
+    reader = LogReader(file_path=str(file))
+    (row,) = reader.get_data("hyper_parameters", "hparam")
+    names = [f"{split}/{name}" for name in results["valid"]]
+    assert [info.name for info in row.hparam.metricInfos] == names
+    scalars = reader.get_tags()["scalar"]
+    assert set(names) <= set(scalars)
+    assert any(tag.startswith("test/") for tag in scalars) == (split == "test")
+    assert [point.id for point in reader.get_data("scalar", "valid/loss")] == [4]

@@ -8,13 +8,13 @@ from paddle_tfm_plugins.position.alibi import ALiBi
 ENCODER = Site("encoder", "self", 0, 2, 2)
 DECODER = Site("decoder", "self", 0, 2, 2)
 
-# The paper, section 3: 1/2, 1/4, …, 1/256 for 8 heads. Its code, for 6: those of 4 heads, then the first and third of 8.
+# The paper, section 3: 1/2, 1/4, …, 1/256 for 8 heads; for n heads a sequence that starts at 2^(-8/n) with that ratio.
 SLOPES = {
     1: [2**-8],
     2: [2**-4, 2**-8],
-    6: [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3],
+    6: [2 ** (-4 / 3), 2 ** (-8 / 3), 2**-4, 2 ** (-16 / 3), 2 ** (-20 / 3), 2**-8],
     8: [2**-1, 2**-2, 2**-3, 2**-4, 2**-5, 2**-6, 2**-7, 2**-8],
-    12: [2**-1, 2**-2, 2**-3, 2**-4, 2**-5, 2**-6, 2**-7, 2**-8, 2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5],
+    16: [2 ** (-h / 2) for h in range(1, 17)],
 }
 
 

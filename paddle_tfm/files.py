@@ -1,0 +1,35 @@
+"""Files of a run: written so that a kill leaves them whole, and read so that damage is told in a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from paddle_tfm.errors import UserError
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file (text as UTF-8) so that it holds either what it held or all of `content`, whenever we are killed."""
+    partial = path
+    partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    partial.replace(path)
+
+
+def read_json(path: Path, keys: Iterable[str] = ()) -> dict:
+    """The mapping that a JSON file holds.
+
+    Raises:
+        UserError: it cannot be read, holds anything else, or lacks one of `keys`.
+    """
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: damaged: {error}") from error
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: damaged: it must hold a mapping, but holds {json.dumps(data)[:40]}")
+    if lacking := [key for key in keys if key not in data]:
+        raise UserError(f"{path}: damaged: it lacks {', '.join(lacking)}")
+    return data

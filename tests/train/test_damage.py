@@ -1,0 +1,319 @@
+"""Kills while a file is written, and files that are damaged afterwards: nothing is lost that was whole, and what is lost is
+told in a sentence."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from paddle_tfm import UserError
+from paddle_tfm.ablation.comparison import collect, compare
+from paddle_tfm.ablation.report import write
+from paddle_tfm.cli import main
+from paddle_tfm.files import read_json, write_whole
+from paddle_tfm.protocols import Prediction
+from paddle_tfm.train import checkpoint
+from paddle_tfm.train.logs import cut_rows, read_rows, write_predictions
+from paddle_tfm.train.run import changes, find_run, identity, load_run, write_start
+from paddle_tfm.train.trainer import Interrupted
+
+# --------------------------------------------------------------------------------------------- killed while writing
+
+
+@pytest.fixture
+def kill(monkeypatch):
+    """Be killed half-way through writing the next file whose name begins so."""
+
+    def at(name):
+        for method in ("write_text", "write_bytes"):
+            whole = getattr(Path, method)
+
+            def half(path, content, *arguments, whole=whole, **more):
+                if not path.name.startswith(name):
+                    return whole(path, content, *arguments, **more)
+                whole(path, content[: len(content) // 2], *arguments, **more)
+                raise KeyboardInterrupt
+
+            monkeypatch.setattr(Path, method, half)
+
+    return at
+
+
+def compared(folder):
+    return write(compare(collect([folder]), "x", folder, "loss"))
+
+
+REWRITTEN = {
+    "recipe.yaml": lambda trainer: write_start(trainer.run),
+    "identity.json": lambda trainer: write_start(trainer.run),
+    "codec/source/vocabulary.json": lambda trainer: write_start(trainer.run),
+    "metrics.jsonl": lambda trainer: trainer.train(resume=True),
+    "timings.jsonl": lambda trainer: trainer.train(resume=True),
+    "predictions.tsv": lambda trainer: trainer.train(resume=True),
+    "results.json": lambda trainer: trainer.train(resume=True),
+    "comparison.json": lambda trainer: compared(trainer.run.folder),
+    "comparison.md": lambda trainer: compared(trainer.run.folder),
+    "comparison.html": lambda trainer: compared(trainer.run.folder),
+    "comparison.png": lambda trainer: compared(trainer.run.folder),
+}
+
+
+@pytest.fixture(scope="module")
+def compared_run(registry, tmp_path_factory):
+    """The folder of a finished run that was compared."""
+    from paddle_tfm import load_recipe
+    from paddle_tfm.train.run import create, load_corpus
+    from paddle_tfm.train.trainer import Trainer
+
+    (spec,) = load_recipe("base", SMALL).runs()
+    run = create(spec, registry, tmp_path_factory.mktemp("run") / "run", load_corpus(spec.settings, registry))
+    Trainer(run, registry.plugins).train()
+    compared(run.folder)
+    return run.folder
+
+
+SMALL = [
+    "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
+    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    "train.max_tokens=64", "train.steps=4", "evaluate.every=2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_file_is_whole_whenever_we_are_killed(name, compared_run, make_trainer, kill, tmp_path):
+    shutil.copytree(compared_run, tmp_path / "run")
+    trainer = make_trainer(*SMALL)
+    before = (tmp_path / "run" / name).read_bytes()
+    kill(Path(name).name)
+    with pytest.raises(KeyboardInterrupt):
+        REWRITTEN[name](trainer)
+    assert (tmp_path / "run" / name).read_bytes() == before
+
+
+def test_writing_whole_replaces_and_leaves_nothing_behind(tmp_path):
+    for content, expected in (("一\n", "一\n".encode()), (b"\x00\xff", b"\x00\xff")):
+        write_whole(tmp_path / "x.json", content)
+        assert (tmp_path / "x.json").read_bytes() == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_the_checkpoint_left_aside_outlives_the_next_save(make_trainer, monkeypatch):
+    """Killed between the two renames, resumed, and killed again at the same place: one of the two is always there."""
+    run = make_trainer().run
+    folder = run.folder / "checkpoints" / "best"
+    checkpoint.save(folder, run.model, None, {"step": 1})
+    folder.rename(folder.with_name("best.old"))
+    rename = Path.rename
+
+    def die(path, target):
+        if path.name.endswith(".partial"):
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", die)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.save(folder, run.model, None, {"step": 2})
+    monkeypatch.undo()
+    assert checkpoint.exists(folder)
+    assert checkpoint.load_state(folder) == {"step": 1}
+
+
+# ------------------------------------------------------------------------------------------------------ damaged files
+
+DAMAGES = {
+    "removed": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "garbage": lambda path: path.write_bytes(b"\xff\xfe\t\x00\n\x80\t\t\t\tx\n" * 9),
+    "[]": lambda path: path.write_text("[]"),
+    "null": lambda path: path.write_text("null"),
+    "{}": lambda path: path.write_text("{}"),
+}
+# file → the verbs that read it, and whether each can do without it ("" if not: a sentence names the file)
+FILES = {
+    "identity.json": {"evaluate": "", "translate": "", "ls runs": "seed-2", "resume finished": ""},
+    "recipe.yaml": {"evaluate": "", "translate": ""},
+    "codec/source/vocabulary.json": {"evaluate": "", "translate": ""},
+    "checkpoints/best/state.json": {"evaluate": "", "translate": "", "resume": "2 runs"},
+    "checkpoints/last/state.json": {"resume": ""},
+    "metrics.jsonl": {"compare": "2 runs", "resume": "2 runs"},
+    "timings.jsonl": {"resume": "2 runs"},
+    "predictions.tsv": {"compare": "2 runs", "resume": "2 runs"},
+    "results.json": {"ls runs": "seed-2", "compare": "", "resume finished": "2 runs"},
+}
+NOT_THERE = {  # said where the file is gone and so no file can be named
+    ("identity.json", "evaluate"): "no run is here",
+    ("identity.json", "translate"): "no run is here",
+    ("identity.json", "resume finished"): None,
+    ("results.json", "compare"): None,  # the other run is compared
+}
+NAMED_OTHERWISE = {  # sound, but not this run's
+    ("codec/source/vocabulary.json", "evaluate", "[]"): "model.safetensors",
+    ("codec/source/vocabulary.json", "translate", "[]"): "model.safetensors",
+    ("identity.json", "resume finished", "{}"): "cannot be resumed: recipe changed",
+}
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """The folder of two finished runs."""
+    folder = tmp_path_factory.mktemp("sweep") / "out"
+    with pytest.raises(SystemExit) as left:
+        main(["run", "base", *SMALL, "seeds=[1,2]", "--workers", "1", "--out", str(folder)])
+    assert left.value.code == 0
+    return folder
+
+
+def verbs(out):
+    run = out / "default" / "seed-1"
+    resume = ["run", "base", *SMALL, "seeds=[1,2]", "--workers", "1", "--out", out, "--resume"]
+    return {
+        "evaluate": ["evaluate", run],
+        "translate": ["translate", run, "1 2"],
+        "compare": ["compare", out],
+        "ls runs": ["ls", "runs", "--out", out],
+        "resume": resume,
+        "resume finished": resume,
+    }
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("file", FILES)
+def test_damage_is_told_or_survived(file, damage, sweep, tmp_path, capsys):
+    for number, (verb, survives) in enumerate(FILES[file].items()):
+        out = tmp_path / str(number)
+        shutil.copytree(sweep, out)
+        run = out / "default" / "seed-1"
+        if verb == "resume":
+            (run / "results.json").unlink()  # all steps are done, but not what comes after them
+        DAMAGES[damage](run / file)
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in verbs(out)[verb]])
+        said = capsys.readouterr()
+        assert "Traceback" not in said.out + said.err
+        expected = NOT_THERE.get((file, verb), "") if damage == "removed" else ""
+        if survives or expected is None:
+            assert left.value.code == 0, f"{verb}: {said.err}"
+            assert survives in said.out, verb
+        else:
+            assert left.value.code == 2, verb
+            named = expected or NAMED_OTHERWISE.get((file, verb, damage)) or str(run / file)
+            assert named in said.err, f"{verb}: {said.err}"
+        if verb.startswith("resume") and survives:
+            assert (run / "results.json").read_text().count('"test"') == 1
+
+
+def test_ls_says_which_run_is_broken(sweep, tmp_path, capsys):
+    shutil.copytree(sweep, tmp_path / "out")
+    file = tmp_path / "out" / "default" / "seed-1" / "results.json"
+    sound = json.loads(file.read_text())
+    worse = ({"test": 3}, {"test": [1]}, {"test": {"loss": "x"}}, {"test": {}, "valid": None}, {"test": {"loss": None}})
+    for content in ("", "\xff", "[]", "{}", *(json.dumps({**sound, **change}) for change in worse)):
+        file.write_text(content)
+        with pytest.raises(SystemExit) as left:
+            main(["ls", "runs", "--out", str(tmp_path / "out")])
+        assert left.value.code == 0
+        first, second = " ".join(capsys.readouterr().out.split()).split("seed-2")
+        assert "seed-1 broken: results.json: damaged: " in first, content
+        assert "exact_match" in second
+    file.write_text(json.dumps({**sound, "test": {}}))
+    with pytest.raises(SystemExit):
+        main(["ls", "runs", "--out", str(tmp_path / "out")])
+    assert capsys.readouterr().out.count("(valid)") == 1
+
+
+def test_reading_json_says_what_is_wrong(tmp_path):
+    file = tmp_path / "x.json"
+    with pytest.raises(UserError, match="cannot be read: No such file"):
+        read_json(file)
+    for content, sentence in (
+        (b"{", "damaged: "),
+        (b"\xff", "damaged: "),
+        (b"[" * 100_000, "damaged: "),
+        (b"[1]", r"must hold a mapping, but holds \[1\]"),
+        (b'{"a": 1}', "damaged: it lacks b, c"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=f"^{file}: .*{sentence}"):
+            read_json(file, ("a", "b", "c"))
+    file.write_bytes(b'{"a": 1, "b": 2}')
+    assert read_json(file, ("a",)) == {"a": 1, "b": 2}
+
+
+def test_rows_that_are_no_rows_are_left_out(tmp_path):
+    log = tmp_path / "metrics.jsonl"
+    log.write_bytes(b'{"step": 1}\n\xff\x00\n[]\nnull\n{}\n{"step": "2"}\n{"step": 2}\n{"step": 3, "lo')
+    assert read_rows(log) == [{"step": 1}, {"step": 2}]
+    cut_rows(log, 1, True)
+    assert log.read_text() == '{"step": 1}\n'
+
+
+def test_the_best_evaluation_is_known_without_the_log(make_trainer):
+    """Killed after the last step, and the log gone: the results are those of the run that was let alone."""
+    expected = make_trainer(folder="whole").train()
+    first = make_trainer(folder="parts")
+    first._finish = lambda diverged: (_ for _ in ()).throw(Interrupted())
+    with pytest.raises(Interrupted):
+        first.train()
+    (first.run.folder / "metrics.jsonl").unlink()
+    results = make_trainer(folder="parts").train(resume=True)
+    assert results["valid"] == expected["valid"] and results["valid"]
+    assert results["test"] == expected["test"]
+
+
+def test_a_best_checkpoint_that_is_gone_is_told(make_trainer):
+    trainer = make_trainer("train.steps=4")
+    trainer.train()
+    shutil.rmtree(trainer.run.folder / "checkpoints" / "best")
+    with pytest.raises(UserError, match="best: the best checkpoint is gone"):
+        make_trainer("train.steps=4").train(resume=True)
+
+
+@pytest.mark.parametrize("field", ["step", "best", "valid", "position"])
+def test_a_state_without_a_field_is_not_gone_on_from(make_trainer, field):
+    make_trainer("train.steps=4").train()
+    trainer = make_trainer("train.steps=4")
+    file = trainer.run.folder / "checkpoints" / "last" / "state.json"
+    state = json.loads(file.read_text())
+    del state[field]
+    file.write_text(json.dumps(state))
+    with pytest.raises(UserError, match=f"state.json: damaged: it lacks {field}"):
+        trainer.train(resume=True)
+
+
+def test_identities_of_a_wrong_form_differ(make_run):
+    now = identity(make_run())
+    for then in ({}, {**now, "components": []}, {**now, "components": None}):
+        assert any(sentence.startswith("norm layer was absent") for sentence in changes(then, now))
+    assert changes(now, now) == []
+
+
+# -------------------------------------------------------------------------------------------------------- predictions
+
+
+def test_a_text_with_tabs_and_newlines_is_one_cell(tmp_path):
+    from paddle_tfm.ablation.report import _predictions
+
+    texts = ("a\tb", "c\nd\re", " f\u2028g ")
+    write_predictions(tmp_path / "predictions.tsv", [Prediction(*texts, (), (), -1.0)])
+    (row,) = _predictions(SimpleNamespace(folder=tmp_path, seed=1), "v")
+    assert (row["source"], row["reference"], row["hypothesis"], row["score"]) == ("a b", "c d e", "f g", -1.0)
+
+
+# ------------------------------------------------------------------------------------------------------- finding runs
+
+
+def test_runs_are_found_however_deep(make_trainer, registry, tmp_path):
+    trainer = make_trainer("train.steps=2", "evaluate.every=2", folder="runs/quick/default/seed-1")
+    trainer.train()
+    assert find_run(tmp_path / "runs") == trainer.run.folder
+    assert load_run(tmp_path / "runs", registry).step == 2
+    (tmp_path / "runs/other/x/seed-2").mkdir(parents=True)
+    (tmp_path / "runs/other/x/seed-2/identity.json").write_text("{}")
+    with pytest.raises(UserError, match=r"holds 2 runs; choose one:\n.*other/x/seed-2\n.*quick/default/seed-1"):
+        find_run(tmp_path / "runs")
+    for nothing in (tmp_path / "nowhere", tmp_path / "runs/other/x/seed-2/identity.json"):
+        with pytest.raises(UserError, match="no run is here"):
+            find_run(nothing)
