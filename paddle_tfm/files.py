@@ -11,7 +11,7 @@ from paddle_tfm.errors import UserError
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file (text as UTF-8) so that it holds either what it held or all of `content`, whenever we are killed."""
-    partial = path
+    partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     partial.replace(path)
 
