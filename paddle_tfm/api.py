@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from paddle_tfm import recipe as recipes
 from paddle_tfm import runtime
 from paddle_tfm.data.vocabulary import SPECIAL
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.registry import Registry
 
@@ -72,7 +72,7 @@ def build_model(
             raise UserError(f"`{side}` must be a number of pieces above {len(SPECIAL)}, but is {size!r}")
     run = recipes.load(name, overrides).runs()[0]
     if problems := recipes.check_components(run, registry):
-        raise recipes.RecipeError(name, problems)
+        raise RecipeError(name, problems)
     return build(run.settings.model, registry, source_vocabulary, target_vocabulary, seed)
 
 

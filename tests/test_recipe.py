@@ -11,8 +11,9 @@ from paddle_tfm import yaml_lines
 from paddle_tfm.ablation.sweep import check
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
-from paddle_tfm.recipe import PER_SITE, at_site, find, label, load, model_components, shipped, sites, tokenizer_specs
+from paddle_tfm.recipe import find, label, load, shipped
 from paddle_tfm.registry import Registry
+from paddle_tfm.settings import PER_SITE, at_site, model_components, sites, tokenizer_specs
 
 
 @pytest.fixture(autouse=True)

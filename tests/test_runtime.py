@@ -159,7 +159,7 @@ LEVELS = [
     {"layers", "runtime", "yaml_lines", "files"},
     {"protocols", "hookspecs"},
     {"plugins"},
-    {"registry"},
+    {"registry", "settings"},
     {"recipe"},
     {"data"},
     {"model"},
@@ -167,7 +167,7 @@ LEVELS = [
     {"train"},
     {"ablation"},
     {"api"},
-    {"bench", "testing"},
+    {"bench"},
     {"cli"},
     {"__main__", "__init__"},
 ]

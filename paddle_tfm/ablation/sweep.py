@@ -12,9 +12,10 @@ from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.model.build import build
-from paddle_tfm.recipe import PER_SITE, Recipe, RunSpec, at_site, check_components, components, locate
+from paddle_tfm.recipe import Recipe, RunSpec, check_components
 from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.train.run import Corpus, Run, changes, create, identity, load_corpus
+from paddle_tfm.settings import PER_SITE, at_site, components, locate
+from paddle_tfm.train.run import Corpus, Run, build_metrics, changes, create, identity, load_corpus, read_identity
 from paddle_tfm.train.trainer import Trainer
 
 CHECK_VOCABULARY = 32
@@ -46,9 +47,13 @@ def _refusals(run: RunSpec, registry: Registry) -> list[Problem]:
         build(run.settings.model, registry, CHECK_VOCABULARY, CHECK_VOCABULARY)
     except RecipeError as error:
         problems += error.problems
+    try:
+        build_metrics(run.settings, registry)
+    except RecipeError as error:
+        problems += error.problems
     given = {"d_model": run.settings.model.d_model, "steps": run.settings.train.steps}
     for kind, path, spec in components(run.data):
-        if not path.startswith("model."):
+        if not path.startswith(("model.", "evaluate.metrics")):
             try:
                 registry.build(kind, spec, path, **given)
             except RecipeError as error:
@@ -186,7 +191,7 @@ class Sweep:
         if run.dropped:
             self.report(f"{run.dropped} training examples are longer than model.max_length and were dropped")
         if self.resume and (folder / "identity.json").exists():
-            if different := changes(read_json(folder / "identity.json"), identity(run)):
+            if different := changes(read_identity(folder), identity(run)):
                 raise UserError(
                     f"{folder} cannot be resumed: {'; '.join(different)}. Use --out DIR for another place, or remove it"
                 )

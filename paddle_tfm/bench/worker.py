@@ -19,6 +19,7 @@ from paddle_tfm import recipe as recipes
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.runtime import load_paddle
+from paddle_tfm.settings import at_site
 
 paddle = load_paddle()
 
@@ -78,7 +79,7 @@ class Ours:
 
 def _sizes(run) -> dict:
     model, train, codec = run.settings.model, run.settings.train, run.codec
-    _, feed_forward = recipes.at_site("feed_forward", model.feed_forward, "encoder", "feed_forward")
+    _, feed_forward = at_site("feed_forward", model.feed_forward, "encoder", "feed_forward")
     same = ("d_model", "num_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout", "max_length")
     return {
         **{name: getattr(model, name) for name in same},

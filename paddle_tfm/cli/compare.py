@@ -32,7 +32,7 @@ def command(folders, metric, baseline, out) -> None:
     results = collect(folders)
     recipe = results[0].folder / "recipe.yaml"
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
-    metric = metric or settings.get("evaluate", {}).get("best", "loss")
+    metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     baseline = baseline or _recorded_baseline(folders[0], {result.variant for result in results})
     present(compare(results, name, out or folders[0], metric, baseline), console(), folders)

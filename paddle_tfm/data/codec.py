@@ -12,8 +12,8 @@ from paddle_tfm.data.tokenizer import Tokenizer
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
-from paddle_tfm.recipe import Settings, tokenizer_specs
 from paddle_tfm.registry import Registry
+from paddle_tfm.settings import Settings, tokenizer_specs
 
 
 class Encoded(NamedTuple):

@@ -16,8 +16,8 @@ from paddle_tfm.layers import Dropout, Embedding
 from paddle_tfm.model.stack import Decoder, Encoder, Layer
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Placement, PositionalEncoding, Profile, Site, Tap
-from paddle_tfm.recipe import ModelSettings, at_site
 from paddle_tfm.registry import Registry, Spec
+from paddle_tfm.settings import ModelSettings, at_site
 
 
 def build(

@@ -19,9 +19,10 @@ from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric, Search
-from paddle_tfm.recipe import RunSpec, Settings
+from paddle_tfm.recipe import RunSpec
 from paddle_tfm.registry import Registry, Spec
 from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.settings import Settings, components, locate
 from paddle_tfm.train import checkpoint
 
 
@@ -170,7 +171,7 @@ def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
     try:
         return build(spec.settings.model, registry, *sizes, seed=spec.seed)
     except RecipeError as error:
-        raise RecipeError(spec.recipe, [recipes.locate(problem, spec.origins) for problem in error.problems]) from error
+        raise RecipeError(spec.recipe, [locate(problem, spec.origins) for problem in error.problems]) from error
 
 
 # ------------------------------------------------------------------------------------------------------------ identity
@@ -178,7 +179,7 @@ def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
 
 def providers(recipe: dict, registry: Registry) -> dict[str, str]:
     """component → plugin and version that provide it, those inside of others too."""
-    found, pending = {}, [(kind, spec, path) for kind, path, spec in recipes.components(recipe)]
+    found, pending = {}, [(kind, spec, path) for kind, path, spec in components(recipe)]
     while pending:
         kind, spec, path = pending.pop()
         entry = registry.entry(kind, Spec.parse(spec).name)
@@ -197,6 +198,15 @@ def identity(run: Run) -> dict[str, object]:
         "paddle": f"{paddle.__version__} {paddle.version.commit}",
     }
     return {"hash": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], **parts}
+
+
+def read_identity(folder: Path) -> dict:
+    """The identity that a run had when it began.
+
+    Raises:
+        UserError: it is missing or broken.
+    """
+    return read_json(folder / "identity.json", ("recipe", "components", "data", "paddle"))
 
 
 def changes(then: dict, now: dict) -> list[str]:
@@ -257,7 +267,7 @@ def load_run(
     if problems:
         raise RecipeError(str(folder / "recipe.yaml"), problems)
     codec = Codec.load(spec.settings, registry, folder / "codec")
-    then = read_json(folder / "identity.json", ("recipe", "components", "data", "paddle"))
+    then = read_identity(folder)
     run = Run(folder, spec, registry, codec, _model(spec, registry, codec), then["data"])
     for change in changes(then, identity(run)):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")

@@ -152,7 +152,6 @@ NOT_THERE = {  # said where the file is gone and so no file can be named
 NAMED_OTHERWISE = {  # sound, but not this run's
     ("codec/source/vocabulary.json", "evaluate", "[]"): "model.safetensors",
     ("codec/source/vocabulary.json", "translate", "[]"): "model.safetensors",
-    ("identity.json", "resume finished", "{}"): "cannot be resumed: recipe changed",
 }
 
 
