@@ -49,9 +49,8 @@ def command(run: Path, split: str, search, checkpoint: str, plugins, device) -> 
     predictions = predict(loaded.model, loaded.codec, examples, chosen)
     metrics = loaded.metrics()
     values = score(metrics, predictions, likelihood(loaded.model, examples))
-    table = Table(
-        title=f"{escape(str(loaded.folder))} on {len(examples):,} {split} examples", title_justify="left", box=None
-    )
+    console().print(f"{escape(str(loaded.folder))} on {len(examples):,} {split} examples")
+    table = Table(box=None)
     table.add_column("metric")
     table.add_column("value", justify="right")
     for name, value in values.items():
