@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paddle_tfm.errors import Problem, RecipeError, UserError
@@ -89,24 +89,29 @@ class Watcher:
 
     def __init__(self, tell: Callable[[Event], None], every: float = STEP_SECONDS):
         self.tell, self.every, self.told = tell, every, 0.0
+        self.card: Card | None = None  # of the run under way; all but its step stays as it began
 
     @hookimpl
     def on_run_start(self, run) -> None:
-        self.tell(Event("start", card(run)))
+        self.card = card(run)
+        self._say("start", run, {})
 
     @hookimpl
     def on_step_end(self, run, step, metrics) -> None:
         if time.monotonic() - self.told >= self.every:
             self.told = time.monotonic()
-            self.tell(Event("step", card(run), metrics))
+            self._say("step", run, metrics)
 
     @hookimpl
     def on_evaluation_end(self, run, step, metrics) -> None:
-        self.tell(Event("evaluation", card(run), metrics))
+        self._say("evaluation", run, metrics)
 
     @hookimpl
     def on_run_end(self, run, results) -> None:
-        self.tell(Event("end", card(run), results))
+        self._say("end", run, results)
+
+    def _say(self, kind: str, run: Run, data: dict) -> None:
+        self.tell(Event(kind, replace(self.card, step=run.step), data))
 
 
 def card(run: Run) -> Card:
