@@ -25,17 +25,21 @@ setup(
         "click>=8.1",  # the command line
         "matplotlib>=3.8",  # the figure of a comparison
         "numpy>=1.24",  # text to ids, random draws, statistics of a run
+        "platformdirs>=4.0",  # where the platform keeps caches: the place of fetched datasets
         "pluggy>=1.5",  # hooks
         "pydantic>=2.7",  # what a recipe may say, and what is wrong with one
         "PyYAML>=6.0",  # recipes
         "rich>=13.7",  # tables, progress bars, colours that switch off
+        "sacrebleu>=2.4",  # BLEU, chrF and TER as papers print them
         "safetensors>=0.4.3",  # checkpoints that hold numbers and nothing else
         "scipy>=1.11",  # intervals in a comparison
+        "sentencepiece>=0.2.0",  # pieces of words, learned from the training texts
         "visualdl>=2.5.3",  # curves in the browser
     ],
     extras_require={
         # A GPU user installs Paddle's own GPU build instead: it provides the same module.
         "cpu": [TESTED_PADDLE],
+        "tokenizers": ["tokenizers>=0.15"],  # ready-made tokenizer.json files: the tokenizer `hugging_face`
         "test": ["pytest>=8.0", "ruff>=0.6"],
     },
     entry_points={

@@ -105,8 +105,8 @@ def run(
 
 
 def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Run:
-    """A trained run: ``.translate(texts)``, ``.model``, ``.codec``, ``.settings``. Warns if plugins or Paddle changed
-    since it was trained.
+    """A trained run: ``.translate(texts)``, ``.hypotheses(texts, nbest=5, prefix="…")`` with scores and pieces,
+    ``.model``, ``.codec``, ``.settings``. Warns if plugins or Paddle changed since it was trained.
 
     Args:
         path: its folder, or one that holds it alone. checkpoint: best | last.

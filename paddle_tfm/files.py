@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +15,19 @@ def write_whole(path: Path, content: str | bytes) -> None:
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     partial.replace(path)
+
+
+def json_text(value: object) -> str:
+    """`value` as a JSON file holds it: null for what is no finite number, one line feed at the end."""
+    return json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_json(path: Path, keys: Iterable[str] = ()) -> dict:

@@ -131,11 +131,13 @@ def register_tasks() -> Components:
 
 @hookspec
 def register_datasets() -> Components:
-    """A named corpus: where its files live and how they are read. Subclass `paddle_tfm.data.Dataset`.
+    """A named corpus: where its files come from and how they are read. Subclass `paddle_tfm.data.Dataset`.
+
+    A recipe says ``task: {name: parallel, dataset: my-corpus}``, and `paddle-tfm data ls` lists it.
 
     Example::
 
-        return {"my_corpus": "my_package.my_corpus:MyCorpus"}
+        return {"my-corpus": "my_package.my_corpus:MyCorpus"}
     """
 
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, TypeVar
 
+import numpy as np
 import paddle
 from paddle import Tensor, nn
 
@@ -420,7 +421,9 @@ class Optimizer:
 
 
 class Prediction(NamedTuple):
-    """One translated example. Pieces are the tokenizer's; texts are what people read."""
+    """One translated example. Texts are what people read, white space squeezed: `reference` is the corpus' own text, with
+    what a tokenizer does not keep (case, rare characters). Pieces are the tokenizer's; there are none where the texts
+    come from a file."""
 
     source: str
     reference: str
@@ -439,15 +442,41 @@ class Likelihood(NamedTuple):
 
 
 class Metric:
-    """A number about predictions; `needs_search` False means that the likelihood is enough (perplexity)."""
+    """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, as most
+    are: that is what resampling a test set works on. Otherwise write `compute`."""
 
     kind: ClassVar[str] = "metric"
     higher_is_better: ClassVar[bool] = True
-    needs_search: ClassVar[bool] = True
+    needs_search: ClassVar[bool] = True  # False: the likelihood is enough (perplexity)
+    needs_pieces: ClassVar[bool] = False  # True: texts are not enough, so that it cannot score a file of them
     percent: ClassVar[bool] = False  # shown as 99.2% instead of 0.992
+    points: ClassVar[bool] = False  # on a scale of 0 to 100 by itself: shown as 34.21
+
+    def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
+        """What is summed: float64 [N, K], a row for each prediction, which depends on that prediction alone."""
+        raise NotImplementedError
+
+    def value(self, total: np.ndarray) -> float:
+        """The metric from the sum [K] of the rows.
+
+        Raises:
+            ValueError: there was nothing to measure.
+        """
+        raise NotImplementedError
 
     def compute(self, predictions: Sequence[Prediction], likelihood: Likelihood) -> float:
-        raise NotImplementedError
+        """The metric of `predictions`, or of `likelihood`. Default: value(Σ statistics).
+
+        Raises:
+            ValueError: there was nothing to measure.
+        """
+        if not predictions:
+            raise ValueError("`predictions` must hold at least one")
+        return self.value(self.statistics(predictions).sum(0))
+
+    def signature(self) -> str:
+        """What must stand beside the number for others to compare theirs with it (version, tokenization); "": nothing."""
+        return ""
 
 
 class Hypothesis(NamedTuple):
@@ -457,18 +486,36 @@ class Hypothesis(NamedTuple):
     score: float
 
 
+class Constraints(NamedTuple):
+    """What every output of a search keeps to. A search only declares them: the engine alters the log-probabilities that
+    it is given, so that they hold for every search.
+
+    min_length: no end before so many tokens; it goes before `Search.limit`. max_length: no token after so many; None:
+    `Search.limit` alone decides. no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304); 0: any.
+    Where nothing else is possible, the end token is.
+    """
+
+    min_length: int = 0
+    max_length: int | None = None
+    no_repeat_ngram: int = 0
+
+
 class Decoding:
     """What a search drives: rows of unfinished outputs, one step at a time. Implemented by the engine.
 
-    `rows` int64 [R]: which sentence each row belongs to. `limits` [B]: the longest output allowed, in tokens.
+    At first there is a row for each sentence of the batch. `limits` [B]: the longest output allowed, in tokens.
+    `sentences` [B]: each one's number among all that the caller gave, which a random draw may depend on; on a place in
+    the batch it must not.
     """
 
     bos: int
     eos: int
     limits: list[int]
+    sentences: list[int]
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next."""
+        """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next. One of NEVER / 2 or less
+        says that the token is impossible: it is never to be chosen."""
         raise NotImplementedError
 
     def select(self, rows: Tensor) -> None:
@@ -480,10 +527,15 @@ class Search:
     """How tokens are chosen one after another."""
 
     kind: ClassVar[str] = "search"
+    nbest: int = 1  # how many hypotheses of a sentence `run` gives at most
 
     def limit(self, source_length: int) -> int:
         """The longest output, in tokens, for a source of so many tokens."""
         return 2 * source_length + 20
+
+    def constraints(self) -> Constraints:
+        """What the outputs keep to; by default nothing."""
+        return Constraints()
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         """Hypotheses of each sentence, best first, at least one. Sentences never influence each other."""

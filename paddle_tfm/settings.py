@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -72,12 +72,18 @@ class TrainSettings(_Section):
     schedule: Component
     label_smoothing: float = Field(ge=0, lt=1)
     clip_norm: float | None = Field(gt=0)
+    max_ratio: float | None = Field(gt=1)
+    r_drop: float = Field(ge=0)
+    ema: float | None = Field(gt=0, lt=1)
+    average: int | None = Field(gt=1)
+    precision: Literal["float32", "bfloat16"]
 
 
 class EvaluateSettings(_Section):
     """The `evaluate:` section."""
 
     every: int = Field(gt=0)
+    patience: int | None = Field(gt=0)
     metrics: list[Component] = Field(min_length=1)
     best: str
     examples: int | None = Field(gt=0)

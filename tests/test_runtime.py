@@ -380,8 +380,9 @@ model:
    max_length: 8, scale_embedding: true, share_embeddings: false, attention: toy, norm: toy, placement: toy,
    position: toy, feed_forward: toy, head: toy, initializer: toy}
 train:
-  {steps: 40, max_tokens: 64, accumulate: 1, optimizer: toy, schedule: toy, label_smoothing: 0.0, clip_norm: 1.0}
-evaluate: {every: 20, metrics: [toy], best: toy, examples: null, search: toy}
+  {steps: 40, max_tokens: 64, accumulate: 1, optimizer: toy, schedule: toy, label_smoothing: 0.0, clip_norm: 1.0,
+   max_ratio: null, r_drop: 0.0, ema: null, average: null, precision: float32}
+evaluate: {every: 20, patience: null, metrics: [toy], best: toy, examples: null, search: toy}
 search: toy
 seeds: [1]
 """

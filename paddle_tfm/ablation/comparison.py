@@ -15,6 +15,7 @@ from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.train.logs import read_rows
 
 CONFIDENCE = 0.95
+DISPLAYS = ("percent", "points")  # how `results.json` says that metrics are shown: 0.5 as 50.0%, 34.2137 as 34.21
 
 
 @dataclass
@@ -73,6 +74,8 @@ class Comparison:
     baseline: str | None
     rows: list[Row]
     runs: list[Result]
+    points: list[str] = field(default_factory=list)
+    signatures: dict[str, str] = field(default_factory=dict)
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -81,6 +84,7 @@ class Comparison:
             "metric": self.metric,
             "higher_is_better": self.higher_is_better,
             "baseline": self.baseline,
+            "signatures": self.signatures,
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in self.runs],
         }
@@ -91,6 +95,8 @@ class Comparison:
             return "–"
         if name in self.percent:
             return f"{100 * value:.1f}%"
+        if name in self.points:
+            return f"{value:.2f}"
         return f"{value:.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
 
     def shown(self) -> list[str]:
@@ -152,8 +158,22 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
         reverse=higher,
     )
-    percent = sorted({item for result in results for item in result.results["percent"]})
-    return Comparison(name, folder, metric, higher, percent, baseline, rows, list(results))
+    percent, points = (sorted({item for run in results for item in run.results.get(what, ())}) for what in DISPLAYS)
+    return Comparison(
+        name, folder, metric, higher, percent, baseline, rows, list(results), points, _signatures(results)
+    )
+
+
+def _signatures(results: Sequence[Result]) -> dict[str, str]:
+    """metric → what must stand beside its values; a sentence where runs were not scored in the same way."""
+    told: dict[str, dict[str, None]] = {}
+    for run in results:
+        for name, signature in run.results.get("signatures", {}).items():
+            told.setdefault(name, {})[signature] = None
+    return {
+        name: next(iter(found)) if len(found) == 1 else f"not comparable between these runs: {' and '.join(found)}"
+        for name, found in told.items()
+    }
 
 
 def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:

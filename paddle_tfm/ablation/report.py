@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 import os
 import re
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from paddle_tfm.ablation.comparison import CONFIDENCE, Comparison, Difference, Result, Row, grouped
 from paddle_tfm.ablation.figure import FAINT, INK, draw, human, image, split
-from paddle_tfm.files import write_whole
+from paddle_tfm.files import json_text, write_whole
 
 NOTES = (
     "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
@@ -37,21 +36,11 @@ def write(comparison: Comparison) -> dict[str, Path]:
     files = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
     figure = draw(comparison)
     png, svg = image(figure, "png"), image(figure, "svg").decode("utf-8")
-    numbers = json.dumps(_finite(comparison.data()), indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(files["json"], numbers + "\n")
+    write_whole(files["json"], json_text(comparison.data()))
     write_whole(files["markdown"], markdown(comparison))
     write_whole(files["page"], page(comparison, png, svg))
     write_whole(files["figure"], png)
     return files
-
-
-def _finite(value: object) -> object:
-    """`value` as JSON can say it: null for what is no number."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ------------------------------------------------------------------------------------------------------------ verdict
@@ -107,12 +96,14 @@ def _against(comparison: Comparison, found: Difference | None) -> str:
 
 def change(comparison: Comparison, found: Difference) -> str:
     """A difference with its interval: `+1.2 points (95%: −0.3 to +2.7)`."""
-    percent = comparison.metric in comparison.percent
+    percent, points = (comparison.metric in which for which in (comparison.percent, comparison.points))
     unit = " points" if percent else ""
 
     def signed(value: float) -> str:
         if percent:
             text = f"{100 * value:+.1f}"
+        elif points:
+            text = f"{value:+.2f}"
         else:
             text = f"{value:+.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}"
         return text.replace("-", "−")
@@ -177,8 +168,13 @@ def markdown(comparison: Comparison) -> str:
     lines = [f"# {_plain(comparison.name)}", "", _plain(verdict(comparison)), "", line(header)]
     lines += [f"|{'|'.join([':---', *['---:'] * (len(header) - 1)])}|"]
     lines += [line(_cells(comparison, row)) for row in comparison.rows]
-    lines += ["", *(f"- {_plain(note)}" for note in NOTES), "", "![Curves and values](comparison.png)", ""]
+    lines += ["", *(f"- {_plain(note)}" for note in _notes(comparison)), "", "![Curves and values](comparison.png)", ""]
     return "\n".join(lines)
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    """What the columns mean, and what must be told beside a score for others to compare theirs with it."""
+    return [*NOTES, *(f"{human(name)}: {text}" for name, text in comparison.signatures.items())]
 
 
 def _plain(text: str) -> str:
@@ -242,7 +238,7 @@ def page(comparison: Comparison, png: bytes, svg: str) -> str:
     facts = f"{'recipe' if len(recipes) == 1 else 'recipes'} {', '.join(recipes)} · {counts} · decided by "
     facts += f"{human(comparison.metric)} on the {split(comparison)} split"
     top = _above(comparison)
-    notes = "".join(f"<li>{escape(note)}</li>" for note in NOTES)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in _notes(comparison))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.hookspecs import hookimpl
@@ -15,7 +16,7 @@ from paddle_tfm.model.build import build
 from paddle_tfm.recipe import Recipe, RunSpec, check_components
 from paddle_tfm.registry import Registry, Spec
 from paddle_tfm.settings import PER_SITE, at_site, components, locate
-from paddle_tfm.train.run import Corpus, Run, build_metrics, changes, create, identity, load_corpus, read_identity
+from paddle_tfm.train.run import Run, build_metrics, changes, create, identity, read_identity
 from paddle_tfm.train.trainer import Trainer
 
 CHECK_VOCABULARY = 32
@@ -72,6 +73,7 @@ class Card:
     examples: int
     best: str
     percent: tuple[str, ...]
+    points: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,11 @@ class Watcher:
 
 def card(run: Run) -> Card:
     """What is told of a run."""
-    percent = tuple(name for name, metric in run.metrics().items() if metric.percent)
+    metrics = run.metrics().items()
+    percent = tuple(name for name, metric in metrics if metric.percent)
+    points = tuple(name for name, metric in metrics if metric.points)
     steps, best = run.settings.train.steps, run.settings.evaluate.best
-    return Card(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, percent)
+    return Card(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, percent, points)
 
 
 @dataclass
@@ -193,8 +197,8 @@ class Sweep:
             corpora[key] = load_corpus(spec.settings, self.registry)
         folder = self.folder / spec.name
         run = create(spec, self.registry, folder, corpora[key])
-        if run.dropped:
-            self.report(f"{run.dropped} training examples are longer than model.max_length and were dropped")
+        for bound, count in run.dropped.items():
+            self.report(f"{spec.name}: {count:,} training examples are beyond {bound} and were dropped")
         if self.resume and (folder / "identity.json").exists():
             if different := changes(read_identity(folder), identity(run)):
                 raise UserError(

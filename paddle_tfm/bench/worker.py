@@ -30,9 +30,10 @@ class Ours:
     """The engine's own step. It also makes what the other sides read: batches, initial values and sizes."""
 
     def __init__(self, folder: Path):
+        from paddle_tfm.data.corpus import load_corpus
         from paddle_tfm.plugins import create_plugins
         from paddle_tfm.registry import Registry
-        from paddle_tfm.train.run import Corpus, create
+        from paddle_tfm.train.run import create
         from paddle_tfm.train.trainer import Trainer
 
         told = json.loads((folder / "told.json").read_text("utf-8"))
@@ -41,8 +42,7 @@ class Ours:
         registry = Registry(plugins)
         if problems := recipes.check_components(spec, registry):
             raise RecipeError(spec.recipe, problems)
-        examples = list(registry.build("task", spec.settings.task, "task").examples("train"))
-        run = create(spec, registry, folder / "run", Corpus({"train": examples}, ""))
+        run = create(spec, registry, folder / "run", load_corpus(spec.settings, registry, ["train"]))
         self.trainer = Trainer(run, plugins)
         self.batches = [next(self.trainer.stream) for _ in range(told["batches"])]
         self.sizes = _sizes(run)

@@ -1,4 +1,4 @@
-"""`paddle-tfm compare DIR…`: finished runs side by side."""
+"""`paddle-tfm compare DIR…`: finished runs side by side, or two of them on draws of their test set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, count
+from paddle_tfm.cli.common import console, count, create_registry, plugin_option
 
 OTHERS = 2  # metrics in the terminal beside the deciding one; the page has all
 
@@ -18,17 +18,36 @@ OTHERS = 2  # metrics in the terminal beside the deciding one; the page has all
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Where the figure and the page go. Default: the first DIR."
 )
-def command(folders, metric, baseline, out) -> None:
+@click.option(
+    "--bootstrap",
+    is_flag=True,
+    help="Take two runs, and see whether their test set suffices to tell them apart: paired bootstrap resampling of "
+    "their predictions. --metric: that one only, also one that the recipe has not; --out: there goes bootstrap.json.",
+)
+@click.option("--draws", type=click.IntRange(min=1), metavar="N", help="With --bootstrap. Default: 10,000.")
+@plugin_option
+def command(folders, metric, baseline, out, bootstrap, draws, plugins) -> None:
     """A table, a figure and one self-contained HTML page of the finished runs in DIR...
 
     \b
     Examples:
       paddle-tfm compare runs/quickstart
       paddle-tfm compare runs/reverse runs/rms --metric token_error_rate --out runs/both
+      paddle-tfm compare runs/a/default/seed-1 runs/b/default/seed-1 --bootstrap --metric bleu
     """
     from paddle_tfm import yaml_lines
     from paddle_tfm.ablation.comparison import collect, compare
+    from paddle_tfm.errors import UserError
 
+    if bootstrap:
+        if len(folders) != 2 or baseline:
+            raise UserError("--bootstrap takes two runs, RUN_A RUN_B, and no --baseline: that is the first")
+        from paddle_tfm.cli.resample import resample
+
+        resample(folders, metric, draws, out, create_registry(plugins))
+        return
+    if draws or plugins:
+        raise UserError(f"{'--draws' if draws else '--plugin'} goes with --bootstrap")
     results = collect(folders)
     recipe = results[0].folder / "recipe.yaml"
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
@@ -79,6 +98,8 @@ def present(comparison, printer, folders=()) -> None:
         cells += [comparison.text(name, row.mean.get(name)) for name in others]
         table.add_row(*cells, f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds))
     printer.print(table, soft_wrap=False)
+    for metric, signature in comparison.signatures.items():
+        printer.print(f"[dim]{escape(_heading(metric))}  {escape(signature)}[/]")
     seeds = max(len(row.seeds) for row in comparison.rows)
     if seeds > 1:
         printer.print(

@@ -1,12 +1,21 @@
-"""`paddle-tfm evaluate RUN`: score a trained run."""
+"""`paddle-tfm evaluate RUN`: score a trained run, or anybody's translations of its test set."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from paddle_tfm.cli.common import console, create_registry, device_option, plugin_option, use_device, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from paddle_tfm.data.task import Example
+    from paddle_tfm.protocols import Metric, Prediction
+
+QUARTERS = "quarters"
 
 search_option = click.option("--search", default=None, help="greedy, or {name: beam, size: 10}. Default: the recipe's.")
 checkpoint_option = click.option(
@@ -19,44 +28,160 @@ checkpoint_option = click.option(
 @click.option("--split", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
 @search_option
 @checkpoint_option
+@click.option(
+    "--hypotheses",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Score these translations of the split instead, a line each, whoever made them.",
+)
+@click.option(
+    "--buckets",
+    is_flag=False,
+    flag_value=QUARTERS,
+    metavar="[5,10,15]",
+    help="Scores by length: up to 5 words, 6 to 10, … Without numbers: four buckets of like size.",
+)
+@click.option("--by", type=click.Choice(["source", "target"]), help="Whose length makes the buckets. Default: source.")
+@click.option("--json", "file", metavar="FILE|-", help="Write what came out as JSON; - is standard output.")
 @plugin_option
 @device_option
-def command(run: Path, split: str, search, checkpoint: str, plugins, device) -> None:
+def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets, by, file, plugins, device) -> None:
     """Score the run in folder RUN on a split, and write its predictions beside it.
 
     \b
     Examples:
       paddle-tfm evaluate runs/reverse/default/seed-1
       paddle-tfm evaluate runs/quickstart/pre-layer/seed-1 --split valid --search "{name: beam, size: 10}"
+      paddle-tfm evaluate runs/reverse --buckets 4,8 --by source --json scores.json
+      paddle-tfm evaluate runs/reverse --hypotheses other-system.txt
     """
-    from rich.markup import escape
-    from rich.table import Table
-
     from paddle_tfm import yaml_lines
+    from paddle_tfm.errors import UserError
 
+    edges = _edges(buckets)
+    if by and edges is None:
+        raise UserError("--by says whose length makes the buckets: add --buckets")
+    if hypotheses and search:
+        raise UserError("--search chooses how the run writes, but --hypotheses brings its texts: give one of them")
     registry = create_registry(plugins)
     use_device(device)
-    from paddle_tfm.errors import UserError
-    from paddle_tfm.train.evaluate import likelihood, predict, score
+    from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.train.evaluate import likelihood, of_texts, predict, score, signatures
     from paddle_tfm.train.logs import write_predictions
-    from paddle_tfm.train.run import load_corpus, load_run
+    from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
     chosen = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-    examples = loaded.codec.encode_all(load_corpus(loaded.settings, registry).splits[split])
-    if not examples:
+    texts = load_corpus(loaded.settings, registry, [split]).splits[split]
+    if not texts:
         raise UserError(f"{loaded.folder}: its task has no {split} split")
-    predictions = predict(loaded.model, loaded.codec, examples, chosen)
-    metrics = loaded.metrics()
-    values = score(metrics, predictions, likelihood(loaded.model, examples))
-    console().print(f"{escape(str(loaded.folder))} on {len(examples):,} {split} examples")
-    table = Table(box=None)
-    table.add_column("metric")
+    metrics, examples = loaded.metrics(), loaded.codec.encode_all(texts)
+    if hypotheses:
+        metrics, predictions = of_texts(metrics), _read(hypotheses, texts, split)
+        if not metrics:
+            raise UserError(f"{loaded.folder}: each of its metrics needs the model; none can score {hypotheses}")
+    else:
+        predictions = predict(loaded.model, loaded.codec, examples, chosen)
+
+    def scored(rows: Sequence[int]) -> dict[str, float]:
+        known = None if hypotheses else likelihood(loaded.model, examples.select(rows))
+        return score(metrics, [predictions[i] for i in rows], known)
+
+    found = {
+        "run": str(loaded.folder),
+        "split": split,
+        "hypotheses": str(hypotheses) if hypotheses else None,
+        "examples": len(predictions),
+        "metrics": scored(range(len(predictions))),
+        "signatures": signatures(metrics),
+        "buckets": _by_length(predictions, by or "source", edges, scored) if edges is not None else None,
+    }
+    if not hypotheses:
+        found["predictions"] = str(loaded.folder / f"predictions-{split}.tsv")
+        write_predictions(Path(found["predictions"]), predictions)
+    _tell(found, metrics, file)
+
+
+def _edges(buckets: str | None) -> list[int] | None:
+    """The ends of the buckets that `--buckets` names; none: to be found."""
+    from paddle_tfm.errors import UserError
+
+    if buckets in (None, QUARTERS):
+        return None if buckets is None else []
+    edges = [int(part) if part.strip().isdecimal() else 0 for part in buckets.split(",")]
+    if edges != sorted(set(edges)) or edges[0] < 1:
+        raise UserError(
+            f"--buckets {buckets}: must be ascending lengths such as 5,10,15, or nothing for four of like size"
+        )
+    return edges
+
+
+def _read(file: Path, texts: Sequence[Example], split: str) -> list[Prediction]:
+    """Translations, a line for each example."""
+    from paddle_tfm.errors import UserError
+    from paddle_tfm.protocols import Prediction
+    from paddle_tfm.train.evaluate import squeezed
+
+    try:
+        lines = file.read_text("utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not UTF-8 text (byte {error.start})") from error
+    if len(lines) != len(texts):
+        raise UserError(f"{file} has {len(lines):,} lines, but the {split} split has {len(texts):,} examples; one each")
+    return [Prediction(text.source, squeezed(text.target), squeezed(line)) for text, line in zip(texts, lines)]
+
+
+def _by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int], scored: Callable) -> dict:
+    from paddle_tfm.train.evaluate import buckets, lengths
+
+    unit, sizes = lengths([each.source if by == "source" else each.reference for each in predictions])
+    rows = buckets(sizes, edges)
+    found = [{"length": name, "examples": len(at), "metrics": scored(at) if at else {}} for name, at in rows.items()]
+    return {"by": by, "unit": unit, "rows": found}
+
+
+def shown(metric: Metric | None, value: float | None, sign: str = "") -> str:
+    """A value as people read it; with sign "+", a difference, that of two percentages in points."""
+    if value is None:
+        return "–"
+    if metric is not None and metric.percent:
+        return f"{100 * value:{sign}.2f}" + ("" if sign else "%")
+    return f"{value:{sign}.{2 if metric is not None and metric.points else 4}f}"
+
+
+def _tell(found: dict, metrics: dict[str, Metric], file: str | None) -> None:
+    """Tables, and what is written where; with `file` "-", JSON alone."""
+    from paddle_tfm.files import json_text, write_whole
+
+    if file == "-":
+        click.echo(json_text(found), nl=False)
+        return
+    _show(found, metrics)
+    if "predictions" in found:
+        console().print(f"predictions  {found['predictions']}", markup=False)
+    if file:
+        write_whole(Path(file), json_text(found))
+        console().print(f"scores  {file}", markup=False)
+
+
+def _show(found: dict, metrics: dict[str, Metric]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    told = f" in {found['hypotheses']}" if found["hypotheses"] else ""
+    console().print(escape(f"{found['run']} on {found['examples']:,} {found['split']} examples{told}"))
+    table = Table("metric", box=None)
     table.add_column("value", justify="right")
-    for name, value in values.items():
-        percent = name in metrics and metrics[name].percent
-        table.add_row(name.replace("_", " "), f"{100 * value:.2f}%" if percent else f"{value:.4f}")
+    for name, value in found["metrics"].items():
+        table.add_row(name.replace("_", " "), shown(metrics.get(name), value))
     console().print(table, soft_wrap=False)
-    path = loaded.folder / f"predictions-{split}.tsv"
-    write_predictions(path, predictions)
-    console().print(f"predictions  {escape(str(path))}")
+    for name, signature in found["signatures"].items():
+        console().print(escape(f"{name.replace('_', ' ')}  {signature}"))
+    if lengths := found["buckets"]:
+        table = Table(f"{lengths['by']} {lengths['unit']}", box=None)
+        for name in ("examples", *found["metrics"]):
+            table.add_column(name.replace("_", " "), justify="right")
+        for row in lengths["rows"]:
+            cells = [shown(metrics.get(name), row["metrics"].get(name)) for name in found["metrics"]]
+            table.add_row(row["length"], f"{row['examples']:,}", *cells)
+        console().print(table, soft_wrap=False)

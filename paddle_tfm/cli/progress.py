@@ -83,7 +83,7 @@ class ProgressBar:
     def _evaluation(self, event: Event) -> None:
         card, metrics = event.card, event.data
         shown = [name for name in dict.fromkeys(["loss", card.best, *list(metrics)[:3]]) if name in metrics]
-        texts = [f"{name} {_value(metrics[name], name in card.percent)}" for name in shown]
+        texts = [f"{name} {_value(metrics[name], name in card.percent, name in card.points)}" for name in shown]
         self.console.print(f"  {escape(card.name)}  step {card.step:>6,}  valid  {'  '.join(texts)}")
 
     def _end(self, event: Event) -> None:
@@ -104,5 +104,5 @@ class ProgressBar:
             self.progress = None
 
 
-def _value(value: float, percent: bool) -> str:
-    return f"{100 * value:.1f}%" if percent else f"{value:.4f}"
+def _value(value: float, percent: bool, points: bool) -> str:
+    return f"{100 * value:.1f}%" if percent else f"{value:.{2 if points else 4}f}"

@@ -3,46 +3,151 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import create_registry, device_option, notes, plugin_option, use_device, warn
+from paddle_tfm.cli.common import count, create_registry, device_option, notes, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, search_option
+from paddle_tfm.cli.lines import STANDARD, check_output, chunks, given_lines, writing
+
+if TYPE_CHECKING:
+    from paddle_tfm.search.translation import Translation
+
+ONE_LINE = str.maketrans("\n\r", "  ")
+ONE_CELL = str.maketrans("\n\r\t", "   ")
 
 
 @click.command(name="translate")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--input", "source", metavar="FILE", help="Lines to translate: UTF-8, .gz too, - for standard input.")
+@click.option(
+    "--output", "target", default=STANDARD, metavar="FILE", help="Where they go, .gz too. Default: standard output."
+)
+@click.option(
+    "--nbest",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Up to N outputs of a line, best first, as TSV: line number (from 1), output. The search must give as many, "
+    'for instance --search "{name: beam, size: N}".',
+)
+@click.option("--scores", is_flag=True, help="Two more columns: log-probability (in nats) and its mean a token.")
+@click.option(
+    "--prefix",
+    default="",
+    metavar="TEXT",
+    help="What every output must begin with. It is cut into pieces like a whole output: end it with a whole word.",
+)
+@click.option(
+    "--attention",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write what each piece of the best outputs looked at: alignments.txt (source-target, from 0: 0-1 2-0), "
+    "source.pieces, target.pieces (with spaces between; ␣: a space within a piece), pictures.",
+)
+@click.option(
+    "--attention-layer",
+    "layer",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The decoder layer whose cross-attention that is; 0: the lowest. Default: the last.",
+)
+@click.option(
+    "--attention-pictures",
+    "pictures",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many lines get a picture, from the first on.",
+)
+@click.option(
+    "--batch-tokens",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Source tokens decoded at once, padding too. Fewer take less memory; a beam of N takes N times as much.",
+)
 @search_option
 @checkpoint_option
 @plugin_option
 @device_option
-def command(run: Path, texts, search, checkpoint: str, plugins, device) -> None:
-    """Translate each TEXT, or each line of standard input, with the run in folder RUN.
+def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, checkpoint, plugins, device) -> None:  # fmt: skip
+    """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
+
+    One line in, one line out; an empty line gives an empty one (with --nbest one empty output). Lines are read and
+    written 2,000 at a time: files may be of any length, and output appears as it goes.
 
     \b
     Examples:
       paddle-tfm translate runs/quickstart/pre-layer/seed-1 "Tuesday, March 5, 2024"
       paddle-tfm translate runs/quickstart/pre-layer/seed-1 < dates.txt > out.txt
+      paddle-tfm translate RUN --input test.de.gz --output test.en
+      paddle-tfm translate RUN --nbest 5 --scores --search "{name: beam, size: 5}" < in > out.tsv
+      paddle-tfm translate RUN --nbest 3 --search "{name: sampling, top_p: 0.9, samples: 3}" < in
+      paddle-tfm translate RUN --prefix "We" --attention maps "Wir gehen nach Hause ."
     """
     from paddle_tfm import yaml_lines
-    from paddle_tfm.errors import UserError
 
+    given = given_lines(texts, source)
+    check_output(target, source)
     registry = create_registry(plugins)
     use_device(device)
+    from paddle_tfm.search.alignment import align
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
     chosen = registry.build("search", yaml_lines.value(search), "--search") if search else None
-    if texts:
-        lines = list(texts)
-    else:
-        if sys.stdin.isatty():
-            notes().print("[dim]Type a line, Ctrl-D to end.[/]")
-        try:
-            lines = [line.rstrip("\r\n") for line in click.get_text_stream("stdin", encoding="utf-8", errors="strict")]
-        except UnicodeDecodeError as error:
-            raise UserError(f"standard input is not UTF-8 text (byte {error.start})") from error
-    for line in loaded.translate(lines, chosen):
-        click.echo(line)
+    maps, write, done = _maps(folder, pictures), None, 0
+    hidden = given.typed or bool(texts) or (target == STANDARD and sys.stdout.isatty())
+    try:
+        with ExitStack() as stack:
+            progress = None if hidden else stack.enter_context(_bar(given.total))
+            for lines in chunks(given):
+                found = loaded.hypotheses(lines, chosen, nbest or 1, prefix, batch_tokens, progress, first=done)
+                if maps is not None:
+                    best = [outputs[0] for outputs in found]
+                    maps.add(align(loaded.model, loaded.codec, lines, best, layer, batch_tokens))
+                write = write or stack.enter_context(writing(target))
+                numbered = enumerate(found, done + 1)
+                write("".join(_row(number, each, nbest, scores) for number, outputs in numbered for each in outputs))
+                done += len(lines)
+    except KeyboardInterrupt:
+        notes().print(f"[yellow]Stopped after {count(done, 'line')}, which are written.[/]")
+        raise
+
+
+def _row(number: int, output: Translation, nbest: int | None, scores: bool) -> str:
+    if nbest is None and not scores:
+        return output.text.translate(ONE_LINE) + "\n"
+    line = [] if nbest is None else [str(number)]
+    told = [f"{output.score:.4f}", f"{output.mean:.4f}"] if scores else []
+    return "\t".join([*line, output.text.translate(ONE_CELL), *told]) + "\n"
+
+
+def _maps(folder: Path | None, pictures: int):
+    if folder is None:
+        return None
+    from paddle_tfm.search.maps import AlignmentFolder
+
+    return AlignmentFolder(folder, pictures, warn)
+
+
+@contextmanager
+def _bar(total: int | None) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar on standard error, where that is a terminal; yields what is to be told of lines that are done."""
+    if not notes().is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("lines"), TimeRemainingColumn()
+    with Progress(*columns, console=notes(), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda lines: progress.advance(task, lines)

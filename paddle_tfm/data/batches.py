@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_tfm import randomness
-from paddle_tfm.data.codec import Encoded
+from paddle_tfm.data.codec import Encoded, EncodedTexts
 from paddle_tfm.data.vocabulary import BOS, PAD
 
 
@@ -67,11 +67,10 @@ def _valid(lengths: Sequence[int]) -> np.ndarray:
     return np.arange(max(lengths))[None, :] < np.asarray(lengths)[:, None]
 
 
-def _chop(order: Sequence[int], examples: Sequence[Encoded], max_tokens: int) -> Iterator[list[int]]:
+def _chop(order: np.ndarray, longer: np.ndarray, max_tokens: int) -> Iterator[list[int]]:
     """Consecutive groups whose padded size, rows × the longer side, stays within `max_tokens`."""
     group, longest = [], 0
-    for i in order:
-        length = max(len(examples[i].source), len(examples[i].target))
+    for i, length in zip(order.tolist(), longer[order].tolist()):
         if group and max(longest, length) * (len(group) + 1) > max_tokens:
             yield group
             group, longest = [], 0
@@ -83,16 +82,19 @@ def _chop(order: Sequence[int], examples: Sequence[Encoded], max_tokens: int) ->
 
 def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch]:
     """All examples once, the longest first: for evaluation and translation."""
-    order = sorted(range(len(examples)), key=lambda i: (-len(examples[i].source), -len(examples[i].target), i))
-    for group in _chop(order, examples, max_tokens):
+    source = np.fromiter((len(example.source) for example in examples), np.int64)
+    target = np.fromiter((len(example.target) for example in examples), np.int64)
+    order = np.lexsort((-target, -source))
+    for group in _chop(order, np.maximum(source, target), max_tokens):
         yield collate([examples[i] for i in group], group)
 
 
 class Stream:
     """Training batches without end: every epoch all examples, grouped by length, in an order that is a function of
-    (seed, epoch). `epoch` and `position` say where it stands, and can be set to go on from there."""
+    (seed, epoch), as are the segmentations where the tokenizer draws them. `epoch` and `position` say where it stands,
+    and can be set to go on from there."""
 
-    def __init__(self, examples: Sequence[Encoded], max_tokens: int, seed: int):
+    def __init__(self, examples: EncodedTexts, max_tokens: int, seed: int):
         self.examples, self.max_tokens, self.seed = examples, max_tokens, seed
         self.epoch, self.position = 0, 0
         self._planned: tuple[int, list[list[int]]] | None = None
@@ -104,14 +106,19 @@ class Stream:
             plan = self._plan(self.epoch)
         group = plan[self.position]
         self.position += 1
-        return collate([self.examples[i] for i in group], group)
+        return collate([self._example(i) for i in group], group)
+
+    def _example(self, i: int) -> Encoded:
+        if not self.examples.sampling:
+            return self.examples[i]
+        return self.examples.sample(i, randomness.generator(self.seed, "pieces", self.epoch, i))
 
     def _plan(self, epoch: int) -> list[list[int]]:
         if self._planned is None or self._planned[0] != epoch:
             rng = randomness.generator(self.seed, "batches", epoch)
-            tie = rng.random(len(self.examples))
-            lengths = [(max(len(e.source), len(e.target)), len(e.source)) for e in self.examples]
-            order = sorted(range(len(self.examples)), key=lambda i: (*lengths[i], tie[i]))
-            groups = list(_chop(order, self.examples, self.max_tokens))
+            source, target = self.examples.lengths.T
+            longer = np.maximum(source, target)
+            order = np.lexsort((rng.random(len(self.examples)), source, longer))
+            groups = list(_chop(order, longer, self.max_tokens))
             self._planned = epoch, [groups[i] for i in rng.permutation(len(groups))]
         return self._planned[1]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
+
+import numpy as np
 
 from paddle_tfm.data.task import Example
 from paddle_tfm.data.tokenizer import Tokenizer
@@ -14,6 +18,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.registry import Registry
 from paddle_tfm.settings import Settings, tokenizer_specs
+
+KEPT = 4_000_000  # ids of a split that are kept in memory
 
 
 class Encoded(NamedTuple):
@@ -29,6 +35,75 @@ class Encoded(NamedTuple):
     target: list[int]
     target_copy: list[int]
     extra: tuple[str, ...]
+
+
+class _Kept(dict[int, Encoded]):
+    """What fits into the room that is left."""
+
+    def __init__(self):
+        super().__init__()
+        self.room = KEPT
+
+    def offer(self, number: int, encoded: Encoded) -> None:
+        size = len(encoded.source) + len(encoded.target)
+        if size <= self.room:
+            self.room -= size
+            self[number] = encoded
+
+
+class EncodedTexts(Sequence[Encoded]):
+    """The ids of `texts`: kept up to `KEPT` of them, made anew at each use beyond, so that memory is bounded.
+
+    `lengths` [N, 2] are those of source and target. `only` selects examples.
+    """
+
+    def __init__(self, codec: Codec, texts: Sequence[Example], only: Sequence[int] | None = None):
+        self._codec, self._texts = codec, texts
+        self._only = range(len(texts)) if only is None else only
+        self._kept = _Kept()
+        self._lengths: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self._only)
+
+    @overload
+    def __getitem__(self, i: int) -> Encoded: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> EncodedTexts: ...
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return self.select(range(*i.indices(len(self))))
+        number = self._only[i]
+        found = self._kept.get(number)
+        if found is None:
+            found = self._codec.encode(self._texts[number])
+            self._kept.offer(number, found)
+        return found
+
+    def sample(self, i: int, draw: np.random.Generator) -> Encoded:
+        """One random segmentation of example i."""
+        return self._codec.encode(self._texts[self._only[i]], draw)
+
+    @property
+    def sampling(self) -> bool:
+        """Whether `sample` gives anything but the example itself."""
+        return self._codec.source.sampling or self._codec.target.sampling
+
+    def select(self, positions: Iterable[int]) -> EncodedTexts:
+        """The examples at these positions; what is known of them is shared."""
+        chosen = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in positions)))
+        chosen._kept = self._kept
+        return chosen
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [N, 2]: ids of source and target, the end tokens counted."""
+        if self._lengths is None:
+            pairs = array("q", (length for e in self for length in (len(e.source), len(e.target))))
+            self._lengths = np.frombuffer(pairs, dtype=np.int64).reshape(-1, 2)
+        return self._lengths
 
 
 class Codec:
@@ -50,18 +125,25 @@ class Codec:
         else:
             source.fit(example.source for example in examples)
             target.fit(example.target for example in examples)
-        sources = [source.tokenize(example.source) for example in examples]
-        targets = [target.tokenize(example.target) for example in examples]
         limits = (options.min_frequency, options.max_size)
+        sources = (source.tokenize(example.source) for example in examples)
+        targets = (target.tokenize(example.target) for example in examples)
         if options.shared:
-            both = Vocabulary.learn([*sources, *targets], *limits)
+            both = Vocabulary.learn(chain(sources, targets), *limits, {*source.pieces(), *target.pieces()})
             return cls(source, target, both, both)
-        return cls(source, target, Vocabulary.learn(sources, *limits), Vocabulary.learn(targets, *limits))
+        return cls(
+            source,
+            target,
+            Vocabulary.learn(sources, *limits, source.pieces()),
+            Vocabulary.learn(targets, *limits, target.pieces()),
+        )
 
-    def encode(self, example: Example) -> Encoded:
-        """Ids of one example."""
-        pieces = self.source.tokenize(example.source)
-        wanted = self.target.tokenize(example.target)
+    def encode(self, example: Example, draw: np.random.Generator | None = None) -> Encoded:
+        """Ids of one example; with `draw`, of one random segmentation where the tokenizers have several."""
+        if draw is None:
+            pieces, wanted = self.source.tokenize(example.source), self.target.tokenize(example.target)
+        else:
+            pieces, wanted = self.source.sample(example.source, draw), self.target.sample(example.target, draw)
         known = self.target_vocabulary.ids
         extra = tuple(dict.fromkeys(piece for piece in pieces if piece not in known))
         beyond = {piece: len(self.target_vocabulary) + i for i, piece in enumerate(extra)}
@@ -74,9 +156,9 @@ class Codec:
             extra,
         )
 
-    def encode_all(self, examples: Iterable[Example]) -> list[Encoded]:
+    def encode_all(self, examples: Iterable[Example]) -> EncodedTexts:
         """Ids of many."""
-        return [self.encode(example) for example in examples]
+        return EncodedTexts(self, examples if isinstance(examples, Sequence) else list(examples))
 
     def pieces(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:
         """The target pieces of `ids`."""

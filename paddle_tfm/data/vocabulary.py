@@ -17,15 +17,25 @@ class Vocabulary:
         self.ids = {piece: i for i, piece in enumerate(self.pieces) if i >= len(SPECIAL)}
 
     @classmethod
-    def learn(cls, texts: Iterable[Sequence[str]], min_frequency: int = 1, max_size: int | None = None) -> Vocabulary:
+    def learn(
+        cls,
+        texts: Iterable[Sequence[str]],
+        min_frequency: int = 1,
+        max_size: int | None = None,
+        always: Iterable[str] = (),
+    ) -> Vocabulary:
         """The pieces seen at least `min_frequency` times, the most frequent first, at most `max_size` with the special
-        ones."""
+        ones; those of `always` in any case."""
         counts = Counter(piece for pieces in texts for piece in pieces)
+        wanted = set(always)
+        counts.update(dict.fromkeys(wanted, 0))
         for special in SPECIAL:
             counts.pop(special, None)
-        frequent = sorted((-count, piece) for piece, count in counts.items() if count >= min_frequency)
-        room = None if max_size is None else max(0, max_size - len(SPECIAL))
-        return cls([piece for _, piece in frequent[:room]])
+        ranked = sorted(counts, key=lambda piece: (-counts[piece], piece))
+        room = len(ranked) if max_size is None else max(0, max_size - len(SPECIAL) - len(wanted))
+        seen = [piece for piece in ranked if piece not in wanted and counts[piece] >= min_frequency][:room]
+        chosen = wanted.union(seen)
+        return cls([piece for piece in ranked if piece in chosen])
 
     def __len__(self) -> int:
         return len(self.pieces)

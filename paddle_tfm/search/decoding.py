@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import paddle
 from paddle import Tensor
@@ -13,61 +13,108 @@ from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import NEVER, Decoding, Hypothesis, Search
+from paddle_tfm.search.constraints import Constrained
 
 
 class ModelDecoding(Decoding):
-    """Unfinished outputs of one batch under one model. `steps` counts model calls (tested: one a token)."""
+    """Unfinished outputs of one batch under one model, each at most `limits` long."""
 
     bos, eos = BOS, EOS
 
-    def __init__(self, model: Transformer, batch: Batch, search: Search):
-        lengths = batch.source_valid.astype("int64").sum(1).tolist()
-        # A limit for each sentence, not for the batch: an output must not depend on its neighbours.
-        self.limits = [min(search.limit(length - 1), model.max_length - 1) for length in lengths]
-        self.model = model
+    def __init__(self, model: Transformer, batch: Batch, limits: list[int], sentences: list[int]):
+        self.model, self.limits, self.sentences = model, limits, sentences
         memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
         self.state = model.start(memory)
-        self._never: Tensor | None = None
+        self._never: Tensor | None = None  # [V'], or [R, V'] where rows differ
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next; padding and begin are never next."""
+        """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next; impossible are padding, begin, and
+        words of other sentences' sources."""
         h, self.state = self.model.decode(tokens.unsqueeze(1), self.state)
         log_probs = self.model.head.log_probs(h, self.state.memory)[:, 0].astype("float32")
-        if self._never is None or self._never.shape[0] != log_probs.shape[1]:
-            never = [NEVER if i in (PAD, BOS) else 0.0 for i in range(log_probs.shape[1])]
-            self._never = paddle.to_tensor(never, dtype="float32")
+        if self._never is None:
+            self._never = self._impossible(log_probs.shape[1])
         return log_probs + self._never
+
+    def _impossible(self, vocabulary: int) -> Tensor:
+        never = paddle.to_tensor([NEVER if i in (PAD, BOS) else 0.0 for i in range(vocabulary)], dtype="float32")
+        memory = self.state.memory
+        if not (self.model.head.extends_vocabulary and memory.extra):
+            return never
+        own = memory.copy_ids.max(1, keepdim=True).clip(min=vocabulary - memory.extra - 1)  # [R, 1]: the last possible
+        return never + (paddle.arange(vocabulary) > own).astype("float32") * NEVER
 
     def select(self, rows: Tensor) -> None:
         """Go on with these rows only."""
         self.state = self.state.select(rows)
+        if self._never is not None and self._never.ndim == 2:
+            self._never = self._never.index_select(rows, 0)
 
 
-def decode_batch(model: Transformer, batch: Batch, search: Search) -> list[list[Hypothesis]]:
+def decode_batch(
+    model: Transformer,
+    batch: Batch,
+    search: Search,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    sentences: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
     """Hypotheses of each sentence of a batch (of tensors), best first.
 
+    Args:
+        prefixes: for each sentence of the batch the ids that its outputs must begin with. sentences: their numbers,
+            which draws of a search depend on; None: their places among the examples.
     Raises:
         UserError: the search gave none for a sentence.
     """
+    size, constraints = len(batch.index), search.constraints()
+    prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
+    sentences = list(batch.index.tolist() if sentences is None else sentences)
     with paddle.no_grad():
-        found = search.run(ModelDecoding(model, batch, search)) or []
-    if len(found) != len(batch.index) or not all(found):
+        decoding = ModelDecoding(model, batch, _limits(model, batch, search, prefixes), sentences)
+        if any(prefixes) or constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
+            decoding = Constrained(decoding, constraints, prefixes)
+        found = search.run(decoding) or []
+    if len(found) != size or not all(found):
         raise UserError(
             f"search {type(search).__name__}: `run` must return at least one hypothesis for each of "
-            f"{len(batch.index)} sentences, but did so for {sum(map(bool, found))}"
+            f"{size} sentences, but did so for {sum(map(bool, found))}"
         )
     return found
 
 
+def _limits(model: Transformer, batch: Batch, search: Search, prefixes: Sequence[Sequence[int]]) -> list[int]:
+    """The longest output of each sentence. Not of the batch: an output must not depend on its neighbours."""
+    constraints, limits = search.constraints(), []
+    for length, prefix in zip(batch.source_valid.astype("int64").sum(1).tolist(), prefixes):
+        limit = search.limit(length - 1)
+        if constraints.max_length is not None:
+            limit = min(limit, constraints.max_length)
+        limits.append(min(max(limit, constraints.min_length, len(prefix)), model.max_length - 1))
+    return limits
+
+
 def decode_all(
-    model: Transformer, examples: Sequence[Encoded], search: Search, max_tokens: int = 4096, progress=None
+    model: Transformer,
+    examples: Sequence[Encoded],
+    search: Search,
+    max_tokens: int = 4096,
+    progress: Callable[[int], None] | None = None,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    sentences: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses of every example, decoded in batches of like length and put back in order."""
+    """Hypotheses of every example, decoded in batches of like length and put back in order.
+
+    Args:
+        progress: told how many examples have been decoded since it was last told. prefixes, sentences: as of
+            `decode_batch`, one for each example.
+    """
     found: list[list[Hypothesis]] = [[] for _ in examples]
     training = model.training
     model.eval()
     for batch in in_order(examples, max_tokens):
-        for i, hypotheses in zip(batch.index, decode_batch(model, batch.tensors(), search)):
+        forced = None if prefixes is None else [prefixes[i] for i in batch.index]
+        numbers = None if sentences is None else [sentences[i] for i in batch.index]
+        for i, hypotheses in zip(batch.index, decode_batch(model, batch.tensors(), search, forced, numbers)):
             found[i] = hypotheses
         if progress is not None:
             progress(len(batch.index))

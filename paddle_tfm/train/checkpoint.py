@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +16,19 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 
 
-def save(folder: Path, model: paddle.nn.Layer, optimizer: paddle.optimizer.Optimizer | None, state: dict) -> None:
-    """Write a checkpoint so that `folder` holds either the old one or the new one, whole, whenever we are killed."""
+def save(
+    folder: Path, model: paddle.nn.Layer, state: dict, parts: Mapping[str, Mapping[str, paddle.Tensor]] = {}
+) -> None:
+    """Write a checkpoint so that `folder` holds either the old one or the new one, whole, whenever we are killed.
+
+    `state` goes to state.json, each of `parts` (tensors by name) to a file of its own beside the model's.
+    """
     partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
     exists(folder)  # puts back the one left aside, which may be the only one
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    save_file({path: _array(tensor) for path, tensor in model.state_dict().items()}, partial / "model.safetensors")
-    if optimizer is not None:
-        moments = {path: _array(tensor) for path, tensor in optimizer.state_dict().items() if hasattr(tensor, "numpy")}
-        save_file(moments, partial / "optimizer.safetensors")
+    for part, tensors in {"model": model.state_dict(), **parts}.items():
+        save_file({path: _array(tensor) for path, tensor in tensors.items()}, partial / f"{part}.safetensors")
     (partial / "state.json").write_text(json.dumps(state, indent=1), "utf-8")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
@@ -62,7 +65,7 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
         UserError: the file is missing or broken, or its names or shapes are not the model's.
     """
     path = folder / "model.safetensors"
-    arrays, wanted = _load(path), model.state_dict()
+    arrays, wanted = load_arrays(folder), model.state_dict()
     said = [
         f"it {verb} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
         for verb, names in (
@@ -78,19 +81,30 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
             raise UserError(
                 f"{path}: {name} has shape {list(arrays[name].shape)}, but the model needs {list(tensor.shape)}"
             )
-        tensor.set_value(arrays[name])
+    set_arrays(model, arrays)
 
 
-def load_optimizer(folder: Path, optimizer: paddle.optimizer.Optimizer) -> None:
-    """Set the optimizer's moments."""
-    arrays = _load(folder / "optimizer.safetensors")
-    optimizer.set_state_dict({name: paddle.to_tensor(array) for name, array in arrays.items()})
+def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
+    """The arrays by name of a part of a checkpoint.
 
-
-def _load(path: Path) -> dict[str, np.ndarray]:
+    Raises:
+        UserError: the file is missing or broken.
+    """
+    path = folder / f"{part}.safetensors"
     try:
         return load_file(path)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path}: not a safetensors file: {error}") from error
+
+
+def load_part(folder: Path, part: str) -> dict[str, paddle.Tensor]:
+    """The same as tensors."""
+    return {name: paddle.to_tensor(array) for name, array in load_arrays(folder, part).items()}
+
+
+def set_arrays(model: paddle.nn.Layer, arrays: Mapping[str, np.ndarray]) -> None:
+    """Give the model these parameters and buffers."""
+    for name, tensor in model.state_dict().items():
+        tensor.set_value(arrays[name])

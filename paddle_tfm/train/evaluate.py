@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
+import numpy as np
 import paddle
 
 from paddle_tfm.data.batches import in_order
@@ -11,6 +14,8 @@ from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Likelihood, Metric, Prediction, Search
 from paddle_tfm.search.decoding import decode_all
+
+UNKNOWN = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> Likelihood:
@@ -42,18 +47,18 @@ def predict(
     max_tokens: int = 4096,
     progress: Callable[[int], None] | None = None,
 ) -> list[Prediction]:
-    """The best hypothesis for every example, as text beside its reference."""
+    """The best hypothesis for every example, as text beside the corpus' own, white space squeezed in both."""
     found = decode_all(model, examples, search, max_tokens, progress)
     predictions = []
     for encoded, hypotheses in zip(examples, found):
+        source, target = encoded.example.source, encoded.example.target
         pieces = codec.pieces(hypotheses[0].ids, encoded.extra)
-        reference = tuple(codec.target.tokenize(encoded.example.target))
         predictions.append(
             Prediction(
-                encoded.example.source,
-                codec.text(reference),
-                codec.text(pieces),
-                reference,
+                source,
+                squeezed(target),
+                squeezed(codec.text(pieces)),
+                tuple(codec.target.tokenize(target)),
                 tuple(pieces),
                 hypotheses[0].score,
             )
@@ -61,7 +66,54 @@ def predict(
     return predictions
 
 
-def score(metrics: Mapping[str, Metric], predictions: Sequence[Prediction], likelihood: Likelihood) -> dict[str, float]:
-    """loss (nats a token) and every metric, by name."""
-    values = {"loss": likelihood.negative_log / max(likelihood.tokens, 1)}
-    return values | {name: float(metric.compute(predictions, likelihood)) for name, metric in metrics.items()}
+def squeezed(text: str) -> str:
+    """Runs of white space as one space, none at the ends: how texts are compared, and kept in `predictions.tsv`."""
+    return " ".join(text.split())
+
+
+def score(
+    metrics: Mapping[str, Metric], predictions: Sequence[Prediction], likelihood: Likelihood | None
+) -> dict[str, float]:
+    """loss (nats a token) and every metric, by name; without a likelihood no loss, and only metrics `of_texts`."""
+    values = {} if likelihood is None else {"loss": likelihood.negative_log / max(likelihood.tokens, 1)}
+    known = likelihood or UNKNOWN
+    return values | {name: float(metric.compute(predictions, known)) for name, metric in metrics.items()}
+
+
+def of_texts(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """The metrics for which texts are enough, whoever wrote them: neither likelihood nor pieces."""
+    return {name: metric for name, metric in metrics.items() if metric.needs_search and not metric.needs_pieces}
+
+
+def signatures(metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """What must stand beside the values, of the metrics that have such a signature."""
+    return {name: signature for name, metric in metrics.items() if (signature := metric.signature())}
+
+
+def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
+    """The unit, and how many of it each text has: words between spaces, or characters where most texts hold no space
+    (Chinese; single words)."""
+    split = [text.split() for text in texts]
+    if 2 * sum(len(words) > 1 for words in split) >= len(texts):
+        return "words", [len(words) for words in split]
+    return "characters", [sum(map(len, words)) for words in split]
+
+
+def buckets(sizes: Sequence[int], edges: Sequence[int] = ()) -> dict[str, list[int]]:
+    """Where the examples of each length stand, by the name of the bucket: up to the first of the ascending `edges`, from
+    there up to the next, …, beyond the last. Without edges: four buckets of about as many examples each, fewer where
+    lengths are alike."""
+    if not edges:
+        quarters = np.quantile(sizes, (0.25, 0.5, 0.75), method="lower").tolist()
+        edges = sorted({size for size in quarters if size < max(sizes)})
+    ends = pairwise([-math.inf, *edges, math.inf])
+    return {_range(low, high): [i for i, size in enumerate(sizes) if low < size <= high] for low, high in ends}
+
+
+def _range(low: float, high: float) -> str:
+    """The lengths above `low` and up to `high`, in words."""
+    if low == -math.inf:
+        return "all" if high == math.inf else f"≤ {high}"
+    if high == math.inf:
+        return f"> {low}"
+    return str(high) if high == low + 1 else f"{low + 1}–{high}"

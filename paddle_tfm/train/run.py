@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import paddle
 
 from paddle_tfm import recipe as recipes
 from paddle_tfm import yaml_lines
-from paddle_tfm.data.codec import Codec, Encoded
-from paddle_tfm.data.task import SPLITS, Example, Task
+from paddle_tfm.data.codec import Codec, EncodedTexts
+from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.model.build import build
@@ -21,50 +22,9 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric, Search
 from paddle_tfm.recipe import RunSpec
 from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.search.translation import Translation, translate
 from paddle_tfm.settings import Settings, components, locate
 from paddle_tfm.train import checkpoint
-
-
-@dataclass
-class Corpus:
-    """The three splits of a task, and a hash of their texts."""
-
-    splits: dict[str, list[Example]]
-    fingerprint: str
-
-
-def load_corpus(settings: Settings, registry: Registry) -> Corpus:
-    """Read all splits of the recipe's task.
-
-    Raises:
-        UserError: the data cannot be read or is not of `Example`s, or the training or validation split is empty.
-    """
-    task = registry.build("task", settings.task, "task")
-    splits = {split: _examples(task, split, Spec.parse(settings.task).name) for split in SPLITS}
-    fingerprint = hashlib.sha256()
-    for split, examples in splits.items():
-        fingerprint.update(f"{split} {len(examples)}\n".encode())
-        for example in examples:
-            fingerprint.update("\t".join((example.source, example.target, *example.labels, "\n")).encode())
-    return Corpus(splits, fingerprint.hexdigest())
-
-
-def _examples(task: Task, split: str, name: str) -> list[Example]:
-    given = task.examples(split)
-    found = list(given) if isinstance(given, Iterable) else [given]
-    if wrong := [item for item in found if not _is_example(item)]:
-        raise UserError(
-            f"task '{name}': `examples` must give Example(source, target) of two texts, but the split '{split}' has "
-            f"{str(wrong[0])[:80]}"
-        )
-    if not found and split != "test":
-        raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
-    return found
-
-
-def _is_example(item: object) -> bool:
-    return isinstance(item, Example) and isinstance(item.source, str) and isinstance(item.target, str)
 
 
 @dataclass
@@ -78,8 +38,8 @@ class Run:
     model: Transformer
     fingerprint: str
     step: int = 0
-    dropped: int = 0
-    encoded: dict[str, list[Encoded]] = field(default_factory=dict, repr=False)
+    dropped: dict[str, int] = field(default_factory=dict)
+    encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -121,15 +81,22 @@ class Run:
         progress: Callable[[int], None] | None = None,
     ) -> list[str]:
         """One output text for each input text, in order; nothing for a text without a piece."""
-        if isinstance(texts, str):
-            texts = [texts]
-        examples = self.codec.encode_all(Example(text, "") for text in texts)
-        asked = [i for i, encoded in enumerate(examples) if len(encoded.source) > 1]  # more than the end token
-        found = decode_all(self.model, [examples[i] for i in asked], search or self.search(), max_tokens, progress)
-        outputs = [""] * len(examples)
-        for i, hypotheses in zip(asked, found):
-            outputs[i] = self.codec.text(self.codec.pieces(hypotheses[0].ids, examples[i].extra))
-        return outputs
+        texts = [texts] if isinstance(texts, str) else texts
+        return [best.text for best, *_ in self.hypotheses(texts, search, max_tokens=max_tokens, progress=progress)]
+
+    def hypotheses(
+        self,
+        texts: Sequence[str],
+        search: Search | None = None,
+        nbest: int = 1,
+        prefix: str | Sequence[str] = "",
+        max_tokens: int = 4096,
+        progress: Callable[[int], None] | None = None,
+        first: int = 0,
+    ) -> list[list[Translation]]:
+        """Up to `nbest` outputs of each text, best first, with scores and pieces: `paddle_tfm.search.translation`."""
+        chosen = search or self.search()
+        return translate(self.model, self.codec, texts, chosen, nbest, prefix, max_tokens, progress, first)
 
 
 def build_metrics(settings: Settings, registry: Registry) -> dict[str, Metric]:
@@ -158,12 +125,23 @@ def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus) -> R
     codec = Codec.learn(settings, registry, corpus.splits["train"])
     run = Run(folder, spec, registry, codec, _model(spec, registry, codec), corpus.fingerprint)
     run.encoded = {split: codec.encode_all(examples) for split, examples in corpus.splits.items()}
-    longest, train = settings.model.max_length, run.encoded["train"]
-    run.encoded["train"] = [e for e in train if max(len(e.source), len(e.target)) <= longest]
-    run.dropped = len(train) - len(run.encoded["train"])
-    if not run.encoded["train"]:
-        raise UserError(f"all {run.dropped} training examples are longer than model.max_length={longest}; raise it")
+    run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
     return run
+
+
+def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts, dict[str, int]]:
+    """The training examples within the recipe's bounds of length, and how many each bound (`setting=value`) dropped."""
+    lengths, longest, ratio = examples.lengths, settings.model.max_length, settings.train.max_ratio
+    too_long = lengths.max(1) > longest
+    uneven = np.zeros(len(lengths), bool)
+    if ratio is not None:
+        uneven = ~too_long & (lengths.max(1) > ratio * lengths.min(1))
+    counts = {f"model.max_length={longest}": int(too_long.sum()), f"train.max_ratio={ratio}": int(uneven.sum())}
+    dropped = {bound: count for bound, count in counts.items() if count}
+    kept = np.flatnonzero(~(too_long | uneven))
+    if not kept.size:
+        raise UserError(f"all {len(lengths)} training examples are beyond {' and '.join(dropped)}; raise it")
+    return examples.select(kept.tolist()) if dropped else examples, dropped
 
 
 def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
@@ -228,8 +206,8 @@ def write_start(run: Run) -> None:
     """What a run's folder holds before the first step: the resolved recipe, the codec and the identity."""
     run.folder.mkdir(parents=True, exist_ok=True)
     write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
-    write_whole(run.folder / "identity.json", json.dumps(identity(run), indent=1))
     run.codec.save(run.folder / "codec")
+    write_whole(run.folder / "identity.json", json.dumps(identity(run), indent=1))  # last: with it the start is whole
 
 
 def find_run(path: Path) -> Path:

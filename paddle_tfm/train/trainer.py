@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 
 import paddle
 
@@ -17,9 +20,10 @@ from paddle_tfm.files import write_whole
 from paddle_tfm.model.build import calibrate
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.protocols import Prediction, Tap
-from paddle_tfm.train import checkpoint
-from paddle_tfm.train.evaluate import likelihood, predict, score
+from paddle_tfm.train import averaging, checkpoint
+from paddle_tfm.train.evaluate import likelihood, predict, score, signatures
 from paddle_tfm.train.logs import append_row, cut_rows, write_predictions
+from paddle_tfm.train.objective import objective
 from paddle_tfm.train.run import Run, write_start
 
 SAMPLES = 8
@@ -32,7 +36,8 @@ class Interrupted(Exception):
 @dataclass
 class Progress:
     """Where a training stands: saved with every checkpoint. `best` is the rank and `valid` the metrics of the best
-    evaluation, that of `best_step`."""
+    evaluation, that of `best_step`, since when there were `stale` others; the weights of the steps `kept` are there to be
+    averaged."""
 
     step: int = 0
     epoch: int = 0
@@ -43,6 +48,8 @@ class Progress:
     best_step: int = 0
     valid: dict[str, float] = field(default_factory=dict)
     evaluated: bool = True
+    stale: int = 0
+    kept: list[int] = field(default_factory=list)
 
 
 class Trainer:
@@ -74,6 +81,10 @@ class Trainer:
         self.search = build("search", run.settings.evaluate.search, "evaluate.search")
         self.stream = Stream(run.encoded["train"], train.max_tokens, run.seed)
         self.progress = Progress()
+        self.average = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
+        self.cast = {"enable": train.precision != "float32", "dtype": "bfloat16"}
+        if self.cast["enable"] and paddle.device.get_device() == "cpu":
+            raise UserError(f"train.precision={train.precision} needs a GPU; on a CPU use train.precision=float32")
 
     # ---------------------------------------------------------------------------------------------------- whole course
 
@@ -84,9 +95,8 @@ class Trainer:
             Interrupted: `stop` said so; everything needed to go on is saved.
         """
         run, steps = self.run, self.run.settings.train.steps
-        last = run.folder / "checkpoints" / "last"
-        if resume and checkpoint.exists(last):
-            self._restore(last)
+        if resume and checkpoint.exists(self._folder("last")):
+            self._restore()
         else:
             write_start(run)
             self._cut_logs()
@@ -96,12 +106,12 @@ class Trainer:
         diverged = None
         if not self.progress.evaluated:
             self._evaluate()
-        while run.step < steps and diverged is None:
+        while run.step < steps and diverged is None and not self._out_of_patience():
             diverged = self._one_step(run.step + 1)
             if diverged is None and (run.step % run.settings.evaluate.every == 0 or run.step == steps):
                 self._evaluate()
             elif self.stop():
-                self._save(last)
+                self._save("last")
                 raise Interrupted(run.name)
         results = self._finish(diverged)
         self.emit("on_run_end", results=results)
@@ -141,9 +151,10 @@ class Trainer:
             paddle.seed(randomness.digest(self.run.seed, "step", step, micro) >> 1)
             with randomness.drawing(self.run.seed, step, micro):
                 tap = Tap()
-                loss = model.loss(batch, train.label_smoothing, tap) / tokens
-                for extra in tap.losses.values():
-                    loss = loss + extra / len(batches)
+                with paddle.amp.auto_cast(**self.cast):
+                    loss = objective(model, batch, train.label_smoothing, train.r_drop, tap) / tokens
+                    for extra in tap.losses.values():
+                        loss = loss + extra / len(batches)
                 loss.backward()
             total += float(loss)
         norm = self._clip(train.clip_norm)
@@ -152,6 +163,8 @@ class Trainer:
         with paddle.utils.unique_name.guard():  # moments named after parameters, whatever was made before
             self.optimizer.step()
         self.optimizer.clear_grad()
+        if self.average is not None:
+            self.average.update(step)
         return {"loss": total, "learning_rate": rate, "gradient_norm": norm, "tokens": tokens}
 
     def _clip(self, limit: float | None) -> float:
@@ -169,24 +182,51 @@ class Trainer:
 
     def _evaluate(self) -> None:
         """Score the validation split, keep the best checkpoint, and save where we are."""
-        run, settings = self.run, self.run.settings.evaluate
-        valid = run.encoded["valid"]
-        self.progress.evaluated = False
-        metrics, samples = self.score(valid, valid[: settings.examples], self._pause)
-        append_row(self.run.folder / "metrics.jsonl", {"step": run.step, "evaluation": metrics})
-        self.progress.evaluated = True
-        rank = self._rank(metrics)
-        if self.progress.best is None or rank > self.progress.best:
-            self.progress.best, self.progress.best_step, self.progress.valid = rank, run.step, dict(metrics)
-            self._save(run.folder / "checkpoints" / "best", with_optimizer=False)
-        self._save(run.folder / "checkpoints" / "last")
+        run, progress = self.run, self.progress
+        progress.evaluated = False
+        try:
+            with self._averaged():
+                metrics, samples = self._score_valid()
+                append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": metrics})
+                progress.evaluated = True
+                progress.stale += 1
+                if self._is_best(metrics):
+                    progress.best_step, progress.stale = run.step, 0
+                    self._save("best", whole=False)
+                if run.settings.train.average:
+                    progress.kept = [*progress.kept, run.step][-run.settings.train.average :]
+                    self._save(f"step-{run.step}", whole=False)
+        except Interrupted:
+            self._save("last")
+            raise
+        self._save("last")
+        self._forget(progress.kept)
         self.emit("on_evaluation_end", step=run.step, metrics=metrics, samples=samples[:SAMPLES])
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
 
+    def _averaged(self):
+        """Within this block the model holds what is evaluated and kept: the moving average, where there is one."""
+        return self.average.applied() if self.average is not None else nullcontext()
+
+    def _score_valid(self) -> tuple[dict[str, float], list[Prediction]]:
+        valid = self.run.encoded["valid"]
+        return self.score(valid, valid[: self.run.settings.evaluate.examples], self._pause)
+
+    def _is_best(self, metrics: dict[str, float]) -> bool:
+        """Whether no evaluation was better so far; if so, it is remembered."""
+        rank = self._rank(metrics)
+        better = self.progress.best is None or rank > self.progress.best
+        if better:
+            self.progress.best, self.progress.valid = rank, dict(metrics)
+        return better
+
+    def _out_of_patience(self) -> bool:
+        patience = self.run.settings.evaluate.patience
+        return patience is not None and self.progress.stale >= patience
+
     def _pause(self, done: int) -> None:
         if self.stop():
-            self._save(self.run.folder / "checkpoints" / "last")
             raise Interrupted(self.run.name)
 
     def _rank(self, metrics: dict[str, float]) -> list[float]:
@@ -204,18 +244,37 @@ class Trainer:
         found = predict(self.run.model, self.run.codec, searched, search, progress=pause) if wanted else []
         return score(self.metrics, found, known), found
 
-    def _save(self, folder, with_optimizer: bool = True) -> None:
-        checkpoint.save(folder, self.run.model, self.optimizer if with_optimizer else None, asdict(self.progress))
-        self.emit("on_checkpoint", step=self.run.step, path=folder)
+    def _folder(self, name: str) -> Path:
+        return self.run.folder / "checkpoints" / name
 
-    def _restore(self, last) -> None:
-        names = [each.name for each in fields(Progress)]
+    def _save(self, name: str, whole: bool = True) -> None:
+        """Weights, and if `whole` all that is needed to go on."""
+        parts = {}
+        if whole:
+            parts["optimizer"] = {
+                path: value for path, value in self.optimizer.state_dict().items() if hasattr(value, "numpy")
+            }
+            if self.average is not None:
+                parts["average"] = self.average.shadow
+        checkpoint.save(self._folder(name), self.run.model, asdict(self.progress), parts)
+        self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
+
+    def _forget(self, kept: Sequence[int]) -> None:
+        """Remove the weights that no average will need."""
+        for folder in self._folder("").glob("step-*"):
+            if folder.name not in [f"step-{step}" for step in kept]:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _restore(self) -> None:
+        last, names = self._folder("last"), [each.name for each in fields(Progress)]
         state = checkpoint.load_state(last, names)
         self.progress = Progress(**{name: state[name] for name in names})
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(last, self.run.model)
-        checkpoint.load_optimizer(last, self.optimizer)
+        self.optimizer.set_state_dict(checkpoint.load_part(last, "optimizer"))
+        if self.average is not None:
+            self.average.shadow = checkpoint.load_part(last, "average")
         self._cut_logs()
 
     def _cut_logs(self) -> None:
@@ -229,7 +288,7 @@ class Trainer:
 
     def _finish(self, diverged: str | None) -> dict:
         run, progress = self.run, self.progress
-        best = run.folder / "checkpoints" / "best"
+        averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
         results = {
             "recipe": run.spec.recipe,
             "variant": run.spec.variant,
@@ -240,27 +299,47 @@ class Trainer:
             "seconds": round(progress.seconds, 3),
             "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else 0.0,
             "best_step": progress.best_step,
+            "averaged": averaged,
             "dropped": run.dropped,
             "diverged": diverged,
             "directions": {name: metric.higher_is_better for name, metric in self.metrics.items()},
             "percent": [name for name, metric in self.metrics.items() if metric.percent],
+            "points": [name for name, metric in self.metrics.items() if metric.points],
+            "signatures": signatures(self.metrics),
             "valid": progress.valid,
             "test": {},
         }
         if progress.best is not None:
-            if not checkpoint.exists(best):
-                raise UserError(f"{best}: the best checkpoint is gone; remove {run.folder} to train this run again")
-            checkpoint.load_model(best, run.model)
+            checkpoint.load_model(self._whole("best"), run.model)
             test = run.encoded["test"]
             if test:
-                results["test"], predictions = self.score(test, test, self._pause_quietly, run.search())
+                results["test"], predictions = self.score(test, test, self._pause, run.search())
                 write_predictions(run.folder / "predictions.tsv", predictions)
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
+        self._forget([])
         return results
 
-    def _pause_quietly(self, done: int) -> None:
-        if self.stop():
-            raise Interrupted(self.run.name)
+    def _average_last(self) -> dict:
+        """The mean of the weights of the last evaluations: it becomes the best checkpoint if it is better on the
+        validation split. Returns its steps and metrics."""
+        run, progress = self.run, self.progress
+        steps = list(progress.kept)
+        states = [checkpoint.load_arrays(self._whole(f"step-{step}")) for step in steps]
+        checkpoint.set_arrays(run.model, averaging.mean(states))
+        fresh = Stream(run.encoded["train"], run.settings.train.max_tokens, run.seed)
+        averaging.re_estimate(run.model, fresh, run.seed)
+        metrics, _ = self._score_valid()
+        chosen = self._is_best(metrics)
+        if chosen:
+            progress.best_step = run.step
+            self._save("best", whole=False)
+        return {"steps": steps, "chosen": chosen, "valid": metrics}
+
+    def _whole(self, name: str) -> Path:
+        folder = self._folder(name)
+        if not checkpoint.exists(folder):
+            raise UserError(f"{folder}: this checkpoint is gone; remove {self.run.folder} to train this run again")
+        return folder
 
     def emit(self, event: str, **arguments) -> None:
         """Tell every listener."""

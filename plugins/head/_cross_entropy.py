@@ -29,19 +29,28 @@ def log_softmax(logits: Tensor) -> Tensor:
     return logits - log_sum_exp(logits)
 
 
-def cross_entropy(logits: Tensor, target: Tensor, smoothing: float, pad_id: int) -> Tensor:
+def cross_entropy(
+    h: Tensor, words: Tensor, bias: Tensor | None, logits: Tensor, target: Tensor, smoothing: float, pad_id: int
+) -> Tensor:
     """(1 − ε) (−log p_target) + ε mean over v ≠ pad of (−log p_v), p = softmax(logits).
 
-    logits [B, T, V], target int64 [B, T] → [B, T]. Computed as −log p_target + ε (logit_target − mean logit).
+    h [B, T, C], words [V, C] and bias [V] are what logits [B, T, V] = h wordsᵀ + bias were made of; target int64 [B, T] →
+    [B, T]. Computed as −log p_target + ε (logit_target − mean logit), both of these from h: smoothing then costs no pass
+    over [B, T, V], neither forward nor backward.
     """
-    logits = full_precision(logits)
-    loss = _negative_log(logits, target)
+    loss = _negative_log(full_precision(logits), target)
     if not smoothing:
         return loss
-    index = paddle.stack([target, paddle.full_like(target, pad_id)], -1)  # [B, T, 2]
-    picked = paddle.take_along_axis(logits, index, -1, broadcast=False)
-    mean = (logits.sum(-1) - picked[..., 1]) / (logits.shape[-1] - 1)
-    return loss + smoothing * (picked[..., 0] - mean)
+    h, words = full_precision(h), full_precision(words)
+    of_target = (h * F.embedding(target, words)).sum(-1)  # [B, T]
+    spread = paddle.ones([words.shape[0]], words.dtype)
+    spread[pad_id] = 0.0
+    mean = paddle.matmul(h, paddle.matmul(spread, words))  # Σ over v ≠ pad of logit_v, [B, T]
+    if bias is not None:
+        bias = full_precision(bias)
+        of_target = of_target + F.embedding(target, bias.unsqueeze(1)).squeeze(-1)
+        mean = mean + paddle.dot(spread, bias)
+    return loss + smoothing * (of_target - mean / (words.shape[0] - 1))
 
 
 def _negative_log(logits: Tensor, target: Tensor) -> Tensor:

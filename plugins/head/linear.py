@@ -24,7 +24,8 @@ class LinearHead(Head):
         self.output = Linear(d_model, vocab_size, bias)
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
-        return cross_entropy(self.output(h), target, smoothing, self.pad_id)
+        words = self.output.weight.transpose([1, 0])  # [C, V] -> [V, C]
+        return cross_entropy(h, words, self.output.bias, self.output(h), target, smoothing, self.pad_id)
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
         return log_softmax(full_precision(self.output(h)))

@@ -9,5 +9,10 @@ def register_metrics():
         "exact_match": "paddle_tfm_plugins.metric.exact_match:ExactMatch",
         "token_accuracy": "paddle_tfm_plugins.metric.token_accuracy:TokenAccuracy",
         "token_error_rate": "paddle_tfm_plugins.metric.token_error_rate:TokenErrorRate",
+        "word_error_rate": "paddle_tfm_plugins.metric.word_error_rate:WordErrorRate",
+        "phoneme_error_rate": "paddle_tfm_plugins.metric.phoneme_error_rate:PhonemeErrorRate",
         "perplexity": "paddle_tfm_plugins.metric.perplexity:Perplexity",
+        "bleu": "paddle_tfm_plugins.metric.bleu:Bleu",
+        "chrf": "paddle_tfm_plugins.metric.chrf:Chrf",
+        "ter": "paddle_tfm_plugins.metric.ter:Ter",
     }

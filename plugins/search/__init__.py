@@ -8,4 +8,5 @@ def register_searches():
     return {
         "greedy": "paddle_tfm_plugins.search.greedy:Greedy",
         "beam": "paddle_tfm_plugins.search.beam:Beam",
+        "sampling": "paddle_tfm_plugins.search.sampling:Sampling",
     }

@@ -1,23 +1,41 @@
-"""What the searches share: the longest output that they write."""
+"""What the searches share: how long an output may be, and what it keeps to."""
 
 from __future__ import annotations
 
 import math
 
-from paddle_tfm.protocols import Search
+from paddle_tfm.protocols import Constraints, Search
 
 
 class Bounded(Search):
-    """Outputs of at most max_ratio · source length + max_extra tokens."""
+    """Outputs of at most max_ratio · source length + max_extra tokens, and of at most `max_length`.
 
-    def __init__(self, max_ratio: float = 2.0, max_extra: int = 20):
+    No output ends before `min_length` tokens, which goes before the former bound, and none holds a run of
+    `no_repeat_ngram` tokens twice (arXiv:1705.04304; 0: any).
+    """
+
+    def __init__(
+        self,
+        max_ratio: float = 2.0,
+        max_extra: int = 20,
+        min_length: int = 0,
+        max_length: int | None = None,
+        no_repeat_ngram: int = 0,
+    ):
         if not 0 <= max_ratio < math.inf:
             raise ValueError(f"`max_ratio` must be a number from 0 on, but is {max_ratio}")
-        if max_extra < 0:
-            raise ValueError(f"`max_extra` must not be negative, but is {max_extra}")
+        for name, value in (("max_extra", max_extra), ("min_length", min_length), ("no_repeat_ngram", no_repeat_ngram)):
+            if value < 0:
+                raise ValueError(f"`{name}` must not be negative, but is {value}")
         if max_ratio == max_extra == 0:
             raise ValueError("`max_ratio` and `max_extra` must not both be 0: no output could have a token")
+        if max_length is not None and max_length < max(1, min_length):
+            raise ValueError(f"`max_length` must be at least 1 and `min_length`={min_length}, but is {max_length}")
         self.max_ratio, self.max_extra = max_ratio, max_extra
+        self.min_length, self.max_length, self.no_repeat_ngram = min_length, max_length, no_repeat_ngram
 
     def limit(self, source_length: int) -> int:
         return max(1, int(self.max_ratio * source_length + self.max_extra))
+
+    def constraints(self) -> Constraints:
+        return Constraints(self.min_length, self.max_length, self.no_repeat_ngram)

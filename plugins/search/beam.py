@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import paddle
 
-from paddle_tfm.protocols import Decoding, Hypothesis
+from paddle_tfm.protocols import NEVER, Decoding, Hypothesis
 from paddle_tfm_plugins.search._bounded import Bounded
 
 
@@ -12,18 +12,31 @@ class Beam(Bounded):
     """The `size` most probable outputs kept at each step, ranked by log-probability over a length penalty
     (arXiv:1609.08144).
 
-    Formula: score(y) = log p(y) / ((5 + |y|) / 6)^alpha, |y| with the end token. Options: size; alpha (0: none);
-    max_ratio and max_extra bound the output at max_ratio · source length + max_extra tokens. A sentence ends when no
-    unfinished output can beat its finished ones any more, and then leaves the batch.
+    Formula: score(y) = log p(y) / ((5 + |y|) / 6)^alpha, |y| with the end token. A sentence ends when no unfinished
+    output can beat its finished ones any more, and then leaves the batch; it has up to `size` outputs, best first.
+
+    Options: size; alpha (0: none); max_ratio and max_extra bound the output at max_ratio · source length + max_extra
+    tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram:
+    no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
     """
 
-    def __init__(self, size: int = 5, alpha: float = 0.6, max_ratio: float = 2.0, max_extra: int = 20):
-        super().__init__(max_ratio, max_extra)
+    def __init__(
+        self,
+        size: int = 5,
+        alpha: float = 0.6,
+        max_ratio: float = 2.0,
+        max_extra: int = 20,
+        min_length: int = 0,
+        max_length: int | None = None,
+        no_repeat_ngram: int = 0,
+    ):
+        super().__init__(max_ratio, max_extra, min_length, max_length, no_repeat_ngram)
         if size < 1:
             raise ValueError(f"`size` must be positive, but is {size}")
         if alpha < 0:
             raise ValueError(f"`alpha` must not be negative, but is {alpha}")
-        self.size, self.alpha = size, alpha
+        self.size = self.nbest = size
+        self.alpha = alpha
 
     def penalty(self, length: int) -> float:
         """((5 + length) / 6)^alpha."""
@@ -72,7 +85,10 @@ class Beam(Bounded):
             for i, (_, score) in enumerate(group):
                 pool += [(score + step, i, token) for step, token in zip(best[row], tokens[row])]
                 row += 1
-            ranked.append(sorted(pool, key=lambda item: (-item[0], item[1], item[2]))[: 2 * self.size])
+            pool = sorted(pool, key=lambda item: (-item[0], item[1], item[2]))[: 2 * self.size]
+            while pool and pool[-1][0] <= NEVER / 2:  # impossible, whatever came before
+                pool.pop()
+            ranked.append(pool)
         return ranked
 
     def _advance(self, sentence, ranked, old, beams, finished, eos) -> list[tuple[int, int]]:

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import paddle
+from collections.abc import Sequence
 
-from paddle_tfm.protocols import Decoding, Hypothesis
-from paddle_tfm_plugins.search._bounded import Bounded
+from paddle import Tensor
+
+from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
 
 
-class Greedy(Bounded):
+class Greedy(OneByOne):
     """The most probable token at each step.
 
-    Options: max_ratio and max_extra bound the output at max_ratio · source length + max_extra tokens. Sentences that
-    have ended leave the batch.
+    Options: max_ratio and max_extra bound the output at max_ratio · source length + max_extra tokens, max_length at so
+    many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram: no run of so many tokens
+    twice in an output (arXiv:1705.04304; 0: any).
     """
 
-    def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
-        count = len(decoding.limits)
-        ids: list[list[int]] = [[] for _ in range(count)]
-        scores = [0.0] * count
-        alive = list(range(count))
-        tokens = paddle.full([count], decoding.bos, dtype="int64")
-        while alive:
-            best, chosen = decoding.advance(tokens).topk(1)  # [R, 1]
-            going = []
-            for row, (sentence, token, score) in enumerate(zip(alive, chosen[:, 0].tolist(), best[:, 0].tolist())):
-                scores[sentence] += score
-                if token == decoding.eos:
-                    continue
-                ids[sentence].append(token)
-                if len(ids[sentence]) < decoding.limits[sentence]:
-                    going.append(row)
-            tokens = chosen[:, 0]
-            if len(going) < len(alive):
-                if not going:
-                    break
-                rows = paddle.to_tensor(going, dtype="int64")
-                decoding.select(rows)
-                tokens = tokens.index_select(rows)
-                alive = [alive[row] for row in going]
-        return [[Hypothesis(found, score)] for found, score in zip(ids, scores)]
+    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
+        return log_probs.argmax(-1)

@@ -11,4 +11,6 @@ def register_tasks():
         "reverse": "paddle_tfm_plugins.task.reverse:Reverse",
         "sort": "paddle_tfm_plugins.task.sort:Sort",
         "parallel": "paddle_tfm_plugins.task.parallel:Parallel",
+        "language": "paddle_tfm_plugins.task.language:Language",
+        "truecase": "paddle_tfm_plugins.task.truecase:Truecase",
     }

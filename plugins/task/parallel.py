@@ -1,137 +1,157 @@
-"""Pairs of texts out of files."""
+"""Pairs of texts: a dataset by name, your own files, or a few in the recipe."""
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import heapq
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
-from pathlib import Path
+from functools import cached_property
 
-from paddle_tfm.data.task import SPLITS, Example, Task
+from paddle_tfm.data.pairs import Pair, json_lines, share, side_by_side, table
+from paddle_tfm.data.task import SPLITS, Dataset, Example, Task
 from paddle_tfm.errors import UserError, unknown
+
+Files = str | list[str]  # one file of pairs, or one of sources and one of targets
+JSON = (".jsonl", ".jsonl.gz")
 
 
 class Parallel(Task):
-    """Pairs of texts from your files: one TSV a split, or a file of sources and one of targets; or pairs in the recipe.
+    """Pairs of texts: `dataset`, a corpus by name; `train`, `valid`, `test`, files of your own; or `pairs` in the recipe.
 
-    A split is ``file.tsv``, of which `columns` (counted from 0) say where source and target stand, or
-    ``[sources.en, targets.de]``, line by line. Files are UTF-8, also as .gz; paths are relative to the current folder.
-    Lines that are blank on both sides are skipped. `pairs`, a list of [source, target], serves as all three splits, for
-    corpora that are to be learned by heart. `reverse` swaps source and target.
+    `dataset` is ``multi30k`` or ``{name: multi30k, source: de, target: en}``; `paddle-tfm data ls` lists them.
+
+    A split of your own is one file or two: ``file.tsv``, of which `columns` (counted from 0; default [0, 1]) say where
+    source and target stand; ``file.jsonl``, a JSON object a line, of which `columns` are the keys (default [source,
+    target]; ``translation.en`` goes deeper); or ``[sources.en, targets.de]``, line by line. Files are UTF-8, also as .gz;
+    paths are relative to the current folder. They are read as a stream, a few times over. Lines that are blank on both
+    sides are skipped.
+
+    `valid` may also be a number: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by a hash of the
+    text on the file's source side, so that equal sources stay together (a number may bring a few pairs more for it).
+
+    `pairs`, a list of [source, target], serves as all three splits, for corpora that are to be learned by heart.
+    `reverse` swaps source and target.
     """
 
     def __init__(
         self,
-        train: str | list[str] | None = None,
-        valid: str | list[str] | None = None,
-        test: str | list[str] | None = None,
-        columns: list[int] | None = None,
+        train: Files | None = None,
+        valid: Files | int | float | None = None,
+        test: Files | None = None,
+        columns: list[int] | list[str] | None = None,
         reverse: bool = False,
         pairs: list[list[str]] | None = None,
+        dataset: Dataset | None = None,
     ):
-        self.files = dict(zip(SPLITS, (train, valid, test)))
-        self.columns = [0, 1] if columns is None else list(columns)
-        self.reverse = reverse
-        self.pairs = pairs
-        if pairs is None:
-            _check_files(self.files, self.columns)
-        else:
-            _check_pairs(pairs, [name for name, files in self.files.items() if files is not None])
+        given = {
+            "dataset": dataset, "pairs": pairs, "train": train, "valid": valid, "test": test, "columns": columns
+        }  # fmt: skip
+        _check_origin([option for option, value in given.items() if value is not None])
+        self.dataset, self.pairs, self.reverse = dataset, pairs, reverse
+        self.files: dict[str, Files | None] = {"train": train, "valid": valid, "test": test}
+        self.columns = columns
+        self.held_out = None if isinstance(valid, (str, list)) else valid
+        if self.held_out is not None:
+            _check_share(self.held_out)
+            self.files["valid"] = train
+        if pairs is not None:
+            _check_pairs(pairs)
+        for split, files in self.files.items():
+            _check_files(split, files, columns)
 
     def examples(self, split: str) -> Iterator[Example]:
         if split not in SPLITS:
             raise UserError(unknown("split", split, SPLITS))
-        pairs = self.pairs if self.pairs is not None else self._read(split)
-        return (Example(target, source) if self.reverse else Example(source, target) for source, target in pairs)
+        if self.dataset is not None:
+            examples = self.dataset.examples(split)
+        else:
+            examples = (Example(*pair) for pair in (self._read(split) if self.pairs is None else self.pairs))
+        return (Example(each.target, each.source) for each in examples) if self.reverse else iter(examples)
 
-    def _read(self, split: str) -> Iterable[tuple[str, str]]:
+    def _read(self, split: str) -> Iterable[Pair]:
         files = self.files[split]
         if files is None and split == "test":
             return []  # nothing to be scored at the end
         if files is None:
-            raise UserError(f"task 'parallel' has no file for the split '{split}': give it the option `{split}`")
-        pairs = list(self._table(files) if isinstance(files, str) else _side_by_side(*files))
-        if not pairs:
-            names = files if isinstance(files, str) else " and ".join(files)
-            raise UserError(f"{names}: no pair of texts in it, but the split '{split}' needs one")
-        return pairs
+            raise UserError(
+                f"task 'parallel' has no file for the split '{split}': give it the option `{split}`"
+                + (", a file or how many pairs of `train` to hold out" if split == "valid" else "")
+            )
+        pairs = _pairs(files, self.columns)
+        if self.held_out is not None and split != "test":
+            pairs = (pair for pair in pairs if (share(pair[0]) <= self._threshold) == (split == "valid"))
+        return self._not_none(pairs, split)
 
-    def _table(self, path: str) -> Iterator[tuple[str, str]]:
-        for number, line in enumerate(_lines(path), 1):
-            if not line.strip():
-                continue
-            cells = line.split("\t")
-            if len(cells) == 1:
-                raise UserError(f"{path}, line {number}: no TAB between source and target")
-            if len(cells) <= max(self.columns):
-                raise UserError(
-                    f"{path}, line {number}: {len(cells)} columns, but `columns` asks for column {max(self.columns)}, "
-                    f"counted from 0"
-                )
-            source, target = (cells[column].strip() for column in self.columns)
-            if not source and not target:
-                continue
-            yield _full(source, path, number, "source"), _full(target, path, number, "target")
+    def _not_none(self, pairs: Iterable[Pair], split: str) -> Iterator[Pair]:
+        pair = None
+        for pair in pairs:
+            yield pair
+        if pair is None:
+            held = f" beside what `valid: {self.held_out}` holds out" if split == "train" and self.held_out else ""
+            held = f" that `valid: {self.held_out}` would hold out" if split == "valid" and self.held_out else held
+            raise UserError(
+                f"{_named(self.files[split])}: no pair of texts in it{held}, but the split '{split}' needs one"
+            )
+
+    @cached_property
+    def _threshold(self) -> float:
+        """Sources whose hash is at most this are held out."""
+        if isinstance(self.held_out, float):
+            return self.held_out
+        hashes = (share(source) for source, _ in _pairs(self.files["train"], self.columns))
+        least = heapq.nsmallest(self.held_out + 1, hashes)
+        if len(least) <= self.held_out:
+            raise UserError(
+                f"{_named(self.files['train'])}: {len(least)} pairs, of which `valid: {self.held_out}` leaves none to "
+                "train on"
+            )
+        return least[self.held_out - 1]
 
 
-def _check_files(files: dict[str, str | list[str] | None], columns: list[int]) -> None:
-    if files["train"] is None:
-        raise ValueError("`train` must be a TSV file or [file of sources, file of targets]; or give `pairs`")
-    for name, value in files.items():
-        if isinstance(value, list) and len(value) != 2:
-            raise ValueError(f"`{name}` must be one TSV file or two files, but has {len(value)}")
-    if len(columns) != 2 or min(columns) < 0:
+def _pairs(files: Files, columns: list[int] | list[str] | None) -> Iterator[Pair]:
+    if isinstance(files, list):
+        return side_by_side(*files)
+    if files.endswith(JSON):
+        return json_lines(files, columns or ("source", "target"))
+    return table(files, columns or (0, 1))
+
+
+def _named(files: Files) -> str:
+    return files if isinstance(files, str) else " and ".join(files)
+
+
+def _check_origin(given: list[str]) -> None:
+    """Exactly one of `dataset`, `pairs` and `train`."""
+    if not {"dataset", "pairs", "train"} & {*given}:
+        raise ValueError(
+            "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a file "
+            "or [file of sources, file of targets]; `pairs`, a list of [source, target]"
+        )
+    if given[0] in ("dataset", "pairs") and len(given) > 1:
+        raise ValueError(f"`{given[0]}` must stand alone, but `{given[1]}` is given too")
+
+
+def _check_share(held_out: int | float) -> None:
+    if isinstance(held_out, float) and not 0 < held_out < 1:
+        raise ValueError(f"`valid` must be a share of `train` between 0 and 1, but is {held_out}")
+    if held_out < 1 and not isinstance(held_out, float):
+        raise ValueError(f"`valid` must be a file, a share, or a number of pairs from 1 on, but is {held_out}")
+
+
+def _check_files(split: str, files: Files | None, columns: list[int] | list[str] | None) -> None:
+    if isinstance(files, list) and len(files) != 2:
+        raise ValueError(f"`{split}` must be one file or two, but has {len(files)}")
+    if columns is None or not isinstance(files, str):
+        return
+    if files.endswith(JSON):
+        if len(columns) != 2 or not all(isinstance(column, str) and column for column in columns):
+            raise ValueError(f"`columns` must be two keys of {files}, those of source and target, but is {columns}")
+    elif len(columns) != 2 or not all(isinstance(column, int) and column >= 0 for column in columns):
         raise ValueError(f"`columns` must be two numbers from 0 on, those of source and target, but is {columns}")
 
 
-def _check_pairs(pairs: list[list[str]], files: list[str]) -> None:
-    if files:
-        raise ValueError(f"`pairs` must stand alone, but `{files[0]}` is given too")
+def _check_pairs(pairs: list[list[str]]) -> None:
     if not pairs:
         raise ValueError("`pairs` must hold at least one pair")
     for number, pair in enumerate(pairs, 1):
         if len(pair) != 2 or not all(text.strip() for text in pair):
             raise ValueError(f"`pairs` must hold a source and a target each, but number {number} is {pair}")
-
-
-def _side_by_side(source_path: str, target_path: str) -> Iterator[tuple[str, str]]:
-    count = [0, 0]
-    for source, target in zip_longest(_lines(source_path), _lines(target_path)):
-        count[0] += source is not None
-        count[1] += target is not None
-        if source is None or target is None or not (source.strip() or target.strip()):
-            continue
-        yield (
-            _full(source.strip(), source_path, count[0], "source"),
-            _full(target.strip(), target_path, count[1], "target"),
-        )
-    if count[0] != count[1]:
-        raise UserError(
-            f"{source_path} has {count[0]} lines, but {target_path} has {count[1]}: line n of the one must translate "
-            f"line n of the other"
-        )
-
-
-def _full(text: str, path: str, number: int, side: str) -> str:
-    if not text:
-        raise UserError(f"{path}, line {number}: the {side} is empty, but its other side is not")
-    return text
-
-
-def _lines(path: str) -> Iterator[str]:
-    """The lines of a file, with their ends; only LF ends a line (not U+2028, which occurs in texts)."""
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
-            for number, line in enumerate(file, 1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file (looked in {Path.cwd()})") from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}, line {number}: not UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start + 1})"
-        ) from error
-    except (OSError, EOFError, zlib.error) as error:
-        after = f", after line {number}" if number else ""
-        raise UserError(f"{path}{after}: cannot be read: {error}") from error

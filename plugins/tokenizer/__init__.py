@@ -9,4 +9,7 @@ def register_tokenizers():
         "char": "paddle_tfm_plugins.tokenizer.char:Char",
         "word": "paddle_tfm_plugins.tokenizer.word:Word",
         "mixed": "paddle_tfm_plugins.tokenizer.mixed:Mixed",
+        "space": "paddle_tfm_plugins.tokenizer.space:Space",
+        "sentencepiece": "paddle_tfm_plugins.tokenizer.sentencepiece:SentencePiece",
+        "hugging_face": "paddle_tfm_plugins.tokenizer.hugging_face:HuggingFace",
     }

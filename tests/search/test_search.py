@@ -1,52 +1,14 @@
 """Searches against brute force, over a language model that is a table."""
 
-import itertools
 import math
 
 import numpy as np
-import paddle
 import pytest
+from search_table import EOS, WORDS, Table, brute_force
 
-from paddle_tfm.protocols import Decoding
 from paddle_tfm_plugins.search.beam import Beam
 from paddle_tfm_plugins.search.greedy import Greedy
-
-BOS, EOS, WORDS = 0, 1, (2, 3, 4)
-
-
-class Table(Decoding):
-    """log p(next | sentence, all tokens so far), drawn once for each prefix; rows are prefixes."""
-
-    bos, eos = BOS, EOS
-
-    def __init__(self, limits, seed=0):
-        self.limits, self.seed, self.calls = limits, seed, 0
-        self.rows = [(sentence, ()) for sentence in range(len(limits))]
-
-    def log_probs(self, sentence, prefix):
-        rng = np.random.default_rng([self.seed, sentence, len(prefix), *prefix])
-        logits = rng.normal(0, 2.0, 5)
-        logits[BOS] = -1e9
-        return logits - np.log(np.exp(logits).sum())
-
-    def advance(self, tokens):
-        self.calls += 1
-        self.rows = [
-            (sentence, prefix if token == BOS else (*prefix, token))
-            for (sentence, prefix), token in zip(self.rows, tokens.tolist())
-        ]
-        return paddle.to_tensor(np.stack([self.log_probs(*row) for row in self.rows]), dtype="float32")
-
-    def select(self, rows):
-        self.rows = [self.rows[row] for row in rows.tolist()]
-
-
-def brute_force(table, sentence, limit):
-    """Every output up to the limit with its log-probability."""
-    for length in range(limit + 1):
-        for words in itertools.product(WORDS, repeat=length):
-            total = sum(table.log_probs(sentence, words[:i])[word] for i, word in enumerate(words))
-            yield list(words), total + table.log_probs(sentence, words)[EOS]
+from paddle_tfm_plugins.search.sampling import Sampling
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
@@ -102,28 +64,45 @@ def test_greedy_takes_the_most_probable_token(seed):
     table = Table(limits, seed)
     found = Greedy().run(table)
     for sentence, limit in enumerate(limits):
-        prefix = ()
-        while len(prefix) < limit:
-            token = int(np.argmax(Table(limits, seed).log_probs(sentence, prefix)))
-            if token == EOS:
-                break
+        prefix, score, token = (), 0.0, None
+        while token != EOS:
+            log_probs = Table(limits, seed).log_probs(sentence, prefix)
+            token = int(np.argmax(log_probs)) if len(prefix) < limit else EOS
+            score += log_probs[token]
             prefix = (*prefix, token)
-        assert found[sentence][0].ids == list(prefix)
-    assert table.calls <= max(limits)
+        assert found[sentence][0].ids == list(prefix[:-1])
+        assert found[sentence][0].score == pytest.approx(score, abs=1e-4)
+    assert table.calls <= max(limits) + 1
 
 
-@pytest.mark.parametrize("search", [Greedy(), Beam(size=3)])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_beam_of_one_without_penalty_is_greedy(seed):
+    limits = [4, 6, 2, 5]
+    (greedy, beam) = (search.run(Table(limits, seed)) for search in (Greedy(), Beam(size=1, alpha=0)))
+    for one, other in zip(greedy, beam):
+        assert one[0].ids == other[0].ids
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-5)
+
+
+def test_a_beam_wider_than_what_is_possible_gives_what_is_possible():
+    """Every output once, all finite, the best first; nothing impossible to fill up."""
+    for alpha in (0.0, 1.0):
+        search = Beam(size=500, alpha=alpha)
+        (found,) = search.run(Table([3]))
+        every = {tuple(ids): score for ids, score in brute_force(Table([3]), 0, 3)}
+        assert {tuple(h.ids) for h in found} == set(every)
+        assert [h.score for h in found] == pytest.approx([every[tuple(h.ids)] for h in found], abs=1e-4)
+        ranks = [h.score / search.penalty(len(h.ids) + 1) for h in found]
+        assert ranks == sorted(ranks, reverse=True)
+
+
+@pytest.mark.parametrize("search", [Greedy(), Beam(size=3), Sampling(samples=3, top_k=2)])
 def test_sentences_do_not_influence_each_other(search):
     limits = [4, 6, 2, 5]
     together = search.run(Table(limits))
 
-    class Alone(Table):
-        def __init__(self, sentence):
-            super().__init__([limits[sentence]])
-            self.rows = [(sentence, ())]
-
     for sentence in range(len(limits)):
-        (alone,) = search.run(Alone(sentence))
+        (alone,) = search.run(Table([limits[sentence]], sentences=[sentence]))
         assert [h.ids for h in alone] == [h.ids for h in together[sentence]]
 
 
@@ -132,7 +111,7 @@ def test_a_model_that_never_ends_is_ended():
         def log_probs(self, sentence, prefix):
             return np.array([-1e9, -50.0, -0.1, -3.0, -3.0])
 
-    for search in (Greedy(), Beam(size=2)):
+    for search in (Greedy(), Beam(size=2), Sampling(samples=2)):
         found = search.run(Endless([7, 3]))
         assert [len(hypotheses[0].ids) for hypotheses in found] == [7, 3]
 

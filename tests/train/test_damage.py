@@ -64,7 +64,8 @@ REWRITTEN = {
 def compared_run(registry, tmp_path_factory):
     """The folder of a finished run that was compared."""
     from paddle_tfm import load_recipe
-    from paddle_tfm.train.run import create, load_corpus
+    from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer
 
     (spec,) = load_recipe("base", SMALL).runs()
@@ -103,7 +104,7 @@ def test_the_checkpoint_left_aside_outlives_the_next_save(make_trainer, monkeypa
     """Killed between the two renames, resumed, and killed again at the same place: one of the two is always there."""
     run = make_trainer().run
     folder = run.folder / "checkpoints" / "best"
-    checkpoint.save(folder, run.model, None, {"step": 1})
+    checkpoint.save(folder, run.model, {"step": 1})
     folder.rename(folder.with_name("best.old"))
     rename = Path.rename
 
@@ -114,7 +115,7 @@ def test_the_checkpoint_left_aside_outlives_the_next_save(make_trainer, monkeypa
 
     monkeypatch.setattr(Path, "rename", die)
     with pytest.raises(KeyboardInterrupt):
-        checkpoint.save(folder, run.model, None, {"step": 2})
+        checkpoint.save(folder, run.model, {"step": 2})
     monkeypatch.undo()
     assert checkpoint.exists(folder)
     assert checkpoint.load_state(folder) == {"step": 1}
@@ -266,7 +267,7 @@ def test_a_best_checkpoint_that_is_gone_is_told(make_trainer):
     trainer = make_trainer("train.steps=4")
     trainer.train()
     shutil.rmtree(trainer.run.folder / "checkpoints" / "best")
-    with pytest.raises(UserError, match="best: the best checkpoint is gone"):
+    with pytest.raises(UserError, match="best: this checkpoint is gone"):
         make_trainer("train.steps=4").train(resume=True)
 
 

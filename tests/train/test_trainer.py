@@ -69,7 +69,7 @@ def test_resume_after_a_kill_goes_back_to_the_last_checkpoint(make_trainer):
 def test_a_checkpoint_is_whole_whenever_we_are_killed(make_trainer, monkeypatch):
     trainer = make_trainer()
     folder = trainer.run.folder / "checkpoints" / "last"
-    checkpoint.save(folder, trainer.run.model, None, {"step": 1})
+    checkpoint.save(folder, trainer.run.model, {"step": 1})
     from pathlib import Path
 
     rename = Path.rename
@@ -80,11 +80,11 @@ def test_a_checkpoint_is_whole_whenever_we_are_killed(make_trainer, monkeypatch)
 
     monkeypatch.setattr(Path, "rename", die_after_moving_the_old_one)
     with pytest.raises(KeyboardInterrupt):
-        checkpoint.save(folder, trainer.run.model, None, {"step": 2})
+        checkpoint.save(folder, trainer.run.model, {"step": 2})
     monkeypatch.undo()
     assert checkpoint.exists(folder)
     assert checkpoint.load_state(folder) == {"step": 1}
-    checkpoint.save(folder, trainer.run.model, None, {"step": 3})
+    checkpoint.save(folder, trainer.run.model, {"step": 3})
     assert checkpoint.load_state(folder) == {"step": 3}
     assert [path.name for path in folder.parent.iterdir()] == ["last"]
 

@@ -9,10 +9,13 @@ from itertools import pairwise
 import pytest
 
 from paddle_tfm.protocols import Likelihood, Prediction
+from paddle_tfm_plugins.metric._edits import edit_distance
 from paddle_tfm_plugins.metric.exact_match import ExactMatch
 from paddle_tfm_plugins.metric.perplexity import Perplexity
+from paddle_tfm_plugins.metric.phoneme_error_rate import PhonemeErrorRate
 from paddle_tfm_plugins.metric.token_accuracy import TokenAccuracy
-from paddle_tfm_plugins.metric.token_error_rate import TokenErrorRate, edit_distance
+from paddle_tfm_plugins.metric.token_error_rate import TokenErrorRate
+from paddle_tfm_plugins.metric.word_error_rate import WordErrorRate
 
 NONE = Likelihood(0.0, 0, 0)
 
@@ -72,6 +75,36 @@ def test_token_error_rate_is_quick():
     assert time.perf_counter() - began < 3  # a table in Python takes several seconds; this takes 0.15
 
 
+@pytest.mark.parametrize("metric", [WordErrorRate, PhonemeErrorRate])
+def test_word_and_phoneme_error_rate_equal_the_recursion(metric):
+    draw = random.Random(3)
+    texts = [" ".join(draw.choice("abcde") for _ in range(draw.randrange(1, 9))) for _ in range(60)]
+    pairs = [Prediction("", *pair) for pair in pairwise(texts)]  # no pieces: texts are enough
+    edits = sum(naive(pair.hypothesis.split(), pair.reference.split()) for pair in pairs)
+    assert metric().compute(pairs, NONE) == edits / sum(len(pair.reference.split()) for pair in pairs)
+
+
+def test_error_rates_divide_by_the_reference():
+    pair = [Prediction("", "a b c", "a")]
+    assert [metric().compute(pair, NONE) for metric in (WordErrorRate, PhonemeErrorRate)] == [2 / 3, 2 / 3]
+
+
+def test_word_error_rate_of_whole_outputs_is_the_share_of_wrong_ones():
+    pairs = [prediction("ɑ b", " ɑ  b "), prediction("ɑ b", "ɑb"), prediction("x", "y z"), prediction("", "")]
+    assert WordErrorRate(unit="line").compute(pairs, NONE) == 0.5
+    assert WordErrorRate(unit="line").compute([prediction("a b", "a b c d e")], NONE) == 1
+
+
+def test_statistics_are_rows_whose_sums_make_the_value():
+    draw = random.Random(4)
+    pairs = [prediction(*(" ".join(draw.choice("ab") for _ in range(3)) for _ in range(2))) for _ in range(50)]
+    for metric in (ExactMatch(), TokenErrorRate(), WordErrorRate(), WordErrorRate(unit="line"), PhonemeErrorRate()):
+        rows = metric.statistics(pairs)
+        assert rows.shape == (50, 2)
+        assert 0 < metric.value(rows.sum(0)) == metric.compute(pairs, NONE) < 1
+        assert metric.value(rows[:7].sum(0)) == metric.compute(pairs[:7], NONE)
+
+
 def test_exact_match():
     pairs = [prediction("a b ", "a b"), prediction("a b", " a b\n"), prediction("a b", "a  b"), prediction("a", "A")]
     assert ExactMatch().compute(pairs, NONE) == 0.5
@@ -98,23 +131,30 @@ def test_perplexity():
         (ExactMatch, True, True, True),
         (TokenAccuracy, True, False, True),
         (TokenErrorRate, False, True, True),
+        (WordErrorRate, False, True, True),
+        (PhonemeErrorRate, False, True, True),
         (Perplexity, False, False, False),
     ],
 )
 def test_what_a_metric_says_of_itself(metric, higher, search, percent):
     assert (metric.higher_is_better, metric.needs_search, metric.percent) == (higher, search, percent)
+    assert metric.needs_pieces == (metric is TokenErrorRate)
+    assert metric().signature() == ""
 
 
 @pytest.mark.parametrize(
-    ("metric", "text"),
+    ("metric", "pairs", "text"),
     [
-        (ExactMatch, "`predictions` must hold at least one"),
-        (TokenErrorRate, "`predictions` must hold at least one piece of a reference"),
-        (TokenAccuracy, "`likelihood.tokens` must be positive, but is 0"),
-        (Perplexity, "`likelihood.tokens` must be positive, but is 0"),
+        (ExactMatch, [], "`predictions` must hold at least one"),
+        (TokenErrorRate, [], "`predictions` must hold at least one"),
+        (TokenErrorRate, [prediction("", "a")], "`predictions` must hold at least one piece of a reference"),
+        (WordErrorRate, [prediction("", "a")], "`predictions` must hold at least one word of a reference"),
+        (PhonemeErrorRate, [prediction("", "a")], "`predictions` must hold at least one phoneme of a reference"),
+        (TokenAccuracy, [], "`likelihood.tokens` must be positive, but is 0"),
+        (Perplexity, [], "`likelihood.tokens` must be positive, but is 0"),
     ],
 )
-def test_nothing_to_measure(metric, text):
+def test_nothing_to_measure(metric, pairs, text):
     with pytest.raises(ValueError) as caught:
-        metric().compute([], NONE)
+        metric().compute(pairs, NONE)
     assert str(caught.value) == text

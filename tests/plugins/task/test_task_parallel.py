@@ -2,12 +2,17 @@
 
 import gzip
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from paddle_tfm import create_registry
+from paddle_tfm.data import Dataset, Example
 from paddle_tfm.errors import UserError
 from paddle_tfm_plugins.task.parallel import Parallel
+
+HELD = ["3", "9", "16"]  # those of 0 … 39 whose BLAKE2b of eight bytes, read as little-endian numbers, are the least
 
 
 def read(task, split="train"):
@@ -129,27 +134,215 @@ def test_empty(folder, text):
 
 def test_a_split_without_file():
     assert complaint(Parallel("a"), "valid") == (
-        "task 'parallel' has no file for the split 'valid': give it the option `valid`"
+        "task 'parallel' has no file for the split 'valid': give it the option `valid`, a file or how many pairs of "
+        "`train` to hold out"
     )
     assert list(Parallel("a").examples("test")) == []  # a test split is not needed to train
     with pytest.raises(UserError, match="unknown split 'dev'"):
         Parallel("a").examples("dev")
 
 
+def test_a_pipe_is_refused(folder):
+    os.mkfifo("pipe")
+    told = "pipe: a pipe, which can be read only once; write it to a file first"
+    assert complaint(Parallel("pipe")) == told
+    assert complaint(Parallel(["pipe", "pipe"])) == told
+
+
+def test_files_are_streamed(folder):
+    """A file of 8 MB is read, and pairs are held out of it, in less than one."""
+    with gzip.open("a.tsv.gz", "wt", compresslevel=1) as file:
+        for i in range(20_000):
+            file.write(f"source {i} {'x' * 190}\ttarget {i} {'y' * 190}\n")
+    task = Parallel("a.tsv.gz", valid=100)
+    tracemalloc.start()
+    try:
+        assert [sum(1 for _ in task.examples(split)) for split in ("train", "valid")] == [19_900, 100]
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+# ------------------------------------------------------------------------------------------------------------ JSON lines
+
+
+def test_json_lines(folder):
+    lines = [
+        '{"source": "one", "target": "eins", "id": 7}',
+        "",
+        '{"source": " ", "target": ""}',
+        '{"target": "zwei", "source": " two "}',
+    ]
+    (folder / "a.jsonl").write_text("\n".join(lines), "utf-8")
+    (folder / "a.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    for name in ("a.jsonl", "a.jsonl.gz"):
+        assert read(Parallel(name)) == [("one", "eins"), ("two", "zwei")]
+    assert read(Parallel("a.jsonl", reverse=True))[0] == ("eins", "one")
+
+
+def test_json_keys(folder):
+    (folder / "a.jsonl").write_text(
+        '{"translation": {"en": "a\\tb\\nc", "de": "x"}, "a.b": "flat", "a": {"b": "deep"}}\n'
+    )
+    assert read(Parallel("a.jsonl", columns=["translation.en", "translation.de"])) == [("a b c", "x")]
+    assert read(Parallel("a.jsonl", columns=["translation.de", "a.b"])) == [("x", "flat")]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('{"source": "a"', "not JSON: Expecting ',' delimiter: line 2 column 1 (char 15)"),
+        ("[" * 100_000, "not JSON: maximum recursion depth exceeded"),
+        ('["a", "b"]', "must hold an object with `source`, but holds \"['a', 'b']\""),
+        ('{"source": "a", "Target": "b"}', "unknown key 'target'; did you mean 'Target'? Known: Target, source"),
+        ('{"source": 3, "target": "b"}', "`source` must be a text, but is 3"),
+        ('{"source": null, "target": "b"}', "`source` must be a text, but is None"),
+        ('{"source": "a", "target": ""}', "the target is empty, but its other side is not"),
+        ('{"source": "a\\ud800", "target": "b"}', "`source` holds half of a surrogate pair, which is no character"),
+    ],
+)
+def test_bad_json(folder, line, text):
+    (folder / "a.jsonl").write_text('{"source": "a", "target": "b"}\n' + line + "\n", "utf-8")
+    told = complaint(Parallel("a.jsonl"))
+    assert told.startswith(f"a.jsonl, line 2: {text}")
+
+
+# -------------------------------------------------------------------------------------------------------------- held out
+
+
+def numbered(folder, count=2000, copies=1):
+    (folder / "a.tsv").write_text(
+        "".join(f"{i}\t{i}.{copy}\n" for copy in range(copies) for i in range(count)), "utf-8"
+    )
+
+
+@pytest.mark.parametrize(("valid", "least", "most"), [(1, 1, 1), (150, 150, 150), (0.05, 80, 120), (0.5, 950, 1050)])
+def test_valid_is_held_out_of_train(folder, valid, least, most):
+    numbered(folder)
+    task = Parallel("a.tsv", valid)
+    train, held = read(task), read(task, "valid")
+    assert sorted(train + held) == sorted(read(Parallel("a.tsv")))
+    assert least <= len(held) <= most
+    assert (read(task), read(Parallel("a.tsv", valid), "valid")) == (train, held)
+    assert train == [pair for pair in read(Parallel("a.tsv")) if pair in {*train}]  # in the file's order
+    assert list(task.examples("test")) == []
+
+
+def test_equal_sources_stay_together(folder):
+    numbered(folder, 500, copies=3)
+    for valid in (100, 0.2):
+        train, held = (read(Parallel("a.tsv", valid), split) for split in ("train", "valid"))
+        assert not {source for source, _ in train} & {source for source, _ in held}
+        assert valid == 0.2 or 100 <= len(held) <= 102
+
+
+def test_both_directions_hold_out_the_same_and_more_holds_out_what_less_does(folder):
+    numbered(folder)
+    some, more = (read(Parallel("a.tsv", valid), "valid") for valid in (50, 60))
+    assert {*some} < {*more}
+    assert read(Parallel("a.tsv", 50, reverse=True), "valid") == [(target, source) for source, target in some]
+
+
+def test_what_is_held_out_belongs_to_no_platform_or_run(folder):
+    numbered(folder, 40)
+    assert [source for source, _ in read(Parallel("a.tsv", 3), "valid")] == HELD
+
+
+def test_held_out_of_two_files_and_json(folder):
+    (folder / "a").write_text("".join(f"{i}\n" for i in range(40)))
+    (folder / "a.jsonl").write_text("".join(f'{{"source": "{i}", "target": "{i}"}}\n' for i in range(40)))
+    for files in (["a", "a"], "a.jsonl"):
+        assert [source for source, _ in read(Parallel(files, 3), "valid")] == HELD
+
+
+def test_too_much_is_held_out(folder):
+    numbered(folder, 10)
+    text = "a.tsv: 10 pairs, of which `valid: 10` leaves none to train on"
+    assert complaint(Parallel("a.tsv", 10)) == complaint(Parallel("a.tsv", 10), "valid") == text
+    assert complaint(Parallel("a.tsv", 1e-9), "valid") == (
+        "a.tsv: no pair of texts in it that `valid: 1e-09` would hold out, but the split 'valid' needs one"
+    )
+    (folder / "b.tsv").write_text("same\tx\n" * 4)
+    assert complaint(Parallel("b.tsv", 2)) == (
+        "b.tsv: no pair of texts in it beside what `valid: 2` holds out, but the split 'train' needs one"
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- dataset
+
+
+class Numbers(Dataset):
+    """Splits of one example each."""
+
+    def read(self, split, paths):
+        yield Example(split, f"{split} target")
+
+
+def test_a_dataset():
+    assert [read(Parallel(dataset=Numbers()), split) for split in ("train", "valid", "test")] == [
+        [("train", "train target")],
+        [("valid", "valid target")],
+        [("test", "test target")],
+    ]
+    assert read(Parallel(dataset=Numbers(), reverse=True)) == [("train target", "train")]
+    with pytest.raises(UserError, match="unknown split 'dev'"):
+        Parallel(dataset=Numbers()).examples("dev")
+
+
+def test_a_dataset_in_a_recipe():
+    registry = create_registry()
+    for dataset in ("scan", {"name": "scan", "cutoff": 26}):
+        task = registry.build("task", {"name": "parallel", "dataset": dataset}, "task")
+        assert task.dataset.cutoff == (None if dataset == "scan" else 26)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "path", "text"),
+    [
+        ("scna", "task.dataset", "unknown dataset 'scna'; did you mean 'scan'?"),
+        ({"name": "scan", "cutof": 26}, "task.dataset.cutof", "'scan' has no option 'cutof'; did you mean 'cutoff'?"),
+        ({"name": "scan", "cutoff": "26"}, "task.dataset.cutoff", "must be a valid integer, but is '26'"),
+        (["scan"], "task.dataset", "must be a name or {name: …, options…}, but is ['scan']"),
+    ],
+)
+def test_a_wrong_dataset_in_a_recipe(dataset, path, text):
+    (problem,) = create_registry().check("task", {"name": "parallel", "dataset": dataset}, "task")
+    assert problem.path == path and problem.message.startswith(text)
+
+
+# --------------------------------------------------------------------------------------------------------------- options
+
+ORIGIN = (
+    "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a file or [file "
+    "of sources, file of targets]; `pairs`, a list of [source, target]"
+)
+NUMBERS = "`columns` must be two numbers from 0 on, those of source and target, but is "
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "`train` must be a TSV file or [file of sources, file of targets]; or give `pairs`"),
-        ({"train": ["a"]}, "`train` must be one TSV file or two files, but has 1"),
-        ({"train": "a", "test": ["a"] * 3}, "`test` must be one TSV file or two files, but has 3"),
+        ({}, ORIGIN),
+        ({"valid": "a"}, ORIGIN),
+        ({"train": ["a"]}, "`train` must be one file or two, but has 1"),
+        ({"train": "a", "test": ["a"] * 3}, "`test` must be one file or two, but has 3"),
+        ({"train": "a", "columns": [0]}, NUMBERS + "[0]"),
+        ({"train": "a", "columns": [0, -1]}, NUMBERS + "[0, -1]"),
+        ({"train": "a", "columns": ["en", "de"]}, NUMBERS + "['en', 'de']"),
         (
-            {"train": "a", "columns": [0]},
-            "`columns` must be two numbers from 0 on, those of source and target, but is [0]",
+            {"train": "a.jsonl", "columns": [0, 1]},
+            "`columns` must be two keys of a.jsonl, those of source and target, but is [0, 1]",
         ),
-        (
-            {"train": "a", "columns": [0, -1]},
-            "`columns` must be two numbers from 0 on, those of source and target, but is [0, -1]",
-        ),
+        ({"train": "a.jsonl", "test": "b.tsv", "columns": ["en", "de"]}, NUMBERS + "['en', 'de']"),
+        ({"train": "a", "valid": 0}, "`valid` must be a file, a share, or a number of pairs from 1 on, but is 0"),
+        ({"train": "a", "valid": -3}, "`valid` must be a file, a share, or a number of pairs from 1 on, but is -3"),
+        ({"train": "a", "valid": 1.0}, "`valid` must be a share of `train` between 0 and 1, but is 1.0"),
+        ({"train": "a", "valid": 0.0}, "`valid` must be a share of `train` between 0 and 1, but is 0.0"),
+        ({"dataset": Numbers(), "train": "a"}, "`dataset` must stand alone, but `train` is given too"),
+        ({"dataset": Numbers(), "valid": 0.1}, "`dataset` must stand alone, but `valid` is given too"),
+        ({"dataset": Numbers(), "columns": [0, 1]}, "`dataset` must stand alone, but `columns` is given too"),
+        ({"dataset": Numbers(), "pairs": [["a", "b"]]}, "`dataset` must stand alone, but `pairs` is given too"),
+        ({"train": "a", "pairs": [["a", "b"]]}, "`pairs` must stand alone, but `train` is given too"),
         ({"pairs": []}, "`pairs` must hold at least one pair"),
         (
             {"pairs": [["a", "b"], ["c"]]},

@@ -1,0 +1,99 @@
+"""What `paddle-tfm data` prints of a dataset: its facts, its files, how long its texts are, its first pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+from paddle_tfm.cli.common import console
+from paddle_tfm.data import SPLITS, Dataset, RemoteFile
+from paddle_tfm.data.fetch import in_words
+
+
+def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[str]) -> None:
+    """Home, licence, citation, options and folder of a dataset, and its files."""
+    from rich.markup import escape
+
+    from paddle_tfm.data.cache import first_seen, folder, present
+    from paddle_tfm.registry import parameters
+
+    defaults = {key: _as_written(option.default) for key, option in parameters(type(dataset)).items()}
+    options = {**defaults, **dict(setting.split("=", 1) for setting in settings)}
+    console().print(f"[bold cyan]{escape(name)}[/]  {escape(summary)}\n")
+    for what, said in (
+        ("home", dataset.home),
+        ("licence", dataset.licence),
+        ("cite", dataset.citation),
+        ("options", "  ".join(f"{key}={value}" for key, value in options.items()) or "none"),
+        ("folder", str(folder(dataset))),
+    ):
+        console().print(f"[dim]{what:<8}[/] {escape(said)}", soft_wrap=True)
+    files, seen = dataset.files(), first_seen(dataset)
+    here = {file.name for file in present(dataset, files)}
+    rows = [
+        [file.name, in_words(file.size), "here" if file.name in here else "absent", _pinned(file, seen)]
+        for file in files
+    ]
+    console().print()
+    print_table("Files", ["name", "size", "state", "SHA-256"], rows)
+
+
+def _as_written(value: object) -> str:
+    """An option's value as a command line says it."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _pinned(file: RemoteFile, seen: dict[str, str]) -> str:
+    if file.sha256 is not None:
+        return f"{file.sha256[:12]}…"
+    return f"{seen[file.name][:12]}…, pinned at first use" if file.name in seen else "not pinned before first use"
+
+
+def print_lengths(dataset: Dataset) -> None:
+    """Pairs of each split, and how long their sides are in words and in characters."""
+    rows = []
+    for split in SPLITS:
+        words, letters = (Counter(), Counter()), (Counter(), Counter())  # length → how many texts have it
+        for example in dataset.examples(split):
+            for side, text in enumerate((example.source, example.target)):
+                words[side][len(text.split())] += 1
+                letters[side][len(text)] += 1
+        for side, called in enumerate(("source", "target")):
+            shown = [split, f"{words[0].total():,}"] if side == 0 else ["", ""]
+            rows.append([*shown, called, _spread(words[side]), _spread(letters[side])])
+    headings = ["split", "pairs", "side", "words: median, 95 %, longest", "characters: median, 95 %, longest"]
+    console().print()
+    print_table("Lengths", headings, rows)
+
+
+def _spread(lengths: Counter[int]) -> str:
+    """Median, 95th percentile and maximum of a histogram."""
+    total, passed, found = sum(lengths.values()), 0, []
+    for length in sorted(lengths):
+        passed += lengths[length]
+        while len(found) < 2 and passed >= total * (0.5, 0.95)[len(found)]:
+            found.append(length)
+    return ", ".join(f"{length:,}" for length in [*found, max(lengths)]) if lengths else ""
+
+
+def print_pairs(dataset: Dataset, split: str, number: int) -> None:
+    """The first pairs of a split."""
+    from rich.markup import escape
+
+    console().print()
+    for example in islice(dataset.examples(split), number):
+        console().print(f"{escape(example.source)}  [dim]→[/]  {escape(example.target)}", soft_wrap=True)
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table without lines, its first column in colour."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
+    for i, heading in enumerate(headings):
+        table.add_column(heading, no_wrap=i == 0, overflow="fold", style="cyan" if i == 0 else None)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console().print(table, soft_wrap=False)

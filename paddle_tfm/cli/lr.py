@@ -1,0 +1,101 @@
+"""`paddle-tfm lr RECIPE`: the learning-rate range test."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from paddle_tfm.cli.common import (
+    Stop,
+    console,
+    create_registry,
+    device_option,
+    notes,
+    overrides_argument,
+    plugin_option,
+    recipe_argument,
+    use_device,
+)
+from paddle_tfm.errors import UserError
+
+ROWS = 16
+rate = click.FloatRange(min=0, min_open=True)
+
+
+@click.command(name="lr")
+@recipe_argument
+@overrides_argument
+@click.option("--from", "lowest", type=rate, default=1e-6, show_default=True, help="The first learning rate.")
+@click.option("--to", "highest", type=rate, default=1.0, show_default=True, help="The last learning rate.")
+@click.option("--steps", type=click.IntRange(min=10), default=200, show_default=True, help="Steps between the two.")
+@click.option("--figure", type=click.Path(path_type=Path), help="Draw loss against rate into this file (.png, .svg).")
+@plugin_option
+@device_option
+def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, device) -> None:
+    """Find a learning rate for RECIPE's first variant: train a fresh model for some steps while the rate rises, and see
+    where the loss falls and where it runs away (arXiv:1506.01186).
+
+    \b
+    Examples:
+      paddle-tfm lr multi30k
+      paddle-tfm lr mine.yaml model.d_model=512 --steps 100 --figure lr.png
+    """
+    from paddle_tfm import recipe as recipes
+
+    if not lowest < highest:
+        raise UserError(f"--from {lowest:g} must be below --to {highest:g}")
+    loaded = recipes.load(recipe, overrides)
+    registry = create_registry(plugins)
+    use_device(device)
+    from paddle_tfm.ablation.sweep import check
+    from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.train.range_test import range_test, suggestion
+    from paddle_tfm.train.run import create
+    from paddle_tfm.train.trainer import Trainer
+
+    spec = check(loaded, registry)[0]
+    with tempfile.TemporaryDirectory() as folder, Stop() as stop:
+        run = create(spec, registry, Path(folder), load_corpus(spec.settings, registry))
+        points = []
+        with click.progressbar(length=steps, label="Range test", file=notes().file) as bar:
+            for point in range_test(Trainer(run, registry.plugins), lowest, highest, steps):
+                points.append(point)
+                bar.update(1)
+                if stop():
+                    break
+    _show(points)
+    if figure is not None:
+        _draw(points, figure)
+    best = suggestion(points)
+    if best is None:
+        raise UserError(f"the loss fell nowhere between {lowest:g} and {highest:g}; try lower rates with --from")
+    console().print(f"Try a peak of [bold]{best:.1e}[/]: a tenth of the rate at which the loss was lowest.")
+
+
+def _show(points) -> None:
+    from rich.table import Table
+
+    table = Table(box=None)
+    table.add_column("rate", justify="right")
+    table.add_column("loss", justify="right")
+    table.add_column("")
+    top = max((point.loss for point in points), default=1.0)
+    stride = max(1, len(points) // ROWS)
+    for point in points[::stride]:
+        table.add_row(f"{point.rate:.1e}", f"{point.loss:.3f}", "▇" * max(1, round(40 * point.loss / top)))
+    console().print(table)
+
+
+def _draw(points, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot(xscale="log", xlabel="learning rate", ylabel="loss (nats a token, smoothed)")
+    axes.plot([point.rate for point in points], [point.loss for point in points])
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be drawn: {error}") from error
+    console().print(f"figure  {path}")

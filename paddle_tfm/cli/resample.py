@@ -1,0 +1,93 @@
+"""What `compare --bootstrap` does: two runs on draws of their test set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paddle_tfm.cli.common import console
+
+if TYPE_CHECKING:
+    from paddle_tfm.ablation.bootstrap import Resampled
+    from paddle_tfm.protocols import Metric
+    from paddle_tfm.registry import Registry
+
+NOTE = (
+    "Paired bootstrap resampling (Koehn 2004). p is twice the share of draws of the test set on which A and B are even or in "
+    "the other order. It tells how far another test set could move the difference, and nothing of how far another training "
+    "could: for that, train each variant with several seeds and compare those."
+)
+
+
+def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: Path | None, registry: Registry) -> None:
+    """Two runs' predictions of one test set under paired bootstrap resampling, the first being the baseline; printed,
+    and with `out` written there as `bootstrap.json`."""
+    from paddle_tfm.runtime import load_paddle
+
+    load_paddle()
+    from dataclasses import asdict
+
+    from paddle_tfm.ablation.bootstrap import DRAWS, SEED, paired_bootstrap, read_predictions, require_same_examples
+    from paddle_tfm.files import json_text, write_whole
+    from paddle_tfm.train.run import find_run
+
+    one, two = map(find_run, runs)
+    baseline, other = (read_predictions(folder / "predictions.tsv") for folder in (one, two))
+    require_same_examples(baseline, other, (str(one), str(two)))
+    metrics = _metrics(one, metric, registry)
+    found = [paired_bootstrap(name, each, baseline, other, draws or DRAWS) for name, each in metrics.items()]
+    console().print(f"A  {one}\nB  {two}\n{len(baseline):,} test examples", markup=False)
+    _show(found, metrics)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        told = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}
+        write_whole(out / "bootstrap.json", json_text(told | {"metrics": [asdict(each) for each in found]}))
+        console().print(f"numbers  {out / 'bootstrap.json'}", markup=False)
+
+
+def _metrics(folder: Path, chosen: str | None, registry: Registry) -> dict[str, Metric]:
+    """All metrics of the run's recipe that texts suffice for; or the one that was chosen, as the recipe has it if it has
+    it."""
+    from paddle_tfm import recipe, yaml_lines
+    from paddle_tfm.errors import UserError
+    from paddle_tfm.registry import Spec
+    from paddle_tfm.train.evaluate import of_texts
+
+    (run,) = recipe.load(str(folder / "recipe.yaml")).runs()
+    wanted = run.settings.evaluate.metrics
+    if chosen is not None:
+        given = yaml_lines.value(chosen)
+        wanted = [each for each in wanted if Spec.parse(each).name == given] or [given]
+    built = [(registry.build("metric", each, "--metric"), each) for each in wanted]
+    metrics = {Spec.parse(each).name: metric for metric, each in built}
+    if not (found := of_texts(metrics)):
+        need = "needs" if len(metrics) == 1 else "need"
+        raise UserError(
+            f"{', '.join(metrics)} {need} the model or its pieces, but predictions.tsv holds texts; take --metric exact_match, "
+            "bleu or another that compares texts"
+        )
+    return found
+
+
+def _show(found: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
+    from rich.table import Table
+
+    from paddle_tfm.cli.evaluate import shown
+
+    table = Table("metric")
+    for heading in ("A", "B", "B − A", "95% interval", "p", "draws"):
+        table.add_column(heading, justify="right")
+    table.add_column("B is")
+    for each in found:
+        metric, name = metrics[each.metric], each.metric.replace("_", " ")
+        gap, low, high = (
+            shown(metric, value, "+").replace("-", "−") for value in (each.difference, each.low, each.high)
+        )
+        values = shown(metric, each.baseline), shown(metric, each.other), gap, f"{low} to {high}"
+        table.add_row(name, *values, f"{each.p:.4f}", f"{each.draws:,}", each.verdict)
+    console().print(table, soft_wrap=False)
+    for each in found:
+        if each.signature:
+            console().print(f"{each.metric.replace('_', ' ')}  {each.signature}", markup=False)
+    console().print(f"[dim]{NOTE}[/]")

@@ -1,0 +1,164 @@
+"""Where the files of datasets lie: `<cache>/<folder>/<upstream name>`, fetched if missing, used if their hash is right."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import write_whole
+from paddle_tfm.settings import components
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # no POSIX system: two processes that fetch at once may spoil a file, which its hash then tells
+
+if TYPE_CHECKING:
+    from paddle_tfm.data.task import Dataset, RemoteFile
+    from paddle_tfm.registry import Registry
+
+VARIABLE = "PADDLE_TFM_DATA"
+RECORD = ".checked.json"  # beside the files: name → SHA-256, and the size and time of change that it was found at
+LOCK = ".lock"
+
+
+def root() -> Path:
+    """The folder of all datasets: what the environment variable says, else one in the platform's cache folder."""
+    if given := os.environ.get(VARIABLE):
+        return Path(given).expanduser()
+    return Path(platformdirs.user_cache_dir("paddle_tfm", appauthor=False)) / "data"
+
+
+def folder(dataset: Dataset | type[Dataset]) -> Path:
+    """Where this dataset's files lie."""
+    return root() / dataset.folder
+
+
+def present(dataset: Dataset | type[Dataset], files: Sequence[RemoteFile]) -> list[RemoteFile]:
+    """Those of `files` that are here."""
+    return [file for file in files if (folder(dataset) / file.name).is_file()]
+
+
+def first_seen(dataset: Dataset | type[Dataset]) -> dict[str, str]:
+    """Name → SHA-256 of the files that were once checked here."""
+    return {name: entry["sha256"] for name, entry in _record(folder(dataset)).items()}
+
+
+def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[str, Path]:
+    """Upstream name → path of the files that `dataset` needs (or of `files`), each fetched if missing and checked.
+
+    Raises:
+        UserError: a file can neither be found nor fetched, or is not what it should be.
+    """
+    where, files = folder(dataset), dataset.files() if files is None else files
+    if any(not (where / file.name).is_file() for file in files):
+        _fetch(files, where)
+    _check(files, where)
+    return {file.name: where / file.name for file in files}
+
+
+def prepare(data: Mapping, registry: Registry) -> None:
+    """`ensure` for every dataset that a run's data name: for a process that starts others on the same files.
+
+    Raises:
+        UserError: as `ensure`.
+    """
+    pending = [(kind, spec, path) for kind, path, spec in components(data)]
+    while pending:
+        kind, spec, path = pending.pop()
+        if kind == "dataset":
+            ensure(registry.build(kind, spec, path))
+        else:
+            pending += registry.parts(kind, spec, path)
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            total.update(block)
+    return total.hexdigest()
+
+
+@contextlib.contextmanager
+def _locked(where: Path) -> Iterator[None]:
+    """Within this block no other process fetches into the folder."""
+    with (where / LOCK).open("ab") as file:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _may_write(where: Path) -> bool:
+    """Whether the folder, or where it would be made, is to be written: one marked read-only is not, even by root."""
+    while not where.exists():
+        where = where.parent
+    return os.access(where, os.W_OK) and bool(where.stat().st_mode & 0o222)
+
+
+def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
+    from paddle_tfm.data.fetch import Unreachable, fetch
+
+    try:
+        if not _may_write(where):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        where.mkdir(parents=True, exist_ok=True)
+        with _locked(where):
+            for file in files:
+                if not (where / file.name).is_file():
+                    fetch(file, where / file.name)
+    except Unreachable as error:
+        missing = [file for file in files if not (where / file.name).is_file()]
+        listing = "".join(f"\n  {file.name}  from {' or '.join(file.urls)}" for file in missing)
+        raise UserError(f"{where.name} cannot be fetched: {error}. Put into {where} by hand:{listing}") from error
+    except OSError as error:
+        missing = ", ".join(file.name for file in files if not (where / file.name).is_file())
+        raise UserError(
+            f"{where} lacks {missing} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder that "
+            "has what is missing, or to one that can be written"
+        ) from error
+
+
+def _check(files: Sequence[RemoteFile], where: Path) -> None:
+    """Hash what changed since it was last found right; remember what is right, if the folder can be written."""
+    known, found = _record(where), {}
+    for file in files:
+        path, entry = where / file.name, known.get(file.name, {})
+        state = path.stat()
+        wanted = file.sha256 or entry.get("sha256")
+        stamp = [state.st_size, state.st_mtime_ns]
+        if wanted is not None and (entry.get("sha256"), entry.get("stamp")) == (wanted, stamp):
+            continue
+        hashed = sha256(path)
+        if wanted is not None and hashed != wanted:
+            raise UserError(_mismatch(file, path, hashed, wanted))
+        found[file.name] = {"sha256": hashed, "stamp": stamp}
+    if found and _may_write(where):
+        with contextlib.suppress(OSError), _locked(where):  # without a record, it is only hashed again
+            write_whole(where / RECORD, json.dumps({**_record(where), **found}, indent=1))
+
+
+def _mismatch(file: RemoteFile, path: Path, hashed: str, wanted: str) -> str:
+    said = f"{path}: its SHA-256 is {hashed[:16]}…, but"
+    if file.sha256 is None:
+        return f"{said} was {wanted[:16]}… when first used; to accept another, delete it and {path.with_name(RECORD)}"
+    return f"{said} should be {wanted[:16]}…; delete it, so that it is fetched again"
+
+
+def _record(where: Path) -> dict[str, dict]:
+    try:
+        data = json.loads((where / RECORD).read_text("utf-8"))
+        return {name: entry for name, entry in data.items() if isinstance(entry["sha256"], str)}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return {}

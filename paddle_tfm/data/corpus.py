@@ -1,0 +1,90 @@
+"""A task's splits, read once and kept in bounded memory, and their ids."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from paddle_tfm.data.task import SPLITS, Example
+from paddle_tfm.errors import UserError
+from paddle_tfm.registry import Registry, Spec
+from paddle_tfm.settings import Settings
+
+MEMORY = 64 << 20  # bytes of text of a split that stay in memory; what is beyond lies in a temporary file
+
+
+class Texts(Sequence[Example]):
+    """Examples in the order in which they were added: in memory up to `MEMORY` bytes, in a temporary file beyond, so
+    that a corpus may be larger than memory."""
+
+    def __init__(self, examples: Iterable[Example] = ()):
+        self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY)  # noqa: SIM115 — closed with this object
+        self._starts = array("q")
+        self._end = 0
+        for example in examples:
+            self.add(example)
+
+    def add(self, example: Example) -> bytes:
+        """Put an example at the end; returns what was written, one line of JSON."""
+        line = json.dumps(example).encode() + b"\n"
+        self._file.seek(self._end)
+        self._file.write(line)
+        self._starts.append(self._end)
+        self._end += len(line)
+        return line
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, i: int) -> Example:
+        self._file.seek(self._starts[i])
+        return _example(self._file.readline())
+
+    def __iter__(self) -> Iterator[Example]:
+        for i in range(len(self)):
+            yield self[i]
+
+
+def _example(line: bytes) -> Example:
+    source, target, labels = json.loads(line)
+    return Example(source, target, tuple(labels))
+
+
+@dataclass
+class Corpus:
+    """The three splits of a task, and a hash of their texts."""
+
+    splits: dict[str, Sequence[Example]]
+    fingerprint: str
+
+
+def load_corpus(settings: Settings, registry: Registry, splits: Iterable[str] = SPLITS) -> Corpus:
+    """Read splits of the recipe's task, each once.
+
+    Raises:
+        UserError: the data cannot be read or is not of `Example`s, or the training or validation split is empty.
+    """
+    task, name = registry.build("task", settings.task, "task"), Spec.parse(settings.task).name
+    read, fingerprint = {}, hashlib.sha256()
+    for split in splits:
+        read[split] = Texts()
+        fingerprint.update(f"{split}\n".encode())
+        given = task.examples(split)
+        for item in given if isinstance(given, Iterable) else [given]:
+            if not _is_example(item):
+                raise UserError(
+                    f"task '{name}': `examples` must give Example(source, target) of two texts, but the split "
+                    f"'{split}' has {str(item)[:80]}"
+                )
+            fingerprint.update(read[split].add(item))
+        if not read[split] and split != "test":
+            raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
+    return Corpus(read, fingerprint.hexdigest())
+
+
+def _is_example(item: object) -> bool:
+    return isinstance(item, Example) and isinstance(item.source, str) and isinstance(item.target, str)

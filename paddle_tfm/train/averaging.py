@@ -1,0 +1,70 @@
+"""Means of weights over the course of a training: the moving average, and the mean of the last checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import paddle
+
+from paddle_tfm import randomness
+from paddle_tfm.data.batches import Stream
+from paddle_tfm.model.transformer import Transformer
+
+RE_ESTIMATION = 100  # batches from which a norm learns its running statistics anew
+
+
+class MovingAverage:
+    """An exponential moving average of all weights (after Polyak & Juditsky 1992).
+
+    shadow ← d · shadow + (1 − d) · weight, with d = min(decay, (1 + step) / (10 + step)), so that the initial values are
+    soon forgotten. Buffers (running statistics) are taken as they are.
+    """
+
+    def __init__(self, model: Transformer, decay: float):
+        self.model, self.decay = model, decay
+        self.shadow = {path: parameter.clone().detach() for path, parameter in model.named_parameters()}
+
+    def update(self, step: int) -> None:
+        """After optimizer step `step`."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        with paddle.no_grad():
+            for path, parameter in self.model.named_parameters():
+                self.shadow[path].scale_(decay).add_(parameter * (1.0 - decay))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within this block the model holds the averages."""
+        raw = {path: parameter.clone().detach() for path, parameter in self.model.named_parameters()}
+        self._set(self.shadow)
+        try:
+            yield
+        finally:
+            self._set(raw)
+
+    def _set(self, weights: Mapping[str, paddle.Tensor]) -> None:
+        for path, parameter in self.model.named_parameters():
+            parameter.set_value(weights[path])
+
+
+def mean(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The mean of each array, summed in float64."""
+    return {
+        name: (sum(state[name].astype("float64") for state in states) / len(states)).astype(array.dtype)
+        for name, array in states[0].items()
+    }
+
+
+def re_estimate(model: Transformer, stream: Stream, seed: int) -> None:
+    """Let norms with running statistics learn them anew, for weights that they have never seen: forward passes over
+    training batches. Nothing to do for a model whose state is its parameters."""
+    if len(model.state_dict()) == len(model.parameters()):
+        return
+    training = model.training
+    model.train()
+    with paddle.no_grad(), randomness.drawing(seed, 0):
+        for _ in range(RE_ESTIMATION):
+            model(next(stream).tensors())
+    if not training:
+        model.eval()

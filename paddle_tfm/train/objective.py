@@ -1,0 +1,32 @@
+"""What training makes small: cross entropy, and what else the recipe asks for."""
+
+from __future__ import annotations
+
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.data.batches import Batch
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Tap
+
+
+def objective(model: Transformer, batch: Batch, smoothing: float, r_drop: float, tap: Tap) -> Tensor:
+    """The sum over real target tokens of what is to be made small, in nats: a scalar. Divide by `batch.tokens`.
+
+    Without `r_drop` α: the cross entropy. With it, two passes p, q under dropouts of their own, and half of R-Drop's
+    loss: ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p)) (arXiv:2106.14448), so that the scale is that of one pass.
+    """
+    if not r_drop:
+        return model.loss(batch, smoothing, tap)
+    twice = batch._replace(**{name: paddle.concat([getattr(batch, name)] * 2) for name in TENSORS})
+    h, memory = model(twice, tap)
+    head = model.head
+    target = twice.target_copy if head.extends_vocabulary else twice.target_out
+    losses = head.loss(h, target, memory, smoothing)  # [2B, T]
+    p, q = head.log_probs(h, memory).chunk(2)  # [B, T, V] each
+    divergence = ((p.exp() - q.exp()) * (p - q)).sum(-1)  # KL(p ‖ q) + KL(q ‖ p)
+    each = losses.reshape([2, *divergence.shape]).mean(0) + 0.25 * r_drop * divergence
+    return (each * batch.target_valid.astype(each.dtype)).sum()
+
+
+TENSORS = Batch._fields[:7]

@@ -1,0 +1,51 @@
+"""The learning-rate range test: one short training under a rising rate shows which rates a model can take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paddle_tfm.train.trainer import Trainer
+
+SMOOTHING = 0.9  # of the loss, from step to step
+HOPELESS = 1.25  # times the best loss, and the first one: the rate has become too large
+
+
+class Point(NamedTuple):
+    """A step of the test: its learning rate, and the loss in nats a token, smoothed."""
+
+    rate: float
+    loss: float
+
+
+def range_test(trainer: Trainer, lowest: float, highest: float, steps: int) -> Iterator[Point]:
+    """Train the run's fresh model while the rate rises from `lowest` to `highest` by the same factor at each step; ends
+    early once the loss runs away. Nothing is written.
+
+    Source: Smith 2017, arXiv:1506.01186; the smoothing with its correction is Adam's (arXiv:1412.6980).
+    """
+    trainer.schedule = lambda step: lowest * (highest / lowest) ** ((step - 1) / (steps - 1))
+    trainer.run.model.train()
+    running, first, best = 0.0, math.inf, math.inf
+    for step in range(1, steps + 1):
+        told = trainer.update(
+            step, [next(trainer.stream).tensors() for _ in range(trainer.run.settings.train.accumulate)]
+        )
+        if not math.isfinite(told["loss"] + told["gradient_norm"]):
+            return
+        running = SMOOTHING * running + (1 - SMOOTHING) * told["loss"]
+        loss = running / (1 - SMOOTHING**step)
+        yield Point(told["learning_rate"], loss)
+        first, best = min(first, loss) if step == 1 else first, min(best, loss)
+        if loss > HOPELESS * max(best, first):
+            return
+
+
+def suggestion(points: list[Point]) -> float | None:
+    """A tenth of the rate at which the loss was lowest: below it there is room for a whole training. None when the loss
+    fell nowhere."""
+    lowest = min(points, key=lambda point: point.loss, default=None)
+    if lowest is None or lowest is points[0]:
+        return None
+    return lowest.rate / 10

@@ -1,0 +1,44 @@
+"""Edits and shifts from the output to the reference."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sacrebleu.metrics import TER
+
+from paddle_tfm_plugins.metric._sacrebleu import SacreBLEU
+
+
+class Ter(SacreBLEU):
+    """Translation edit rate of the corpus, as sacreBLEU computes it: 100 · edits / words of the references.
+
+    An edit inserts, deletes or substitutes a word, or shifts a run of words (Snover et al., 2006,
+    aclanthology.org/2006.amta-papers.25). The lower the better; it may exceed 100. The defaults are sacreBLEU's, which
+    fold case.
+
+    Args:
+        case_sensitive: tell capitals. normalized: set punctuation apart. no_punct: take punctuation away.
+        asian_support: cut Chinese and Japanese into characters; needs `normalized` or `no_punct`.
+    Raises:
+        ValueError: `asian_support` stands alone: it would change nothing.
+    """
+
+    higher_is_better: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        case_sensitive: bool = False,
+        normalized: bool = False,
+        no_punct: bool = False,
+        asian_support: bool = False,
+    ):
+        if asian_support and not (normalized or no_punct):
+            raise ValueError("`asian_support` needs `normalized` or `no_punct`: alone it changes nothing")
+        super().__init__(
+            TER(
+                case_sensitive=case_sensitive,
+                normalized=normalized,
+                no_punct=no_punct,
+                asian_support=asian_support,
+            )
+        )

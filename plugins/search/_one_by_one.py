@@ -1,0 +1,62 @@
+"""What the searches share that choose one token after another and take none back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.protocols import Decoding, Hypothesis
+from paddle_tfm_plugins.search._bounded import Bounded
+
+
+@dataclass
+class Output:
+    """An output under way: its sentence's place in the batch and number, which of its outputs it is, and what has been
+    chosen."""
+
+    place: int
+    sentence: int
+    number: int
+    ids: list[int] = field(default_factory=list)
+    score: float = 0.0
+
+
+class OneByOne(Bounded):
+    """`nbest` outputs of each sentence, independent of each other. Those that have ended leave the batch."""
+
+    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
+        """The next token of each unfinished output, int64 [R], from log_probs [R, V']."""
+        raise NotImplementedError
+
+    def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
+        numbered = list(enumerate(decoding.sentences))
+        outputs = [[Output(place, sentence, i) for i in range(self.nbest)] for place, sentence in numbered]
+        alive = [output for several in outputs for output in several]
+        if self.nbest > 1:
+            decoding.select(paddle.to_tensor([output.place for output in alive], dtype="int64"))
+        tokens = paddle.full([len(alive)], decoding.bos, dtype="int64")
+        while alive:
+            log_probs = decoding.advance(tokens)  # [R, V']
+            tokens = self.choose(log_probs, alive)
+            full = [len(output.ids) == decoding.limits[output.place] for output in alive]
+            if any(full):
+                tokens = paddle.where(paddle.to_tensor(full), paddle.full_like(tokens, decoding.eos), tokens)
+            scores = log_probs.take_along_axis(tokens.unsqueeze(1), 1)[:, 0]
+            going = []
+            for row, (output, token, score) in enumerate(zip(alive, tokens.tolist(), scores.tolist())):
+                output.score += score
+                if token != decoding.eos:
+                    output.ids.append(token)
+                    going.append(row)
+            if going and len(going) < len(alive):
+                rows = paddle.to_tensor(going, dtype="int64")
+                decoding.select(rows)
+                tokens = tokens.index_select(rows)
+            alive = [alive[row] for row in going]
+        return [
+            [Hypothesis(output.ids, output.score) for output in sorted(several, key=lambda output: -output.score)]
+            for several in outputs
+        ]

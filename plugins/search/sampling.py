@@ -1,0 +1,95 @@
+"""Outputs drawn from the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import paddle
+from paddle import Tensor
+
+from paddle_tfm import randomness
+from paddle_tfm.protocols import NEVER
+from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
+
+FIRST = 128  # how many of the most probable tokens are looked at first, to find those that hold top_p
+
+
+class Sampling(OneByOne):
+    """Tokens drawn from the model's distribution, sharpened or cut at its tail (top-k arXiv:1805.04833, nucleus
+    arXiv:1904.09751).
+
+    Formula: p'(v) ∝ p(v)^(1 / temperature) over the `top_k` most probable tokens, of which the fewest stay that hold
+    `top_p` of p'. Every draw is a function of (seed, the sentence's number, the sample's number, step), so that batches
+    change nothing. Scores are log p of the model, not of p'.
+
+    Options: temperature (towards 0: greedy; 1: the model's own); top_k (null: all); top_p in (0, 1]; samples: outputs
+    of a sentence, best first, equal ones not merged; seed; max_ratio and max_extra bound the output at max_ratio ·
+    source length + max_extra tokens, max_length at so many; min_length: no end before so many tokens, whatever
+    max_ratio says; no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
+    """
+
+    def __init__(
+        self,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        samples: int = 1,
+        seed: int = 1,
+        max_ratio: float = 2.0,
+        max_extra: int = 20,
+        min_length: int = 0,
+        max_length: int | None = None,
+        no_repeat_ngram: int = 0,
+    ):
+        super().__init__(max_ratio, max_extra, min_length, max_length, no_repeat_ngram)
+        if not 0 < temperature < math.inf:
+            raise ValueError(
+                f"`temperature` must be a number above 0, but is {temperature}; `greedy` is its limit at 0"
+            )
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"`top_k` must be positive or null, but is {top_k}")
+        if not 0 < top_p <= 1:
+            raise ValueError(f"`top_p` must be above 0 and at most 1, but is {top_p}")
+        if samples < 1:
+            raise ValueError(f"`samples` must be positive, but is {samples}")
+        self.temperature, self.top_k, self.top_p, self.seed = temperature, top_k, top_p, seed
+        self.nbest = samples
+
+    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
+        weights, tokens = self.weights(log_probs)  # [R, K]
+        mass = weights.cumsum(-1)
+        draws = paddle.to_tensor([[self._draw(output)] for output in outputs], dtype="float64")  # [R, 1]
+        places = (mass <= draws * mass[:, -1:]).astype("int64").sum(-1, keepdim=True)
+        return tokens.take_along_axis(places, 1)[:, 0]
+
+    def _draw(self, output: Output) -> float:
+        """A number in [0, 1) with 53 random bits."""
+        key = (self.seed, "sampling", output.sentence, output.number, len(output.ids))
+        return (randomness.digest(*key) >> 11) * 2.0**-53
+
+    def weights(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+        """log_probs [R, V'] → weights float64 [R, K] that tokens int64 [R, K] are drawn with, zero for those cut off.
+
+        The tokens stand in the order of their ids: by probability, a difference in the last bit could swap two.
+        """
+        logits = (log_probs - log_probs.max(-1, keepdim=True)).astype("float64") / self.temperature
+        logits = paddle.where(log_probs > NEVER / 2, logits, paddle.full_like(logits, -math.inf))
+        vocabulary = logits.shape[1]
+        if self.top_k is None and self.top_p == 1:
+            return logits.exp(), paddle.arange(vocabulary).expand(logits.shape)
+        count = min(FIRST if self.top_k is None else self.top_k, vocabulary)
+        weights, tokens = _largest(logits, count)
+        wanted = self.top_p * (weights if self.top_k else logits.exp()).sum(-1, keepdim=True)
+        while self.top_k is None and count < vocabulary and bool((weights.sum(-1, keepdim=True) < wanted).any()):
+            count = min(8 * count, vocabulary)
+            weights, tokens = _largest(logits, count)
+        before = weights.cumsum(-1) - weights
+        weights = paddle.where(before < wanted, weights, paddle.zeros_like(weights))
+        order = tokens.argsort(-1)
+        return weights.take_along_axis(order, 1), tokens.take_along_axis(order, 1)
+
+
+def _largest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    best, tokens = logits.topk(count)
+    return best.exp(), tokens

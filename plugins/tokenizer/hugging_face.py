@@ -1,0 +1,79 @@
+"""A ready-made tokenizer out of a tokenizer.json."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+from paddle_tfm.data.tokenizer import Tokenizer
+from paddle_tfm.errors import UserError
+
+FILE = "tokenizer.json"
+TRIED = 100  # training texts that are looked at
+
+_log = logging.getLogger(__name__)
+
+
+class HuggingFace(Tokenizer):
+    """The tokenizer of a tokenizer.json, the format of Hugging Face's `tokenizers`, which must be installed.
+
+    `file` is relative to the current folder; the run keeps a copy. What comes back of a text is the file's matter (some
+    lower the case, or write [UNK]), so that `normalize` is whatever does; a warning says so if it is not the text for
+    the first hundred training texts. The special tokens that it would add at both ends are left out.
+
+    Raises:
+        ValueError: the package `tokenizers` is not installed.
+    """
+
+    def __init__(self, file: str):
+        if find_spec("tokenizers") is None:
+            raise ValueError("`file` cannot be read without the package tokenizers: pip install paddle-tfm[tokenizers]")
+        self.file = file
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Read the file, and try it on some texts.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        try:
+            self._use(Path(self.file).read_bytes())
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.file}: cannot be read: {error}") from error
+        tried = [" ".join(text.split()) for text in islice(texts, TRIED)]
+        if lost := [text for text in tried if self.normalize(text) != text]:
+            _log.warning(
+                "%s: of %d texts, %d do not come back as they are: '%s' becomes '%s'",
+                *(self.file, len(tried), len(lost), lost[0], self.normalize(lost[0])),
+            )
+
+    def _use(self, content: bytes) -> None:
+        import tokenizers  # an optional dependency
+
+        self._content = content
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_str(content.decode("utf-8"))
+        except Exception as error:  # the library raises nothing narrower
+            raise ValueError(f"no tokenizer: {error}") from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+
+    def normalize(self, text: str) -> str:
+        return self.detokenize(self.tokenize(text))
+
+    def tokenize(self, text: str) -> list[str]:
+        return self._tokenizer.encode(" ".join(text.split()), add_special_tokens=False).tokens
+
+    def detokenize(self, pieces: Iterable[str]) -> str:
+        decoder = self._tokenizer.decoder
+        return decoder.decode(list(pieces)) if decoder else " ".join(pieces)
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE).write_bytes(self._content)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote; raises OSError or ValueError if that cannot be."""
+        self._use((folder / FILE).read_bytes())

@@ -1,0 +1,205 @@
+"""Pieces of words, learned from the training texts."""
+
+from __future__ import annotations
+
+import io
+import math
+import random
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import sentencepiece
+
+from paddle_tfm.data.vocabulary import SPECIAL
+from paddle_tfm.errors import UserError
+from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
+from paddle_tfm_plugins.tokenizer._words import SPACE, Words
+
+FILE = "sentencepiece.model"
+BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
+NAMES = list(BYTES)
+UNTAUGHT = str.maketrans("\0▅", "  ")  # sentencepiece passes over a text that holds one of these when it learns
+LONGEST = 1 << 30  # bytes of a text; sentencepiece passes over longer ones, beyond 4,192 unless told
+
+
+class SentencePiece(Words):
+    """Pieces of words learned from the training texts (Kudo and Richardson 2018, arXiv:1808.06226).
+
+    `unigram` finds the likeliest pieces of a word under a unigram model of pieces (Kudo 2018, arXiv:1804.10959), `bpe`
+    merges pairs in the order learned (Sennrich et al. 2016, arXiv:1508.07909). A piece never spans a space; where there
+    are no spaces, as in Chinese, a word is whatever stands between them. What `normalize` changes: runs of white space
+    become one space, the ends are trimmed, "▁" becomes "_", half of a surrogate pair becomes "?", and `lowercase` does
+    what it says; there is no Unicode normalization, so that "，" and "," stay two characters.
+
+    `size` counts all pieces; with `byte_fallback` 256 of them are the bytes, in which a rare character is spelt, so that
+    no character is unknown. `character_coverage` is the share of the training texts' characters that become pieces
+    themselves. It learns from at most `max_sentences` texts, evenly drawn, the same at every run.
+
+    `sampling` trains on other pieces of a text each time. For `unigram` it is α of subword regularization: a word's
+    segmentation has P ∝ P_model^α, over all of them (Kudo 2018 with l → ∞), α = 0 being uniform. For `bpe` it is the
+    probability that a merge is left out (BPE-dropout: Provilkov et al. 2020, arXiv:1910.13267, where it is 0.1).
+
+    Raises:
+        ValueError: `size` or `max_sentences` is below 1, `character_coverage` is not in (0, 1], or `sampling` is below 0
+            or, with `bpe`, above 1.
+    """
+
+    def __init__(
+        self,
+        size: int = 8000,
+        model: Literal["unigram", "bpe"] = "unigram",
+        byte_fallback: bool = True,
+        character_coverage: float = 0.9999,
+        split_digits: bool = False,
+        lowercase: bool = False,
+        sampling: float | None = None,
+        max_sentences: int = 500_000,
+    ):
+        super().__init__(lowercase)
+        for name, number in (("size", size), ("max_sentences", max_sentences)):
+            if number < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {number}")
+        if not 0 < character_coverage <= 1:
+            raise ValueError(f"`character_coverage` must be above 0 and at most 1, but is {character_coverage}")
+        if sampling is not None and not (0 <= sampling <= 1 or (model == "unigram" and 1 < sampling < math.inf)):
+            allowed = "between 0 and 1 with `model` bpe" if model == "bpe" else "at least 0 and finite"
+            raise ValueError(f"`sampling` must be {allowed}, but is {sampling}")
+        self.strength = sampling
+        self.size, self.model, self.byte_fallback, self.max_sentences = size, model, byte_fallback, max_sentences
+        self.character_coverage, self.split_digits = character_coverage, split_digits
+
+    def normalize(self, text: str) -> str:
+        return super().normalize(text).encode("utf-8", "replace").decode("utf-8")
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Learn the pieces.
+
+        Raises:
+            UserError: the texts are empty, or `size` is more or less than they can have.
+        """
+        normal = (self.normalize(text.translate(UNTAUGHT)) for text in texts)
+        kept = _reservoir(filter(None, normal), self.max_sentences)
+        if not kept:
+            raise UserError("tokenizer 'sentencepiece' has nothing to learn from: all texts are empty")
+        reserved = SPECIAL[:3]  # spelt out in a text they must not become pieces: the vocabulary keeps them for itself
+        learned = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(kept),
+                model_writer=learned,
+                model_type=self.model,
+                vocab_size=self.size + len(SPECIAL),
+                control_symbols=list(reserved),
+                unk_piece=SPECIAL[3],
+                bos_id=-1,
+                eos_id=-1,
+                pad_id=-1,
+                byte_fallback=self.byte_fallback,
+                character_coverage=self.character_coverage,
+                split_digits=self.split_digits,
+                normalization_rule_name="identity",
+                max_sentence_length=LONGEST,
+                num_threads=1,  # sums over several threads differ in the last bit, and so may the pieces
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise UserError(self._sentence(str(error))) from error
+        self._use(learned.getvalue())
+
+    def _sentence(self, error: str) -> str:
+        if found := re.search(r"Please set it to a value <= (\d+)", error):
+            limit, why = f"at most {int(found[1]) - len(SPECIAL)}", "they hold no more pieces"
+        elif found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+            bytes_too = " and the 256 of `byte_fallback`" if self.byte_fallback else ""
+            limit, why = f"at least {int(found[1]) - len(SPECIAL)}", f"so many are their characters{bytes_too}"
+        else:
+            return f"tokenizer 'sentencepiece' cannot learn from these texts: {error}"
+        return f"tokenizer 'sentencepiece': `size` must be {limit} for these texts, but is {self.size}: {why}"
+
+    def _use(self, proto: bytes) -> None:
+        self._proto = proto
+        processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        special = (processor.is_control, processor.is_unknown, processor.is_byte)
+        plain = [i for i in range(len(processor)) if not any(test(i) for test in special)]
+        self._scores = {processor.id_to_piece(i): processor.get_score(i) for i in plain}
+        longest = max(map(len, self._scores))
+        # Caches by word are exact, for no piece spans a space.
+        self._cut = lru_cache(maxsize=1 << 16)(lambda word: tuple(processor.encode(word, out_type=str)))
+        self._lattice = lru_cache(maxsize=1 << 14)(lambda word: lattice(word, self._scores, longest, self.strength))
+
+    def cut(self, word: str) -> tuple[str, ...]:
+        return self._cut(word)
+
+    @property
+    def sampling(self) -> bool:
+        return self.strength is not None
+
+    def sample(self, text: str, rng: np.random.Generator) -> list[str]:
+        if self.strength is None:
+            return self.tokenize(text)
+        draw = random.Random(int(rng.integers(1 << 63))).random  # ten times as fast as single draws from NumPy
+        words = [SPACE + word for word in self.normalize(text).split(" ") if word]
+        if self.model == "bpe":
+            cuts = (merge(word, self._scores, self.strength, draw) for word in words)
+        else:
+            cuts = (walk(word, self._lattice(word), draw) for word in words)
+        return self._spelt([piece for cut in cuts for piece in cut])
+
+    def _spelt(self, pieces: list[str]) -> list[str]:
+        """Bytes, or one unknown piece, in place of a run of characters that are no pieces, as sentencepiece has it."""
+        if self._scores.keys() >= set(pieces):
+            return pieces
+        spelt: list[str] = []
+        for known, run in groupby(pieces, self._scores.__contains__):
+            if known:
+                spelt += run
+            else:
+                unknown = "".join(run)
+                spelt += [NAMES[byte] for byte in unknown.encode("utf-8")] if self.byte_fallback else [unknown]
+        return spelt
+
+    def pieces(self) -> list[str]:
+        return [*(BYTES if self.byte_fallback else ()), *self._scores]
+
+    def detokenize(self, pieces: Iterable[str]) -> str:
+        """The text of pieces; bytes that make no character, which a model may put out, become U+FFFD."""
+        if not self.byte_fallback:
+            return super().detokenize(pieces)
+        spelt = b"".join(BYTES.get(piece) or piece.encode("utf-8") for piece in pieces)
+        return super().detokenize(spelt.decode("utf-8", "replace"))
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE).write_bytes(self._proto)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is damaged.
+        """
+        proto = (folder / FILE).read_bytes()
+        damaged = ValueError(f"{FILE} is damaged")
+        if not proto:
+            raise damaged
+        try:
+            self._use(proto)
+        except RuntimeError as error:
+            raise damaged from error
+
+
+def _reservoir(texts: Iterable[str], size: int) -> list[str]:
+    """At most `size` of `texts`, each with the same chance, the same at every call (Vitter 1985, algorithm R)."""
+    draw = random.Random(0)
+    kept: list[str] = []
+    for number, text in enumerate(texts):
+        if number < size:
+            kept.append(text)
+        elif (place := int(draw.random() * (number + 1))) < size:
+            kept[place] = text
+    return kept

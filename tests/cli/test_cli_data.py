@@ -1,0 +1,228 @@
+"""`paddle-tfm data`: on datasets of our own, which a server on the loopback interface gives out."""
+
+import hashlib
+import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from click.shell_completion import ShellComplete
+from command_line import call
+
+from paddle_tfm.cli import group
+from paddle_tfm.data import fetch as fetching
+
+PLUGIN = '''
+from paddle_tfm import hookimpl
+from paddle_tfm.data import Dataset, Example, RemoteFile
+
+class Numbers(Dataset):
+    """Numbers in words.
+
+    Here is more.
+    """
+
+    folder = "numbers"
+    home = "HOME"
+    licence = "none at all"
+    citation = "Nobody 2020"
+
+    def __init__(self, target: str = "de", count: int = 2):
+        if target not in ("de", "fr"):
+            raise ValueError(f"`target` must be de or fr, but is '{target}'")
+        self.target, self.count = target, count
+
+    @classmethod
+    def catalogue(cls):
+        return [
+            RemoteFile("de", ("HOME/de",), "SHA", 12), RemoteFile("fr", ("HOME/fr",), None, 1_500_000)
+        ]
+
+    def files(self):
+        return [file for file in self.catalogue() if file.name == self.target]
+
+    def read(self, split, paths):
+        for number, line in enumerate(paths[self.target].read_text().splitlines()):
+            yield Example(" ".join([split] * (number + 1)), line)
+
+class Needs(Dataset):
+    """It needs an option."""
+    folder = "needs"
+    def __init__(self, size: int):
+        self.size = size
+
+class NoDataset:
+    """It is none."""
+    kind = "dataset"
+
+@hookimpl
+def register_datasets():
+    return {"numbers-1": Numbers, "needs": Needs, "no-dataset": NoDataset, "absent": "nowhere:Nothing"}
+'''
+GERMAN = b"eins\nzwei\n[]"
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """`--plugin` and a file with datasets whose files a server gives out."""
+    monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(fetching, "PAUSE", 0.001)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "de").write_bytes(GERMAN)
+    (home / "fr").write_bytes(b"un\n".ljust(1_500_000, b"x"))
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=home))
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    text = PLUGIN.replace("HOME", f"http://127.0.0.1:{server.server_port}")
+    (tmp_path / "mine.py").write_text(text.replace("SHA", hashlib.sha256(GERMAN).hexdigest()))
+    yield "--plugin", tmp_path / "mine.py"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def said(done):
+    """What a command said, without line breaks; it must have gone well."""
+    assert done.status == 0, done.err
+    return " ".join(done.out.split())
+
+
+def listed(plugin):
+    return {row["name"]: row for row in json.loads(said(call("data", "ls", "--json", *plugin)))}
+
+
+def test_ls(plugin, tmp_path):
+    out = said(call("data", "ls", *plugin))
+    assert f"Datasets in {tmp_path / 'data'}" in out
+    assert "numbers-1 Numbers in words. 0.0 kB absent none at all" in out
+    for name in ("multi30k", "scan", "sigmorphon2020-g2p", "tatoeba-en-zh"):
+        assert name in out
+
+
+def test_ls_as_json(plugin, tmp_path):
+    rows = listed(plugin)
+    assert rows["numbers-1"]["files"] == {"needed": 1, "here": 0, "all": 2}
+    assert (rows["numbers-1"]["bytes"], rows["numbers-1"]["state"]) == (12, "absent")
+    assert rows["numbers-1"]["folder"] == str(tmp_path / "data" / "numbers")
+    assert rows["multi30k"]["bytes"] == 1_296_271
+    (tmp_path / "data" / "multi30k").mkdir(parents=True)
+    (tmp_path / "data" / "multi30k" / "train.en.gz").write_bytes(b"")
+    call("data", "fetch", "numbers-1", *plugin)
+    rows = listed(plugin)
+    assert rows["multi30k"]["state"] == "partly, 1 of 6 files"
+    assert rows["numbers-1"]["state"] == "present"
+
+
+def test_ls_lists_the_broken_too(plugin):
+    rows = listed(plugin)
+    assert rows["needs"]["state"] == "present"  # no file of it is missing
+    assert rows["no-dataset"]["state"].startswith("broken: 'no-dataset' is no dataset")
+    assert rows["absent"]["state"].startswith("broken: dataset 'absent' of plugin 'mine' cannot be loaded")
+
+
+def test_fetch(plugin, tmp_path):
+    done = call("data", "fetch", "numbers-1", *plugin)
+    folder = tmp_path / "data" / "numbers"
+    assert said(done) == f"numbers-1: 1 file in {folder}, 1 fetched"
+    assert (folder / "de").read_bytes() == GERMAN and not (folder / "fr").exists()
+    assert said(call("data", "fetch", "numbers-1", *plugin)) == f"numbers-1: 1 file in {folder}, all were here already"
+    assert said(call("data", "fetch", "numbers-1", "target=fr", *plugin)).endswith(
+        f"1 file in {folder}, 1 fetched"
+    )
+
+
+def test_fetch_all(plugin, tmp_path):
+    assert said(call("data", "fetch", "numbers-1", "--all", *plugin)).endswith(", 2 fetched")
+    assert (tmp_path / "data" / "numbers" / "fr").stat().st_size == 1_500_000
+
+
+def test_fetch_complains_in_a_sentence(plugin, tmp_path):
+    (tmp_path / "home" / "de").unlink()
+    done = call("data", "fetch", "numbers-1", *plugin)
+    assert done.status == 2
+    assert "Error: numbers cannot be fetched: 127.0.0.1:" in done.err and "answers 404" in done.err
+    assert f"Put into {tmp_path / 'data' / 'numbers'} by hand:\n  de  from http://127.0.0.1:" in done.err
+
+
+def test_show_before_it_is_fetched(plugin):
+    out = said(call("data", "show", "numbers-1", "target=fr", *plugin))
+    assert "numbers-1 Numbers in words." in out and "cite Nobody 2020" in out and "options target=fr count=2" in out
+    assert "fr 1.5 MB absent not pinned before first use" in out
+    assert out.endswith("Not all of its files are here. Fetch them: paddle-tfm data fetch numbers-1 target=fr")
+
+
+def test_show(plugin, tmp_path):
+    call("data", "fetch", "numbers-1", "--all", *plugin)
+    out = said(call("data", "show", "numbers-1", "--split", "test", "-n", "2", *plugin))
+    assert f"de 0.0 kB here {hashlib.sha256(GERMAN).hexdigest()[:12]}…" in out
+    assert "train 3 source 2, 3, 3 11, 17, 17 target 1, 1, 1 4, 4, 4 valid 3" in out
+    assert out.endswith("test → eins test test → zwei")
+    out = said(call("data", "show", "numbers-1", "target=fr", "-n", "0", *plugin))
+    assert "…, pinned at first use" in out
+    assert "[]" in said(call("data", "show", "numbers-1", "-n", "3", *plugin))  # no markup of ours
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["show", "numbers"], "unknown dataset 'numbers'; did you mean 'numbers-1'?"),
+        (["fetch", "number-1"], "unknown dataset 'number-1'; did you mean 'numbers-1'?"),
+        (
+            ["show", "numbers-1", "tagret=fr"],
+            "numbers-1: unknown option 'tagret'; did you mean 'target'? Known: count, target",
+        ),
+        (["show", "numbers-1", "fr"], "numbers-1: 'fr' must be option=value"),
+        (["show", "numbers-1", "count=x"], "numbers-1: `count` must be a valid integer, but is 'x'"),
+        (["show", "numbers-1", "target=it"], "numbers-1: `target` must be de or fr, but is 'it'"),
+        (["show", "numbers-1", "--split", "tset"], "--split: unknown split 'tset'; did you mean 'test'?"),
+        (["fetch", "needs"], "needs needs the option 'size': add size=…"),
+        (["fetch", "no-dataset"], "'no-dataset' is no dataset: its class must subclass paddle_tfm.data.Dataset"),
+    ],
+)
+def test_mistakes_end_in_a_sentence(plugin, arguments, text):
+    done = call("data", *arguments, *plugin)
+    assert done.status == 2
+    assert done.err.startswith(f"Error: {text}"), done.err
+    assert done.err.count("\n") == 1
+
+
+def test_help_teaches(plugin):
+    assert "paddle-tfm data fetch multi30k source=en target=fr" in call("data", "--help").out
+    for verb in ("ls", "fetch", "show"):
+        out = call("data", verb, "--help").out
+        assert "Examples:" in out and f"paddle-tfm data {verb}" in out
+    assert call("data", "sho").status == 2
+
+
+def completions(*words, incomplete):
+    shell = ShellComplete(group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
+    return [item.value for item in shell.get_completions(list(words), incomplete)]
+
+
+def test_names_and_options_complete():
+    assert completions("data", incomplete="") == ["fetch", "ls", "show"]
+    assert completions("data", "show", incomplete="s") == ["scan", "sigmorphon2020-g2p"]
+    assert completions("data", "fetch", "multi30k", incomplete="") == ["source=", "target=", "test="]
+    assert completions("data", "fetch", "nothing", incomplete="") == []
+
+
+def test_a_run_trains_on_a_dataset(plugin, tmp_path):
+    """`run` fetches what its recipe names."""
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "base: base.yaml\nname: mine\nsummary: mine\ntask: {name: parallel, dataset: numbers-1}\ntokenizer: word\n"
+        "model: {d_model: 8, num_heads: 1, d_ff: 8, encoder_layers: 1, decoder_layers: 1}\n"
+        "train: {steps: 2, max_tokens: 64}\nevaluate: {every: 2}\nseeds: [1]\n"
+    )
+    done = call("run", recipe, "--out", tmp_path / "out", "--workers", "1", *plugin)
+    assert done.status == 0, done.err
+    assert "fetching numbers/de (0.0 kB)\n" in done.err
+    assert (tmp_path / "data" / "numbers" / "de").read_bytes() == GERMAN
+    assert json.loads((tmp_path / "out" / "default" / "seed-1" / "results.json").read_text())["steps"] == 2

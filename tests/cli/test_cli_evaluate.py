@@ -1,0 +1,271 @@
+"""`evaluate` and `compare --bootstrap`: signatures, scores by length, texts of other systems, JSON, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+from command_line import TINY, call
+
+from paddle_tfm import yaml_lines
+from paddle_tfm.ablation.bootstrap import read_predictions
+from paddle_tfm.train.logs import write_predictions
+from paddle_tfm_plugins.metric.bleu import Bleu
+
+METRICS = ["exact_match", "token_error_rate", "perplexity", {"name": "bleu", "tokenize": "none"}, "word_error_rate"]
+OF_TEXTS = ["exact_match", "bleu", "word_error_rate"]
+
+
+@pytest.fixture
+def copied(trained, tmp_path, monkeypatch):
+    """copied(name, metrics): a copy of the trained run that is scored by these metrics."""
+    monkeypatch.chdir(tmp_path)
+
+    def copy(name="run", metrics=METRICS, **sections):
+        shutil.copytree(trained.folder, tmp_path / name)
+        recipe = tmp_path / name / "recipe.yaml"
+        data = yaml_lines.load_file(recipe)[0]
+        data["evaluate"]["metrics"] = metrics
+        data["evaluate"]["best"] = "loss"
+        data |= sections
+        recipe.write_text(yaml_lines.dump(data), "utf-8")
+        return tmp_path / name
+
+    return copy
+
+
+@pytest.fixture
+def run(copied):
+    return copied()
+
+
+def scores(*arguments):
+    """What `--json -` says, and nothing else."""
+    done = call("evaluate", *arguments, "--json", "-")
+    assert done.status == 0, done.err
+    return json.loads(done.out)
+
+
+def references(run):
+    return [each.reference for each in read_predictions(run / "predictions.tsv")]
+
+
+# ------------------------------------------------------------------------------------------------------------ evaluate
+
+
+def test_signatures_stand_below_the_table(run):
+    done = call("evaluate", "run")
+    assert done.status == 0, done.err
+    assert re.search(r"^ *bleu +\d+\.\d\d *$", done.out, re.M)
+    assert re.search(r"^ *word error rate +\d+\.\d\d% *$", done.out, re.M)
+    told = re.search(r"^bleu  (nrefs:1\|case:mixed\|eff:no\|tok:none\|smooth:exp\|version:[\d.]+)$", done.out, re.M)
+    assert told[1] == Bleu(tokenize="none").signature()
+    assert done.out.index("word error rate") < done.out.index("bleu  nrefs") < done.out.index("predictions  run/")
+
+
+def test_json_is_all_that_was_said_in_numbers(run, tmp_path):
+    found = scores("run")
+    assert list(found["metrics"]) == ["loss", *(name if isinstance(name, str) else "bleu" for name in METRICS)]
+    assert found["signatures"] == {"bleu": Bleu(tokenize="none").signature()}
+    assert (found["split"], found["examples"], found["hypotheses"], found["buckets"]) == ("test", 6, None, None)
+    assert (run / "predictions-test.tsv").is_file()
+    done = call("evaluate", "run", "--json", "scores.json")
+    assert "scores  scores.json\n" in done.out
+    assert json.loads((tmp_path / "scores.json").read_text()) == found
+    results = json.loads((run / "results.json").read_text())
+    assert found["metrics"]["loss"] == results["test"]["loss"]
+    assert found["metrics"]["exact_match"] == results["test"]["exact_match"]
+
+
+def test_buckets_hold_every_example_once_and_add_up_to_the_whole(run):
+    found = scores("run", "--split", "train", "--buckets", "2,3,9", "--by", "target")
+    rows = found["buckets"]["rows"]
+    assert [row["length"] for row in rows] == ["≤ 2", "3", "4–9", "> 9"]
+    assert (found["buckets"]["by"], found["buckets"]["unit"]) == ("target", "words")
+    assert rows[-1] == {"length": "> 9", "examples": 0, "metrics": {}}
+    assert sum(row["examples"] for row in rows) == found["examples"] == 80
+    predictions = read_predictions(run / "predictions-train.tsv")
+    words = [[len(each.reference.split()) for each in predictions]]
+    words += [[n for n in words[0] if low < n <= high] for low, high in ((0, 2), (2, 3), (3, 9))]
+    assert [row["examples"] for row in rows[:3]] == [len(part) for part in words[1:]]
+    whole = found["metrics"]
+    for name, weigh in (
+        ("exact_match", len),
+        ("word_error_rate", sum),
+        ("loss", lambda part: sum(part) + len(part)),  # tokens: a piece for each number, and the end
+    ):
+        parts = sum(row["metrics"][name] * weigh(part) for row, part in zip(rows, words[1:]))
+        assert parts == pytest.approx(whole[name] * weigh(words[0]), rel=1e-5), name
+        assert len({row["metrics"][name] for row in rows[:3]}) == (1 if name == "exact_match" else 3)
+
+
+def test_buckets_are_by_the_length_of_the_side_that_was_asked_for(copied):
+    copied("run", task={"name": "dates", "train": 5, "valid": 5, "test": 40})
+    source, target = (scores("run", "--buckets", "2,4", "--by", side)["buckets"] for side in ("source", "target"))
+    assert (source["unit"], target["unit"]) == ("words", "characters")
+    assert [row["examples"] for row in target["rows"]] == [0, 0, 40]  # 1957年8月26日
+    assert source["rows"][0]["examples"] > 0  # 14-jan.-1973
+
+
+def test_buckets_without_numbers_are_of_like_size(run):
+    found = scores("run", "--split", "train", "--buckets")
+    sizes = [row["examples"] for row in found["buckets"]["rows"]]
+    assert found["buckets"]["by"] == "source"
+    assert len(sizes) in (3, 4)  # of the lengths 1 to 4, whose quarters may be alike
+    assert sum(sizes) == 80
+    assert min(sizes) > 10
+    done = call("evaluate", "run", "--buckets", "3")
+    assert re.search(r"^ *source words +examples +loss +exact match ", done.out, re.M)
+    assert re.search(r"^ *> 3 +\d+ +\d+\.\d{4} +\d+\.\d\d% ", done.out, re.M)
+
+
+def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp_path):
+    wanted = references(run)
+    (tmp_path / "theirs.txt").write_text("\r\n".join(f" {text} " for text in wanted) + "\r\n", "utf-8")
+    found = scores("run", "--hypotheses", "theirs.txt")
+    assert list(found["metrics"]) == OF_TEXTS
+    assert found["metrics"] == {"exact_match": 1, "bleu": pytest.approx(100), "word_error_rate": 0}
+    assert found["hypotheses"] == "theirs.txt"
+    assert not (run / "predictions-test.tsv").exists()
+    (tmp_path / "theirs.txt").write_text("\n".join([*wanted[:-2], "7 7", "", ""]), "utf-8")  # the last one is empty
+    done = call("evaluate", "run", "--hypotheses", "theirs.txt", "--buckets", "2")
+    assert "run on 6 test examples in theirs.txt\n" in done.out
+    assert re.search(r"^ *exact match +66\.67% *$", done.out, re.M)
+    assert "loss" not in done.out
+    assert re.search(r"^ *> 2 +\d", done.out, re.M)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ["--buckets", "5,x"],
+            "--buckets 5,x: must be ascending lengths such as 5,10,15, or nothing for four of like ",
+        ),
+        (["--buckets", "5,3"], "--buckets 5,3: must be ascending"),
+        (["--buckets", "3,3"], "--buckets 3,3: must be ascending"),
+        (["--buckets", "0,3"], "--buckets 0,3: must be ascending"),
+        (["--buckets", ""], "--buckets : must be ascending"),
+        (["--by", "target"], "--by says whose length makes the buckets: add --buckets"),
+        (["--by", "both", "--buckets"], "'both' is not one of 'source', 'target'"),
+        (
+            ["--hypotheses", "six.txt", "--search", "greedy"],
+            "--search chooses how the run writes, but --hypotheses brings",
+        ),
+        (["--hypotheses", "two.txt"], "two.txt has 2 lines, but the test split has 6 examples; one each"),
+        (["--hypotheses", "bytes.txt"], "bytes.txt: not UTF-8 text (byte 2)"),
+        (["--hypotheses", "absent.txt"], "absent.txt: No such file or directory"),
+        (["--json", "absent/scores.json"], "absent/scores.json.partial: No such file or directory"),
+    ],
+)
+def test_what_evaluate_refuses(flags, sentence, run, tmp_path):
+    (tmp_path / "six.txt").write_text("1\n" * 6)
+    (tmp_path / "two.txt").write_text("1\n2\n")
+    (tmp_path / "bytes.txt").write_bytes(b"1\n\xff\n")
+    done = call("evaluate", "run", *flags)
+    assert (done.status, "Traceback" in done.err) == (2, False)
+    assert sentence in done.err
+
+
+def test_metrics_that_need_the_model_score_no_texts(copied, tmp_path):
+    copied(metrics=["perplexity", "token_error_rate"])
+    (tmp_path / "six.txt").write_text("1\n" * 6)
+    done = call("evaluate", "run", "--hypotheses", "six.txt")
+    assert (done.status, done.err.splitlines()[-1]) == (
+        *(2, "Error: run: each of its metrics needs the model; none can score six.txt"),
+    )
+
+
+# -------------------------------------------------------------------------------------------------- compare --bootstrap
+
+
+@pytest.fixture
+def two(copied):
+    """Two runs of which the second has more right."""
+    for name, right in (("a", 8), ("b", 16)):
+        folder = copied(name)
+        kept = read_predictions(folder / "predictions.tsv") * 4
+        written = [each._replace(hypothesis=each.reference if i < right else "7 7 7 7") for i, each in enumerate(kept)]
+        write_predictions(folder / "predictions.tsv", written)
+    return "a", "b"
+
+
+def test_bootstrap_says_whether_the_test_set_tells_two_runs_apart(two, tmp_path):
+    done = call("compare", *two, "--bootstrap", "--draws", "2000", "--out", "out")
+    assert done.status == 0, done.err
+    assert done.out.startswith("A  a\nB  b\n24 test examples\n")
+    assert re.search(
+        r"exact match +│ +33\.33% │ 66\.67% │ +\+33\.33 │ \+16\.67 to \+50\.00 │ 0\.00\d\d │ 2,000 │ better", done.out
+    )
+    assert re.search(r"word error rate +│ .* −\d+\.\d\d │ −\d+\.\d\d to −\d+\.\d\d │ .* better", done.out)
+    assert "token error rate" not in done.out
+    assert f"bleu  {Bleu(tokenize='none').signature()}\n" in done.out
+    assert "nothing of how far another training" in " ".join(done.out.split())
+    found = json.loads((tmp_path / "out" / "bootstrap.json").read_text())
+    assert (found["baseline"], found["other"], found["examples"]) == ("a", "b", 24)
+    assert [each["metric"] for each in found["metrics"]] == OF_TEXTS
+    (first, *_) = found["metrics"]
+    assert (first["draws"], first["difference"], first["verdict"]) == (2000, pytest.approx(1 / 3), "better")
+    assert call("compare", *two, "--bootstrap", "--draws", "2000", "--out", "out").out == done.out
+
+
+def test_bootstrap_of_a_chosen_metric(two):
+    done = call("compare", *two, "--bootstrap", "--draws", "50", "--metric", "bleu")
+    assert "|tok:none|" in done.out  # with the recipe's options
+    assert "exact match" not in done.out
+    done = call("compare", *two, "--bootstrap", "--draws", "50", "--metric", "{name: chrf, word_order: 2}")
+    assert re.search(r"^chrf  nrefs:1\|.*\|nw:2\|", done.out, re.M)
+    done = call("compare", "a", "a", "--bootstrap", "--draws", "50", "--metric", "exact_match")
+    assert re.search(r"33\.33% │ 33\.33% │ +\+0\.00 │ \+0\.00 to \+0\.00 │ 1\.0000 │ +50 │ equal", done.out)
+
+
+def test_bootstrap_of_a_plugin_s_metric_without_statistics(two, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from paddle_tfm import hookimpl\nfrom paddle_tfm.protocols import Metric\n"
+        "class Sevens(Metric):\n    'Outputs without a 7.'\n"
+        "    def compute(self, predictions, likelihood):\n"
+        "        return sum('7' not in each.hypothesis for each in predictions) / len(predictions)\n"
+        "@hookimpl\ndef register_metrics():\n    return {'sevens': Sevens}\n"
+    )
+    done = call("compare", *two, "--bootstrap", "--metric", "sevens", "--plugin", "mine.py")
+    assert re.search(r"sevens +│ \d\.\d{4} │ .* │ +200 │ better", done.out), done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["a", "--bootstrap"], "--bootstrap takes two runs, RUN_A RUN_B, and no --baseline: that is the first"),
+        (["a", "b", "a", "--bootstrap"], "--bootstrap takes two runs"),
+        (["a", "b", "--bootstrap", "--baseline", "a"], "--bootstrap takes two runs"),
+        (["a", "b", "--draws", "9"], "--draws goes with --bootstrap"),
+        (["a", "b", "--bootstrap", "--draws", "0"], "Invalid value for '--draws'"),
+        (["a", "b", "--bootstrap", "--metric", "blue"], "unknown metric 'blue'; did you mean 'bleu'?"),
+        (["a", "b", "--bootstrap", "--metric", "{name: bleu, tokenize: 13b}"], "'13b'; did you mean '13a'?"),
+        (["a", "b", "--bootstrap", "--metric", "token_error_rate"],
+         "token_error_rate needs the model or its pieces, but predictions.tsv holds texts; take --metric exact_match, bleu"),
+        (["a", "c", "--bootstrap"], "a and c are not of the same test set: the source of example 1 is "),
+        (["a", "d", "--bootstrap"], "a has 24 predictions and d has 6: not the same test set"),
+        (["a", "e", "--bootstrap"], "predictions.tsv: no predictions can be read here"),
+        (["a", "nowhere", "--bootstrap"], "nowhere: no run is here"),
+    ],
+)  # fmt: skip
+def test_what_bootstrap_refuses(arguments, sentence, two, copied):
+    kept = read_predictions(copied("c").parent / "a" / "predictions.tsv")
+    write_predictions(copied("d").parent / "c" / "predictions.tsv", [each._replace(source="0") for each in kept])
+    (copied("e") / "predictions.tsv").unlink()
+    done = call("compare", *arguments)
+    assert (done.status, "Traceback" in done.err) == (2, False)
+    assert sentence in done.err
+
+
+# ----------------------------------------------------------------------------------------------------------------- run
+
+
+def test_a_training_that_bleu_decides_shows_it_with_two_decimals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    chosen = ["evaluate.metrics=[exact_match, {name: bleu, tokenize: none}]", "evaluate.best=bleu"]
+    done = call("run", "reverse", *TINY, *chosen, "--out", "out")
+    assert done.status == 0, done.err
+    assert re.search(r"step +4  valid  loss \d+\.\d{4}  bleu \d+\.\d\d  exact_match \d+\.\d%$", done.err, re.M)

@@ -1,0 +1,365 @@
+"""`paddle-tfm translate`: one line in, one line out, whatever stands in the line; files, n-best, prefixes, alignments."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from command_line import TINY, call
+
+import paddle_tfm
+from paddle_tfm.cli import lines as cli_lines
+
+COMMAND = [sys.executable, "-m", "paddle_tfm", "translate"]
+LINES = ["1 2 3", "", "10", "5 6 7 8", "   ", "2 2 2", "nothing known", "3", "", "4 9 1"]
+BEAM = ("--search", "{name: beam, size: 3, max_extra: 5, min_length: 1}")
+SAMPLES = ("--search", "{name: sampling, samples: 3, max_extra: 5}")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """`reverse`, after 20 steps."""
+    out = tmp_path_factory.mktemp("translating") / "out"
+    done = call("run", "reverse", *TINY, "train.steps=20", "evaluate.every=20", "model.decoder_layers=2", "--out", out)
+    assert done.status == 0, done.err
+    return out / "default" / "seed-1"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def given(tmp_path):
+    """The file that most tests translate."""
+    (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n", "utf-8")
+    return tmp_path / "in.txt"
+
+
+def translate(run, *arguments, **options):
+    done = call("translate", run, *arguments, **options)
+    assert (done.status, done.err) == (0, "")
+    return done.out
+
+
+# ------------------------------------------------------------------------------------------------------ lines and files
+
+
+@pytest.mark.parametrize("search", [(), BEAM, SAMPLES])
+def test_one_line_in_one_line_out(run, given, search):
+    out = translate(run, "--input", given, *search)
+    rows = out.split("\n")
+    assert len(rows) == len(LINES) + 1 and rows[-1] == ""
+    assert all((row == "") == (line.strip() == "") for row, line in zip(rows, LINES) if search == BEAM)
+    assert rows[1] == rows[4] == rows[8] == ""
+    assert translate(run, *search, stdin=given.read_text()) == out
+    assert translate(run, "--input", "-", *search, stdin=given.read_text()) == out
+    assert translate(run, *search, "--", *LINES) == out
+    assert translate(run, *search, "--batch-tokens", 1, "--input", given) == out
+    assert translate(run, *search, "--input", given, "--output", "out.txt") == ""
+    assert (given.parent / "out.txt").read_text("utf-8") == out
+    assert translate(run, *search, "--input", given, "--output", "-") == out
+
+
+def test_packed_files(run, given):
+    out = translate(run, "--input", given)
+    with gzip.open("in.txt.gz", "wt", encoding="utf-8") as file:
+        file.write(given.read_text("utf-8"))
+    assert translate(run, "--input", "in.txt.gz", "--output", "out.gz") == ""
+    with gzip.open("out.gz", "rt", encoding="utf-8") as file:
+        assert file.read() == out
+
+
+def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
+    """Other characters that some take for line ends, a mark at the start of the file, a last line without its end."""
+    texts = ["1\x0b2", "1 2", "1 2\x0c", "1\x85 2", "", "1"]
+    out = translate(run, stdin="\ufeff" + "\r\n".join(texts))
+    assert out.count("\n") == len(texts)
+    assert out.split("\n")[1] == translate(run, "1 2").rstrip("\n")
+    assert out.split("\n")[5] == translate(run, "1").rstrip("\n")
+    assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
+    assert translate(run, stdin="\n\n") == "\n\n"
+
+
+def test_no_line_in_no_line_out(run, tmp_path):
+    assert translate(run, stdin="") == ""
+    (tmp_path / "out.txt").write_text("of yesterday\n")
+    assert translate(run, "--output", "out.txt", stdin="") == ""
+    assert (tmp_path / "out.txt").read_text() == ""
+
+
+@pytest.mark.parametrize("search", [BEAM, SAMPLES])
+@pytest.mark.parametrize("options", [(), ("--nbest", 2, "--scores")])
+def test_chunks_change_nothing(run, given, monkeypatch, search, options):
+    whole = translate(run, "--input", given, *search, *options)
+    monkeypatch.setattr(cli_lines, "CHUNK", 3)
+    parts = translate(run, "--input", given, *search, *options)
+    assert re.sub(r"-\d+\.\d+", "", parts) == re.sub(r"-\d+\.\d+", "", whole)
+
+
+def test_lines_are_read_and_written_a_chunk_at_a_time(run, given, monkeypatch):
+    """Memory holds a chunk and not the file: when the fourth one is read, three have been written."""
+    monkeypatch.setattr(cli_lines, "CHUNK", 2)
+    written = []
+
+    class Watched(list):
+        def __iter__(self):
+            for number, line in enumerate(super().__iter__()):
+                path = given.parent / "out.txt"
+                written.append((number, len(path.read_text().splitlines()) if path.exists() else 0))
+                yield line
+
+    real = cli_lines.given_lines
+
+    def watch(texts, source):
+        from contextlib import nullcontext
+
+        return real(texts, source)._replace(lines=nullcontext(Watched(given.read_bytes().splitlines(True))))
+
+    monkeypatch.setattr("paddle_tfm.cli.translate.given_lines", watch)
+    translate(run, "--input", given, "--output", "out.txt")
+    assert all(done >= number - 2 for number, done in written)
+    assert len(written) == len(LINES)
+
+
+# --------------------------------------------------------------------------------------------------- n-best and scores
+
+
+def test_scores_stand_beside_the_output(run, given):
+    plain = translate(run, "--input", given, *BEAM).splitlines()
+    rows = [row.split("\t") for row in translate(run, "--input", given, *BEAM, "--scores").splitlines()]
+    assert [row[0] for row in rows] == plain
+    for (text, score, mean), line in zip(rows, LINES):
+        if not line.strip():
+            assert (text, score, mean) == ("", "0.0000", "0.0000")
+        else:
+            assert float(score) < 0
+            assert float(mean) == pytest.approx(float(score) / (len(text.split()) + 1), abs=1e-4)
+
+
+@pytest.mark.parametrize("search", [BEAM, SAMPLES])
+def test_n_best_is_a_table_with_the_lines_number_first(run, given, search):
+    plain = translate(run, "--input", given, *search).splitlines()
+    rows = [row.split("\t") for row in translate(run, "--input", given, "--nbest", 3, *search).splitlines()]
+    assert {len(row) for row in rows} == {2}
+    numbers = [int(number) for number, _ in rows]
+    assert numbers == sorted(numbers)
+    for number, line in enumerate(LINES, 1):
+        outputs = [text for given_number, text in rows if int(given_number) == number]
+        assert len(outputs) == (3 if line.strip() else 1)
+        assert outputs[0] == plain[number - 1]
+    scored = [
+        row.split("\t") for row in translate(run, "--input", given, "--nbest", 3, "--scores", *search).splitlines()
+    ]
+    assert [row[:2] for row in scored] == rows
+    found = paddle_tfm.load_run(run).hypotheses(LINES, _search(search), nbest=3)
+    told = [(output.score, output.mean) for several in found for output in several]
+    assert [(float(score), float(mean)) for *_, score, mean in scored] == [
+        pytest.approx(each, abs=2e-4) for each in told
+    ]
+
+
+def _search(option):
+    from paddle_tfm import create_registry, yaml_lines
+
+    return create_registry().build("search", yaml_lines.value(option[1]))
+
+
+def test_n_best_of_one_is_a_table_too(run):
+    assert translate(run, "--nbest", 1, "1 2", "") == "1\t" + translate(run, "1 2") + "2\t\n"
+
+
+def test_constraints_are_options_of_a_search(run, given):
+    search = "{name: beam, min_length: 3, max_length: 4, no_repeat_ngram: 1}"
+    for row, line in zip(translate(run, "--input", given, "--search", search).splitlines(), LINES):
+        words = row.split()
+        assert len(set(words)) == len(words)
+        assert len(words) in ((3, 4) if line.strip() else (0,))
+
+
+@pytest.mark.parametrize("search", [(), BEAM, SAMPLES])
+def test_every_output_begins_with_the_prefix(run, given, search):
+    rows = translate(run, "--input", given, "--prefix", " 7  7 ", *search).splitlines()
+    assert [row.startswith("7 7") for row in rows] == [bool(line.strip()) for line in LINES]
+
+
+# ----------------------------------------------------------------------------------------------------------- attention
+
+
+def read_maps(folder):
+    found = {path.name: path for path in folder.iterdir()}
+    texts = {name: path.read_text("utf-8").split("\n") for name, path in found.items() if path.suffix != ".png"}
+    assert all(lines.pop() == "" for lines in texts.values())
+    return texts, sorted(name for name in found if name.endswith(".png"))
+
+
+def test_alignments_are_written_with_what_their_numbers_mean(run, given, tmp_path, monkeypatch):
+    out = translate(run, "--input", given, *BEAM, "--attention", "maps", "--nbest", 2, "--attention-pictures", 3)
+    best = {}
+    for row in out.splitlines():
+        number, text = row.split("\t")
+        best.setdefault(int(number), text)
+    texts, pictures = read_maps(tmp_path / "maps")
+    assert set(texts) == {"alignments.txt", "source.pieces", "target.pieces"}
+    assert pictures == ["00001.png", "00003.png", "00004.png"]  # line 2 is empty
+    assert all((tmp_path / "maps" / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
+    for number, line in enumerate(LINES, 1):
+        source, target, pairs = (
+            texts[name][number - 1].split() for name in ("source.pieces", "target.pieces", "alignments.txt")
+        )
+        assert [piece.lstrip("▁") for piece in source] == line.split()
+        assert [piece.lstrip("▁") for piece in target] == best[number].split()
+        assert [int(pair.split("-")[1]) for pair in pairs] == list(range(len(target)))
+        assert all(0 <= int(pair.split("-")[0]) < len(source) for pair in pairs)
+    monkeypatch.setattr(cli_lines, "CHUNK", 3)
+    translate(run, "--input", given, *BEAM, "--attention", "again", "--attention-pictures", 0)
+    assert read_maps(tmp_path / "again") == (texts, [])
+    translate(run, "--input", given, *BEAM, "--attention", "lower", "--attention-layer", 0, "--attention-pictures", 0)
+    assert read_maps(tmp_path / "lower")[0]["target.pieces"] == texts["target.pieces"]
+
+
+def test_an_attention_without_weights_is_told_and_nothing_is_written(tmp_path):
+    linear = "model.attention={encoder: multihead, decoder: multihead, cross: linear}"
+    done = call("run", "reverse", *TINY, "model.position=sinusoidal", linear, "train.steps=2", "--out", "linear")
+    assert done.status == 0, done.err
+    (tmp_path / "out.txt").write_text("of yesterday\n")
+    done = call("translate", "linear", "--attention", "maps", "--output", "out.txt", "1 2")
+    assert (done.status, done.out) == (2, "")
+    assert (
+        "Error: attention layer 0: the cross-attention of this model has no weights to show (LinearAttention)"
+        in done.err
+    )
+    assert (tmp_path / "out.txt").read_text() == "of yesterday\n"
+    assert translate("linear", "1 2").count("\n") == 1
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["--input", "in.txt", "1 2"], "--input: there are TEXTs too; give one or the other"),
+        (["--input", "absent.txt"], "absent.txt: No such file or directory"),
+        (["--input", "folder"], "folder: Is a directory"),
+        (["--input", "latin.txt"], "latin.txt line 3: not UTF-8 text (byte 5 of the line)"),
+        (["--input", "cut.gz"], "cut.gz after line 1000: not a whole gzip file: "),
+        (["--input", "plain.gz"], "plain.gz after line 0: not a whole gzip file: "),
+        (["--input", "in.txt", "--output", "in.txt"], "--output in.txt: that is the input; name another file"),
+        (["--output", "no/such/file", "1"], "--output no/such/file: no file can be written there"),
+        (["--output", "folder", "1"], "--output folder: no file can be written there"),
+        (["--nbest", "2", "1"], "2 outputs of each text are wanted, but the search gives at most 1"),
+        (["--nbest", "6", "--search", "beam", "1"], "6 outputs of each text are wanted, but the search gives at most 5"),
+        (["--prefix", "1 zwei", "1"], "prefix '1 zwei': the model has no piece '▁zwei'"),
+        (["--attention", "folder", "1"], "folder: there are files in it already; name a new folder"),
+        (["--attention", "in.txt", "1"], "in.txt: Not a directory"),
+        (["--attention", "maps", "--attention-layer", "2", "1"], "attention layer 2: the decoder has the layers 0 to 1"),
+        (["--search", "{name: beam, min_length: -1}", "1"], "recipe has 1 problem\n    --search  'beam' refuses: `min_length` must"),
+        (["--search", "{name: sampling, top_q: 1}", "1"], "recipe has 1 problem\n    --search.top_q  'sampling' has no option 'top_q'"),
+    ],
+)  # fmt: skip
+def test_what_the_user_can_mend_is_one_sentence(run, given, tmp_path, arguments, told):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text("")
+    (tmp_path / "latin.txt").write_bytes("1\n2 3\n4 5 é\n".encode("latin-1"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-4])
+    (tmp_path / "plain.gz").write_bytes(b"1 2\n")
+    done = call("translate", run, *arguments)
+    assert (done.status, done.out) == (2, "")
+    (sentence,) = re.findall(r"^Error: ((?:.|\n)*)", done.err, re.M)
+    assert sentence.startswith(told)
+    assert "Traceback" not in done.err
+    assert given.read_text() == "\n".join(LINES) + "\n"
+
+
+@pytest.mark.parametrize("option", [("--nbest", "0"), ("--batch-tokens", "0"), ("--attention-pictures", "-1")])
+def test_numbers_out_of_range_are_refused(run, option):
+    done = call("translate", run, *option, "1")
+    assert (done.status, done.out) == (2, "")
+    assert f"Invalid value for '{option[0]}'" in done.err
+
+
+def test_what_was_translated_before_a_bad_line_stays(run, given, tmp_path, monkeypatch):
+    whole = translate(run, "--input", given)
+    monkeypatch.setattr(cli_lines, "CHUNK", 2)
+    (tmp_path / "bad.txt").write_bytes(given.read_bytes() + b"1 \xff\n")
+    done = call("translate", run, "--input", "bad.txt", "--output", "out.txt")
+    assert (done.status, "bad.txt line 11: not UTF-8 text (byte 3 of the line)" in done.err) == (2, True)
+    assert (tmp_path / "out.txt").read_text() == whole
+
+
+# ----------------------------------------------------------------------------------------------- terminals and stopping
+
+
+def test_an_interrupt_leaves_whole_lines(run, tmp_path):
+    """Ctrl-C while a long file is translated: exit status 130, whole lines, the first ones."""
+    count = 400_000
+    (tmp_path / "long.txt").write_text("1 2 3\n" * count)
+    command = [*COMMAND, run, "--input", "long.txt", "--output", "out.txt"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    until(lambda: (tmp_path / "out.txt").exists() and (tmp_path / "out.txt").stat().st_size > 0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    text = (tmp_path / "out.txt").read_text()
+    written = text.count("\n")
+    assert 0 < written < count and written % 2000 == 0
+    assert text == translate(run, "1 2 3") * written
+    assert re.search(r"^Stopped after [\d,]+ lines, which are written\.$", said, re.M)
+    assert "Traceback" not in said
+
+
+def until(done, seconds=60):
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_typed_lines_are_answered_at_once(run):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([*COMMAND, run], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    os.close(theirs)
+    for line in ("1 2 3", "", "4"):
+        os.write(ours, f"{line}\n".encode())
+        assert process.stdout.readline() == translate(run, line)
+    os.write(ours, b"\x04")
+    rest, said = process.communicate(timeout=60)
+    os.close(ours)
+    assert (process.returncode, rest) == (0, "")
+    assert "Type a line, Ctrl-D to end." in said
+
+
+def test_a_file_shows_its_progress_on_a_terminal(run, given):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    command = [*COMMAND, run, "--input", given]
+    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True)
+    os.close(theirs)
+    out, _ = process.communicate(timeout=60)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+    os.close(ours)
+    assert out == translate(run, "--input", given)
+    assert re.search(rf"/{len(LINES)}\D.*lines", seen.decode())
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(run, tmp_path):
+    (tmp_path / "long.txt").write_text("1 2 3\n" * 20_000)
+    process = subprocess.Popen([*COMMAND, run, "--input", "long.txt"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline().decode() == translate(run, "1 2 3")
+    process.stdout.close()
+    said = process.stderr.read().decode()
+    assert (process.wait(60), said) == (0, "")

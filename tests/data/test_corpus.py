@@ -1,0 +1,147 @@
+"""Corpora in bounded memory: what lies in a file is what lay in memory, and what is encoded anew is what was kept."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from paddle_tfm import UserError, create_registry, load_recipe
+from paddle_tfm.data import codec as codecs
+from paddle_tfm.data import corpus
+from paddle_tfm.data.batches import Stream
+from paddle_tfm.data.codec import Codec, EncodedTexts
+from paddle_tfm.data.corpus import Texts, load_corpus
+from paddle_tfm.data.task import Example
+from paddle_tfm.data.tokenizer import Tokenizer
+from paddle_tfm.data.vocabulary import EOS, Vocabulary
+from paddle_tfm.train.run import create
+
+ODD = [
+    Example("a\tb\nc", "ü\u2028 😀"),
+    Example("", "x" * 5000, ("noun", "verb")),
+    Example('\\n "quoted" \'', "\u0000\x1f"),
+]
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 10])
+def test_texts_come_back_as_they_were(monkeypatch, memory):
+    monkeypatch.setattr(corpus, "MEMORY", memory)
+    texts = Texts(ODD)
+    assert list(texts) == ODD and len(texts) == 3
+    assert [texts[i] for i in (2, 0, 1, -1)] == [ODD[2], ODD[0], ODD[1], ODD[2]]
+    texts.add(ODD[0])
+    assert texts[3] == ODD[0] and texts[1] == ODD[1]
+    with pytest.raises(IndexError):
+        texts[4]
+
+
+def test_memory_does_not_grow_with_the_texts(monkeypatch):
+    monkeypatch.setattr(corpus, "MEMORY", 1 << 16)
+    tracemalloc.start()
+    texts = Texts(Example(f"{i} " + "word " * 200, "target " * 100) for i in range(20_000))  # 34 MB
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 << 20
+    assert texts[12_345].source.startswith("12345 ")
+
+
+@pytest.fixture
+def texts():
+    rng = np.random.default_rng(1)
+    return [Example(" ".join(rng.choice(list("abcd"), n)), " ".join("x" * m)) for n, m in rng.integers(1, 12, (150, 2))]
+
+
+def codec_of(texts, *overrides):
+    return Codec.learn(load_recipe("base", overrides).runs()[0].settings, create_registry(), texts)
+
+
+def batches_of(encoded, count=40):
+    stream = Stream(encoded, 64, seed=1)
+    return [next(stream) for _ in range(count)]
+
+
+def test_what_is_not_kept_is_encoded_anew(texts, monkeypatch):
+    codec = codec_of(texts)
+    kept = batches_of(codec.encode_all(texts))
+    monkeypatch.setattr(codecs, "KEPT", 50)
+    few = codec.encode_all(texts)
+    for one, other in zip(kept, batches_of(few), strict=True):
+        np.testing.assert_array_equal(one.source, other.source)
+        np.testing.assert_array_equal(one.target_out, other.target_out)
+    assert 0 < len(few._kept) < 20
+
+
+def test_slices_and_selections_are_views(texts):
+    encoded = codec_of(texts).encode_all(texts)
+    assert [e.example for e in encoded[10:14]] == texts[10:14]
+    chosen = encoded.select([5, 3])
+    assert [e.example for e in chosen] == [texts[5], texts[3]] and chosen[1:][0].example == texts[3]
+    np.testing.assert_array_equal(chosen.lengths, encoded.lengths[[5, 3]])
+    assert encoded.lengths.tolist() == [[len(e.source), len(e.target)] for e in encoded]
+
+
+def make(tmp_path, texts, *overrides):
+    registry = create_registry()
+    rows = "".join(f"{e.source}\t{e.target}\n" for e in texts)
+    (tmp_path / "pairs.tsv").write_text(rows)
+    task = f"task={{name: parallel, train: {tmp_path}/pairs.tsv, valid: {tmp_path}/pairs.tsv}}"
+    spec = load_recipe("base", [task, *overrides]).runs()[0]
+    return create(spec, registry, tmp_path / "run", load_corpus(spec.settings, registry))
+
+
+def test_filters_count_what_they_drop(tmp_path):
+    texts = [Example("a b", "x y"), Example("a " * 9, "x"), Example("a", "x " * 30), Example("a b c", "x y z")]
+    run = make(tmp_path, texts, "model.max_length=20", "train.max_ratio=3")
+    assert run.dropped == {"model.max_length=20": 1, "train.max_ratio=3.0": 1}
+    assert [e.example.target for e in run.encoded["train"]] == ["x y", "x y z"]
+    assert len(run.encoded["valid"]) == 4, "what is scored is never filtered"
+    assert make(tmp_path, texts).dropped == {}
+    with pytest.raises(UserError, match=r"all 4 training examples are beyond model\.max_length=2; raise it"):
+        make(tmp_path, texts, "model.max_length=2")
+
+
+class Drawn(Tokenizer):
+    """Letters; `sample` glues some of them."""
+
+    sampling = True
+
+    def tokenize(self, text):
+        return list(text)
+
+    def sample(self, text, rng):
+        found = []
+        for letter in text:
+            if found and rng.random() < 0.5:
+                found[-1] += letter
+            else:
+                found.append(letter)
+        return found
+
+    def detokenize(self, pieces):
+        return "".join(pieces)
+
+
+def test_segmentations_are_drawn_anew_each_epoch_and_depend_on_nothing_else():
+    texts = [Example("abab", "baba"), Example("aabb", "ab")]
+    pieces = sorted({a + b for a in ("", "a", "b", "ab", "ba") for b in ("", "a", "b")} - {""})
+    vocabulary = Vocabulary([*pieces, "aba", "bab", "abab", "baba", "aab", "abb", "bb", "aabb"])
+    encoded = EncodedTexts(Codec(Drawn(), Drawn(), vocabulary, vocabulary), texts)
+    assert encoded.sampling
+
+    def epoch(number, seed=1):
+        stream = Stream(encoded, 100, seed)
+        stream.epoch = number
+        batch = next(stream)
+        return {int(i): row[row > EOS].tolist() for i, row in zip(batch.index, batch.source)}
+
+    assert epoch(0) == epoch(0) != epoch(1) != epoch(0, seed=2)
+    drawn = {tuple(epoch(number)[0]) for number in range(40)}
+    assert len(drawn) > 3
+    assert all("".join(vocabulary.decode(ids)) == "abab" for ids in drawn)
+
+
+def test_vocabularies_hold_what_the_tokenizer_asks_for():
+    texts = [["a", "b", "a", "c"]]
+    assert Vocabulary.learn(texts, always=["z", "a"]).pieces[4:] == ["a", "b", "c", "z"]
+    assert Vocabulary.learn(texts, min_frequency=2, always=["z"]).pieces[4:] == ["a", "z"]
+    assert Vocabulary.learn(texts, max_size=6, always=["z"]).pieces[4:] == ["a", "z"]

@@ -1,0 +1,262 @@
+"""Where files of datasets lie, when they count as right, and what is said where they cannot be had."""
+
+import hashlib
+import json
+import os
+import re
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+
+import pluggy
+import pytest
+
+from paddle_tfm import hookspecs
+from paddle_tfm.data import Dataset, Example, RemoteFile, cache
+from paddle_tfm.data import fetch as fetching
+from paddle_tfm.errors import UserError
+from paddle_tfm.plugins import Plugins
+from paddle_tfm.registry import Registry
+
+TEXT = b"one\teins\ntwo\tzwei\n"
+SHA = hashlib.sha256(TEXT).hexdigest()
+
+
+class Numbers(Dataset):
+    """Two numbers."""
+
+    folder = "numbers"
+    given = (RemoteFile("a.tsv", ("http://127.0.0.1:9/a.tsv",), SHA, len(TEXT)),)
+
+    def files(self):
+        return self.given
+
+    def read(self, split, paths):
+        return (Example(*line.split("\t")) for line in paths["a.tsv"].read_text("utf-8").splitlines())
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """The folder of all datasets; servers are given up at once."""
+    monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(fetching, "PAUSE", 0.001)
+    return tmp_path / "data"
+
+
+def put(data, content=TEXT, name="a.tsv"):
+    (data / "numbers").mkdir(parents=True, exist_ok=True)
+    (data / "numbers" / name).write_bytes(content)
+    return data / "numbers" / name
+
+
+def numbers(*files):
+    dataset = Numbers()
+    dataset.given = files
+    return dataset
+
+
+def complaint(dataset):
+    with pytest.raises(UserError) as caught:
+        cache.ensure(dataset)
+    return str(caught.value)
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A folder that a server gives out, and its address."""
+    served = tmp_path / "home"
+    served.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=served))
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield served, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+# ----------------------------------------------------------------------------------------------------------------- place
+
+
+def test_the_folder_is_the_variables_or_the_platforms(monkeypatch, tmp_path):
+    monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path))
+    assert cache.root() == tmp_path and cache.folder(Numbers) == tmp_path / "numbers"
+    monkeypatch.setenv("PADDLE_TFM_DATA", "~/corpora")
+    assert cache.root() == Path.home() / "corpora"
+    monkeypatch.setenv("PADDLE_TFM_DATA", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cache.root().parts[-2:] == ("paddle_tfm", "data")
+
+
+def test_a_dataset_without_files_needs_no_folder(data):
+    class Inline(Dataset):
+        def read(self, split, paths):
+            assert paths == {}
+            return iter([Example(split, "x")])
+
+    assert list(Inline().examples("valid")) == [("valid", "x", ())]
+    assert not data.exists()
+
+
+def test_an_unknown_split(data):
+    with pytest.raises(UserError, match="unknown split 'dev'"):
+        Numbers().examples("dev")
+
+
+# --------------------------------------------------------------------------------------------------------------- hashes
+
+
+def test_a_file_that_is_here_is_used_as_it_is(data):
+    path = put(data)
+    assert cache.ensure(Numbers()) == {"a.tsv": path}
+    assert [tuple(each)[:2] for each in Numbers().examples("train")] == [("one", "eins"), ("two", "zwei")]
+    assert cache.present(Numbers, Numbers.given) == list(Numbers.given)
+
+
+def test_a_wrong_hash_is_told_with_the_remedy(data):
+    path = put(data, TEXT + b"\n")
+    assert re.fullmatch(
+        rf"{path}: its SHA-256 is \w{{16}}…, but should be {SHA[:16]}…; delete it, so that it is fetched again",
+        complaint(Numbers()),
+    )
+
+
+def test_an_unchanged_file_is_hashed_once(data):
+    path = put(data)
+    cache.ensure(Numbers())
+    stat = path.stat()
+    path.write_bytes(TEXT.replace(b"one", b"One"))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # the same size and time: nobody can see it without hashing
+    cache.ensure(Numbers())
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    assert "its SHA-256 is" in complaint(Numbers())
+
+
+@pytest.mark.parametrize("record", ["{", "[]", '{"a.tsv": 3}', '{"a.tsv": {}}', "\ud800"])
+def test_a_damaged_record_is_no_record(data, record):
+    path = put(data)
+    path.with_name(cache.RECORD).write_text(record, "utf-8", "surrogatepass")
+    cache.ensure(Numbers())
+    assert json.loads(path.with_name(cache.RECORD).read_text())["a.tsv"]["sha256"] == SHA
+
+
+@pytest.mark.parametrize("named", [SHA, None])
+def test_a_folder_that_is_marked_read_only_is_read_and_left_alone(data, named):
+    """Also by root, to whom the system would allow it."""
+    folder = put(data).parent
+    folder.chmod(0o555)
+    try:
+        for _ in range(2):
+            cache.ensure(numbers(Numbers.given[0]._replace(sha256=named)))
+        assert [path.name for path in folder.iterdir()] == ["a.tsv"]
+        lacking = numbers(*Numbers.given, Numbers.given[0]._replace(name="b.tsv"))
+        assert complaint(lacking) == (
+            f"{folder} lacks b.tsv and cannot be written: Permission denied; set PADDLE_TFM_DATA to a folder that has "
+            "what is missing, or to one that can be written"
+        )
+        assert [path.name for path in folder.iterdir()] == ["a.tsv"]
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_read_only_root_gets_no_new_folder(data):
+    data.mkdir()
+    data.chmod(0o555)
+    try:
+        assert complaint(Numbers()).startswith(
+            f"{data / 'numbers'} lacks a.tsv and cannot be written: Permission denied"
+        )
+        assert list(data.iterdir()) == []
+    finally:
+        data.chmod(0o755)
+
+
+def test_a_file_where_the_folder_should_be(data):
+    data.mkdir()
+    (data / "numbers").write_text("")
+    assert "lacks a.tsv and cannot be written: " in complaint(Numbers())
+
+
+def test_what_nobody_hashed_is_pinned_at_first_use(data):
+    path, unpinned = put(data), numbers(Numbers.given[0]._replace(sha256=None))
+    assert cache.first_seen(Numbers) == {}
+    cache.ensure(unpinned)
+    assert cache.first_seen(Numbers) == {"a.tsv": SHA}
+    cache.ensure(unpinned)
+    path.write_bytes(b"other")
+    said = complaint(unpinned)
+    assert (
+        f"but was {SHA[:16]}… when first used; to accept another, delete it and {path.with_name(cache.RECORD)}" in said
+    )
+    path.unlink()
+    put(data, b"other")
+    assert complaint(unpinned) == said  # the pin outlives the file
+    path.with_name(cache.RECORD).unlink()
+    cache.ensure(unpinned)
+    assert cache.first_seen(Numbers) == {"a.tsv": hashlib.sha256(b"other").hexdigest()}
+
+
+# ------------------------------------------------------------------------------------------------------------- fetching
+
+
+def test_what_is_missing_is_fetched_and_the_rest_is_not(data, home):
+    served, address = home
+    (served / "b.tsv").write_bytes(b"three\tdrei\n")
+    put(data)
+    file = RemoteFile("b.tsv", (f"{address}/b.tsv",))
+    paths = cache.ensure(numbers(*Numbers.given, file))
+    assert paths["b.tsv"].read_bytes() == b"three\tdrei\n"
+    (served / "b.tsv").unlink()
+    assert cache.ensure(numbers(*Numbers.given, file)) == paths
+    assert sorted(path.name for path in paths["b.tsv"].parent.iterdir()) == [".checked.json", ".lock", "a.tsv", "b.tsv"]
+
+
+def test_a_later_copy_of_what_nobody_hashed_must_equal_the_first(data, home):
+    served, address = home
+    (served / "a.tsv").write_bytes(TEXT)
+    dataset = numbers(RemoteFile("a.tsv", (f"{address}/a.tsv",)))
+    path = cache.ensure(dataset)["a.tsv"]
+    path.unlink()
+    assert cache.ensure(dataset)["a.tsv"].read_bytes() == TEXT
+    path.unlink()
+    (served / "a.tsv").write_bytes(TEXT * 2)
+    assert f"but was {SHA[:16]}… when first used" in complaint(dataset)
+
+
+def test_without_network_the_files_are_listed_with_their_places(data):
+    put(data)
+    files = [RemoteFile(name, (f"http://127.0.0.1:9/{name}", f"http://127.0.0.1:8/{name}")) for name in ("b", "c")]
+    assert complaint(numbers(*Numbers.given, *files)) == (
+        "numbers cannot be fetched: 127.0.0.1:9: Connection refused; 127.0.0.1:8: Connection refused. "
+        f"Put into {data / 'numbers'} by hand:"
+        "\n  b  from http://127.0.0.1:9/b or http://127.0.0.1:8/b"
+        "\n  c  from http://127.0.0.1:9/c or http://127.0.0.1:8/c"
+    )
+
+
+def test_prepare_fetches_what_a_runs_data_name(data, home):
+    served, address = home
+    (served / "a.tsv").write_bytes(TEXT)
+
+    class Mine(Numbers):
+        given = (RemoteFile("a.tsv", (f"{address}/a.tsv",), SHA),)
+
+    plugin = ModuleType("mine")
+    plugin.register_datasets = hookspecs.hookimpl(lambda: {"mine-1": Mine})
+    plugin.register_datasets.__name__ = "register_datasets"
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    manager.register(plugin)
+    manager.load_setuptools_entrypoints(hookspecs.PROJECT)
+    registry = Registry(Plugins(manager))
+    cache.prepare({"task": {"name": "parallel", "dataset": "mine-1"}, "search": "greedy"}, registry)
+    assert (data / "numbers" / "a.tsv").read_bytes() == TEXT
+    with pytest.raises(UserError, match="unknown dataset 'mine-2'; did you mean 'mine-1'"):
+        cache.prepare({"task": {"name": "parallel", "dataset": "mine-2"}}, registry)

@@ -1,0 +1,359 @@
+"""Fetching from a real server on the loopback interface that does whatever servers do."""
+
+import contextlib
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from paddle_tfm.data import RemoteFile
+from paddle_tfm.data import fetch as fetching
+from paddle_tfm.data.fetch import Unreachable, fetch, observed
+
+DATA = random.Random(1).randbytes(300_000)
+ROTTEN = bytes([DATA[0] ^ 1]) + DATA[1:]
+SIZE = len(DATA)
+SHA = hashlib.sha256(DATA).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------- what a server may answer
+
+
+def send(request, content=DATA, cut=None, ranges=True, length=True, start=None, kind="application/octet-stream"):
+    """The file, from where it was asked; only `cut` bytes of it, if given."""
+    asked = request.headers.get("Range") if ranges else None
+    begin = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+    if begin >= len(content):
+        return status(request, 416)
+    request.send_response(206 if asked else 200)
+    request.send_header("Content-Type", kind)
+    if asked:
+        shown = begin if start is None else start
+        request.send_header("Content-Range", f"bytes {shown}-{len(content) - 1}/{len(content)}")
+    if length:
+        request.send_header("Content-Length", str(len(content) - begin))
+    request.end_headers()
+    request.wfile.write(content[begin : len(content) if cut is None else begin + cut])
+    return None
+
+
+def stall(request, cut=0, seconds=60.0):
+    """`cut` bytes, then nothing while the server lives or for `seconds`."""
+    send(request, cut=cut)
+    request.wfile.flush()
+    request.server.end.wait(seconds)
+
+
+def status(request, code):
+    request.send_error(code)
+
+
+def redirect(request, path):
+    request.send_response(302)
+    request.send_header("Location", path)
+    request.end_headers()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        script = self.server.scripts[self.path]
+        self.server.asked.append((self.path, self.headers.get("Range")))
+        with contextlib.suppress(OSError):  # the client has gone
+            (script.pop(0) if len(script) > 1 else script[0])(self)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Answers `scripts[path]`, a list of what to do at each request, the last one for ever."""
+    monkeypatch.setattr(fetching, "PAUSE", 0.01)
+    monkeypatch.setattr(fetching, "STALL", 0.5)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.scripts, server.asked, server.end, server.daemon_threads = {}, [], threading.Event(), True
+    server.home = f"http://127.0.0.1:{server.server_port}"
+    server.host = server.home.removeprefix("http://")
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server
+    server.end.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def remote(server, *mirrors, sha256=SHA, size=SIZE):
+    """The file, whose mirrors answer by these scripts."""
+    for i, script in enumerate(mirrors):
+        server.scripts[f"/{i}"] = list(script)
+    return RemoteFile("a.bin", tuple(f"{server.home}/{i}" for i in range(len(mirrors))), sha256, size)
+
+
+def complaint(file, path):
+    with pytest.raises(Unreachable) as caught:
+        fetch(file, path)
+    assert not path.exists()
+    return str(caught.value)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# ------------------------------------------------------------------------------------------------------------- it works
+
+
+@pytest.mark.parametrize("size", [len(DATA), None])
+@pytest.mark.parametrize("sha256", [SHA, None])
+def test_a_whole_file(server, tmp_path, sha256, size):
+    fetch(remote(server, [send], sha256=sha256, size=size), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert names(tmp_path) == ["a.bin"]
+    assert server.asked == [("/0", None)]
+
+
+def test_redirects_are_followed_also_when_resuming(server, tmp_path):
+    server.scripts["/elsewhere"] = [partial(send, cut=100_000), send]
+    fetch(remote(server, [partial(redirect, path="/elsewhere")]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert [each for each in server.asked if each[0] == "/elsewhere"] == [
+        ("/elsewhere", None),
+        ("/elsewhere", "bytes=100000-"),
+    ]
+
+
+def test_a_file_without_content_length(server, tmp_path):
+    file = remote(server, [partial(send, length=False)], sha256=None, size=None)
+    fetch(file, tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+
+
+def test_an_observer_hears_every_byte(server, tmp_path):
+    heard = []
+
+    def begin(name, size):
+        heard.append((name, size))
+        return lambda done, total: heard.append((done, total))
+
+    with observed(begin):
+        fetch(remote(server, [partial(send, cut=100_000), send]), tmp_path / "a.bin")
+    assert heard[:2] == [(f"{tmp_path.name}/a.bin", len(DATA)), (0, len(DATA))]
+    assert (100_000, len(DATA)) in heard and heard[-1] == (len(DATA), len(DATA))
+    done = [first for first, _ in heard[1:]]
+    assert done == sorted(done)
+
+
+def test_without_an_observer_a_line_says_what_is_fetched(server, tmp_path, capsys):
+    fetch(remote(server, [send]), tmp_path / "a.bin")
+    assert capsys.readouterr().err == f"fetching {tmp_path.name}/a.bin (0.3 MB)\n"
+
+
+# ---------------------------------------------------------------------------------------------------- broken off, resumed
+
+
+def test_a_truncated_body_is_resumed(server, tmp_path):
+    fetch(remote(server, [partial(send, cut=100_000), partial(send, cut=50_000), send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert [asked for _, asked in server.asked] == [None, "bytes=100000-", "bytes=150000-"]
+
+
+def test_a_connection_may_break_off_often_as_long_as_it_brings_bytes(server, tmp_path):
+    fetch(remote(server, [partial(send, cut=30_001)]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert len(server.asked) == 10
+
+
+def test_a_server_that_ignores_range_restarts_cleanly(server, tmp_path):
+    fetch(remote(server, [partial(send, cut=100_000), partial(send, ranges=False)]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert [asked for _, asked in server.asked] == [None, "bytes=100000-"]
+
+
+def test_a_server_that_always_truncates_at_the_same_place_is_given_up(server, tmp_path):
+    file = remote(server, [partial(send, cut=100_000, ranges=False)])
+    assert complaint(file, tmp_path / "a.bin") == f"{server.host}: the connection ended early"
+    assert len(server.asked) == 1 + fetching.TRIES
+
+
+def test_truncation_is_noticed_without_content_length_by_the_known_size(server, tmp_path):
+    fetch(remote(server, [partial(send, cut=100_000, length=False), send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+
+
+def test_what_an_earlier_process_left_is_gone_on_from(server, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(DATA[:200_000])
+    fetch(remote(server, [send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert server.asked == [("/0", "bytes=200000-")]
+
+
+def test_a_whole_part_is_not_fetched_again(server, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(DATA)
+    fetch(remote(server, [send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA and server.asked == []
+
+
+@pytest.mark.parametrize("left", [ROTTEN[:200_000], ROTTEN, DATA + b"more"])
+def test_a_rotten_part_is_thrown_away(server, tmp_path, left):
+    (tmp_path / "a.bin.part").write_bytes(left)
+    fetch(remote(server, [send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert server.asked[-1] == ("/0", None)
+
+
+def test_a_part_beyond_the_end_of_a_file_of_unknown_size(server, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(DATA + b"more")
+    fetch(remote(server, [send], size=None), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert [asked for _, asked in server.asked] == [f"bytes={len(DATA) + 4}-", None]
+
+
+def test_without_a_hash_nothing_is_gone_on_from(server, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(ROTTEN[:200_000])
+    fetch(remote(server, [send], sha256=None), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+
+
+def test_a_server_that_resumes_elsewhere(server, tmp_path):
+    script = [partial(send, cut=100_000), partial(send, start=7), send]
+    fetch(remote(server, script), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert [asked for _, asked in server.asked] == [None, "bytes=100000-", None]
+
+
+def test_a_stalled_connection_is_retried(server, tmp_path):
+    fetch(remote(server, [partial(stall, cut=100_000), send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert [asked for _, asked in server.asked] == [None, "bytes=100000-"]
+
+
+def test_a_server_that_never_answers(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(fetching, "STALL", 0.1)
+    assert complaint(remote(server, [stall]), tmp_path / "a.bin") == f"{server.host}: no answer in time"
+
+
+# ---------------------------------------------------------------------------------------------------------- wrong answers
+
+
+def test_corrupted_once(server, tmp_path):
+    fetch(remote(server, [partial(send, content=ROTTEN), send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert server.asked == [("/0", None)] * 2
+
+
+def test_corrupted_twice_then_the_next_mirror(server, tmp_path):
+    fetch(remote(server, [partial(send, content=ROTTEN)], [send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert server.asked == [("/0", None)] * 2 + [("/1", None)]
+
+
+def test_corrupted_everywhere(server, tmp_path):
+    file = remote(server, [partial(send, content=ROTTEN)])
+    assert complaint(file, tmp_path / "a.bin") == f"{server.host} gives another file (its SHA-256 differs)"
+    assert names(tmp_path) == []
+
+
+def test_another_size_is_refused_before_it_is_fetched(server, tmp_path):
+    said = complaint(remote(server, [partial(send, content=DATA[:77])]), tmp_path / "a.bin")
+    assert said == f"{server.host} gives another file (77 bytes instead of 300,000)"
+
+
+@pytest.mark.parametrize("code", [403, 404, 410])
+def test_a_refusal_is_final_for_a_mirror(server, tmp_path, code):
+    file = remote(server, [partial(status, code=code)])
+    assert complaint(file, tmp_path / "a.bin").startswith(f"{server.host} answers {code} ")
+    assert len(server.asked) == 1
+    fetch(remote(server, [partial(status, code=code)], [send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+
+
+@pytest.mark.parametrize("code", [500, 503, 429])
+def test_an_overloaded_server_is_asked_again(server, tmp_path, code):
+    fetch(remote(server, [partial(status, code=code), partial(status, code=code), send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    assert complaint(remote(server, [partial(status, code=code)]), tmp_path / "b.bin").startswith(
+        f"{server.host}: answers {code} "
+    )
+    assert len(server.asked) == 3 + fetching.TRIES
+
+
+def test_a_web_page_is_no_file(server, tmp_path):
+    file = remote(server, [partial(send, kind="text/html; charset=utf-8")], sha256=None, size=None)
+    assert complaint(file, tmp_path / "a.bin") == f"{server.host} answers with a web page"
+
+
+def test_nobody_there(server, tmp_path):
+    server.shutdown()
+    server.server_close()
+    file = remote(server, [send], [send])
+    assert complaint(file, tmp_path / "a.bin") == f"{server.host}: Connection refused"  # both mirrors said the same
+    assert complaint(file._replace(urls=()), tmp_path / "a.bin") == "no address of it is known"
+
+
+def test_each_mirrors_reason_is_told(server, tmp_path):
+    file = remote(server, [partial(status, code=404)], [partial(send, content=ROTTEN)])
+    assert complaint(file, tmp_path / "a.bin") == (
+        f"{server.host} answers 404 Not Found; {server.host} gives another file (its SHA-256 differs)"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- processes
+
+FETCHING = """
+import sys
+from pathlib import Path
+from paddle_tfm.data import Dataset, RemoteFile, cache
+class Mine(Dataset):
+    folder = "mine"
+    def files(self):
+        return [RemoteFile("a.bin", (sys.argv[1],), sys.argv[2], int(sys.argv[3]))]
+print(cache.ensure(Mine())["a.bin"])
+"""
+
+
+def process(server, folder):
+    command = [sys.executable, "-c", FETCHING, f"{server.home}/0", SHA, str(len(DATA))]
+    environment = {**os.environ, "PADDLE_TFM_DATA": str(folder)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_processes_that_fetch_at_once_fetch_once(server, tmp_path):
+    def slowly(request):
+        time.sleep(1.5)
+        send(request)
+
+    remote(server, [slowly])
+    processes = [process(server, tmp_path) for _ in range(3)]
+    for each in processes:
+        out, err = each.communicate(timeout=60)
+        assert each.returncode == 0, err
+        assert out.strip() == str(tmp_path / "mine" / "a.bin")
+    assert (tmp_path / "mine" / "a.bin").read_bytes() == DATA
+    assert server.asked == [("/0", None)]
+
+
+def test_an_interrupt_leaves_what_the_next_goes_on_from(server, tmp_path):
+    remote(server, [partial(stall, cut=100_000), send])
+    first = process(server, tmp_path)
+    part = tmp_path / "mine" / "a.bin.part"
+    deadline = time.monotonic() + 30
+    while not (part.exists() and part.stat().st_size == 100_000) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGINT)
+    _, err = first.communicate(timeout=30)
+    assert "KeyboardInterrupt" in err
+    assert part.stat().st_size == 100_000
+    second = process(server, tmp_path)
+    _, err = second.communicate(timeout=60)
+    assert second.returncode == 0, err
+    assert (tmp_path / "mine" / "a.bin").read_bytes() == DATA
+    assert server.asked == [("/0", None), ("/0", "bytes=100000-")]

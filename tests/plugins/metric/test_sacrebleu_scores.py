@@ -1,0 +1,233 @@
+"""BLEU, chrF and TER are those of sacreBLEU: its functions, its program, and the papers' formulas written out."""
+
+import gzip
+import math
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import sacrebleu
+
+from paddle_tfm import UserError
+from paddle_tfm.protocols import Likelihood, Prediction
+from paddle_tfm_plugins.metric.bleu import Bleu
+from paddle_tfm_plugins.metric.chrf import Chrf
+from paddle_tfm_plugins.metric.ter import Ter
+
+NONE = Likelihood(0.0, 0, 0)
+GERMAN = [
+    "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche.",
+    "Mehrere Männer mit Schutzhelmen bedienen ein Antriebsradsystem.",
+    "Ein kleines Mädchen klettert in ein Spielhaus aus Holz.",
+    "Ein Mann in einem blauen Hemd steht auf einer Leiter und putzt ein Fenster.",
+    "Zwei Männer stehen am Herd und bereiten Essen zu; „lecker“, sagt einer.",
+    "Um 9:30 Uhr kostet das T-Shirt 1.299,50 € – nicht wahr?",
+]
+CHINESE = ["两个年轻的白人男子在户外。", "一个穿蓝衬衫的男人站在梯子上擦窗户。", "汤姆说:“我是 Anna。”"]
+
+
+def perturbed(texts, seed):
+    """Texts with words dropped, doubled, swapped, and capitals lost."""
+    draw = random.Random(seed)
+    for text in texts:
+        words = text.split(" ") if " " in text else list(text)
+        joint = " " if " " in text else ""
+        i = draw.randrange(len(words))
+        if draw.random() < 0.5:
+            words[i] = words[i].lower()
+        if len(words) > 3 and draw.random() < 0.7:
+            del words[draw.randrange(len(words))]
+        if draw.random() < 0.3:
+            words.insert(0, words[-1])
+        if draw.random() < 0.5:
+            words[0], words[-1] = words[-1], words[0]
+        yield joint.join(words)
+
+
+def predictions(references, seed=0):
+    return [Prediction("", *pair) for pair in zip(references, perturbed(references, seed), strict=True)]
+
+
+def columns(pairs):
+    return [pair.hypothesis for pair in pairs], [[pair.reference for pair in pairs]]
+
+
+@pytest.fixture(scope="session")
+def flickr():
+    """References of Multi30k's test set of 2016."""
+    folder = os.environ.get("PADDLE_TFM_DATA")
+    if not folder:
+        pytest.skip("PADDLE_TFM_DATA is not set")
+    path = Path(folder) / "multi30k" / "test_2016_flickr.de.gz"
+    return gzip.decompress(path.read_bytes()).decode("utf-8").removesuffix("\n").split("\n")
+
+
+CASES = [
+    (Bleu, {}, sacrebleu.corpus_bleu, {}),
+    (Bleu, {"lowercase": True}, sacrebleu.corpus_bleu, {"lowercase": True}),
+    (Bleu, {"tokenize": "intl"}, sacrebleu.corpus_bleu, {"tokenize": "intl"}),
+    (Bleu, {"tokenize": "char"}, sacrebleu.corpus_bleu, {"tokenize": "char"}),
+    (Bleu, {"tokenize": "zh"}, sacrebleu.corpus_bleu, {"tokenize": "zh"}),
+    (Bleu, {"tokenize": "none"}, sacrebleu.corpus_bleu, {"tokenize": "none", "force": True}),
+    (Bleu, {"smooth": "add-k"}, sacrebleu.corpus_bleu, {"smooth_method": "add-k"}),
+    (Bleu, {"smooth": "floor"}, sacrebleu.corpus_bleu, {"smooth_method": "floor"}),
+    (Bleu, {"effective_order": True}, sacrebleu.corpus_bleu, {"use_effective_order": True}),
+    (Chrf, {}, sacrebleu.corpus_chrf, {}),
+    (Chrf, {"word_order": 2}, sacrebleu.corpus_chrf, {"word_order": 2}),
+    (Chrf, {"char_order": 4, "beta": 3}, sacrebleu.corpus_chrf, {"char_order": 4, "beta": 3}),
+    (Ter, {}, sacrebleu.corpus_ter, {}),
+    (Ter, {"case_sensitive": True, "normalized": True}, sacrebleu.corpus_ter,
+     {"case_sensitive": True, "normalized": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "options", "function", "theirs"), CASES)
+def test_the_value_is_sacrebleu_s(metric, options, function, theirs):
+    scores = []
+    for pairs in (predictions(GERMAN), predictions(CHINESE), predictions(GERMAN + CHINESE)):
+        scores.append(metric(**options).compute(pairs, NONE))
+        assert scores[-1] == function(*columns(pairs), **theirs).score
+    assert len(set(scores)) > 1 or options == {"smooth": "none"}
+
+
+@pytest.mark.parametrize(("metric", "options", "function", "theirs"), CASES)
+def test_the_value_is_sacrebleu_s_on_multi30k(metric, options, function, theirs, flickr):
+    pairs = predictions(flickr[:250] if metric is Ter else flickr)
+    ours = metric(**options).compute(pairs, NONE)
+    assert 5 < ours < 95
+    assert ours == function(*columns(pairs), **theirs).score
+
+
+def test_the_options_of_a_metric_change_its_value():
+    pairs = predictions(GERMAN + CHINESE, seed=1)
+    bleu = [Bleu(**options).compute(pairs, NONE) for metric, options, *_ in CASES if metric is Bleu]
+    assert len(set(bleu)) >= len(bleu) - 2  # no order is empty here: smoothing and `effective_order` change nothing
+    assert len({Chrf(**options).compute(pairs, NONE) for metric, options, *_ in CASES if metric is Chrf}) == 3
+    assert len({Ter(**options).compute(pairs, NONE) for metric, options, *_ in CASES if metric is Ter}) == 2
+
+
+def test_the_value_and_the_signature_are_those_of_the_program(tmp_path):
+    pairs = predictions(GERMAN)
+    hypotheses, (references,) = columns(pairs)
+    (tmp_path / "hyp").write_text("\n".join(hypotheses) + "\n", "utf-8")
+    (tmp_path / "ref").write_text("\n".join(references) + "\n", "utf-8")
+    for metric, name in ((Bleu, "bleu"), (Chrf, "chrf"), (Ter, "ter")):
+        command = [sys.executable, "-m", "sacrebleu", "ref", "-i", "hyp", "-m", name, "-w", "9", "-f", "text"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        told, _, score = done.stdout.partition(" = ")
+        ours = metric()
+        assert told.partition("|")[2] == ours.signature()
+        assert float(score.split()[0]) == pytest.approx(ours.compute(pairs, NONE), abs=1e-9)
+
+
+def test_bleu_is_the_formula_of_its_paper():
+    pairs = predictions(GERMAN, seed=2)
+    grams = [[], []]
+    for side, texts in zip(grams, zip(*[(pair.hypothesis.split(), pair.reference.split()) for pair in pairs])):
+        for words in texts:
+            side.append([Counter(zip(*(words[i:] for i in range(n)))) for n in (1, 2, 3, 4)])
+    precisions = []
+    for n in range(4):
+        matched = sum((ours[n] & theirs[n]).total() for ours, theirs in zip(*grams))
+        precisions.append(matched / sum(ours[n].total() for ours in grams[0]))
+    c, r = (sum(each[0].total() for each in side) for side in grams)
+    expected = 100 * min(1, math.exp(1 - r / c)) * math.prod(precisions) ** 0.25
+    assert c < r  # the brevity penalty is part of it
+    assert Bleu(tokenize="none").compute(pairs, NONE) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("beta", [1, 2])
+def test_chrf_is_the_formula_of_its_paper(beta):
+    pairs = predictions(GERMAN, seed=2)
+    precision, recall = 0.0, 0.0
+    for n in range(1, 7):
+        matched = hypothesis = reference = 0
+        for pair in pairs:
+            h, r = ("".join(text.split()) for text in (pair.hypothesis, pair.reference))
+            ours, theirs = (Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in (h, r))
+            matched += (ours & theirs).total()
+            hypothesis, reference = hypothesis + ours.total(), reference + theirs.total()
+        precision, recall = precision + matched / hypothesis / 6, recall + matched / reference / 6
+    expected = 100 * (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+    assert Chrf(beta=beta).compute(pairs, NONE) == pytest.approx(expected, rel=1e-12)
+
+
+def test_ter_counts_edits_and_shifts():
+    def ter(hypothesis, reference, **options):
+        return Ter(**options).compute([Prediction("", reference, hypothesis)], NONE)
+
+    assert ter("a b c d", "a b c d") == 0
+    assert ter("a x c", "a b c d") == 50  # a substitution and an insertion in four words
+    assert ter("c d a b", "a b c d") == 25  # one shift, where an error rate of words counts four edits
+    assert (ter("A b", "a b"), ter("A b", "a b", case_sensitive=True)) == (0, 50)
+
+
+def test_statistics_are_rows_whose_sums_make_the_value():
+    pairs = predictions(GERMAN + CHINESE)
+    for metric in (Bleu(), Bleu(smooth="add-k"), Chrf(word_order=2), Ter()):
+        rows = metric.statistics(pairs)
+        assert len(rows) == len(pairs)
+        before = rows.copy()
+        for part in (slice(0, 9), slice(0, 5), slice(2, 7)):
+            assert metric.value(rows[part].sum(0)) == metric.compute(pairs[part], NONE)
+        assert (rows == before).all()
+
+
+def test_effective_order_leaves_out_the_orders_that_no_output_has():
+    short = [Prediction("", "ein Hund", "ein Hund"), Prediction("", "zwei Hunde", "zwei Katzen")]
+    theirs = sacrebleu.corpus_bleu(*columns(short), use_effective_order=True).score
+    assert Bleu(effective_order=True).compute(short, NONE) == theirs > 50
+    assert Bleu().compute(short, NONE) == 0
+
+
+def test_outputs_of_nothing_have_a_score():
+    nothing = [Prediction("", text, "") for text in GERMAN]
+    assert [metric.compute(nothing, NONE) for metric in (Bleu(), Chrf(), Ter())] == [0, 0, 100]
+    with pytest.raises(ValueError, match=r"^`predictions` must hold at least one$"):
+        Bleu().compute([], NONE)
+
+
+def test_a_signature_says_what_was_chosen():
+    version = f"version:{sacrebleu.__version__}"
+    assert Bleu().signature() == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{version}"
+    chosen = Bleu(tokenize="zh", lowercase=True, smooth="add-k").signature()
+    assert chosen == f"nrefs:1|case:lc|eff:no|tok:zh|smooth:add-k[1.00]|{version}"
+    assert Chrf(word_order=2).signature() == f"nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|{version}"
+    assert Ter().signature() == f"nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|{version}"
+    assert [(m.higher_is_better, m.points, m.percent, m.needs_pieces) for m in (Bleu, Chrf, Ter)] == [
+        *((True, True, False, False), (True, True, False, False), (False, True, False, False))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "sentence"),
+    [
+        (Bleu, {"tokenize": "13"}, "unknown `tokenize` '13'; did you mean '13a'? Known: 13a, char, intl, none, zh"),
+        (Bleu, {"tokenize": "moses"}, "unknown `tokenize` 'moses'. Known: 13a, char, intl, none, zh"),
+        (Bleu, {"smooth": "addk"}, "unknown `smooth` 'addk'; did you mean 'add-k'? Known: add-k, exp, floor, none"),
+        *(
+            (Bleu, {"tokenize": name}, f"`tokenize` '{name}' needs a download or another package; use one of 13a, char, "
+             "intl, none, zh")
+            for name in ("ja-mecab", "ko-mecab", "spm", "flores101", "flores200")
+        ),
+        (Chrf, {"char_order": 0}, "`char_order` must be at least 1, but is 0"),
+        (Chrf, {"word_order": -1}, "`word_order` must be at least 0, but is -1"),
+        (Chrf, {"beta": 0}, "`beta` must be at least 1, but is 0"),
+        (Ter, {"asian_support": True}, "`asian_support` needs `normalized` or `no_punct`: alone it changes nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(metric, options, sentence):
+    with pytest.raises(ValueError) as caught:
+        metric(**options)
+    assert str(caught.value) == sentence
+
+
+def test_a_recipe_s_wrong_unit_is_told():
+    from paddle_tfm import create_registry
+
+    with pytest.raises(UserError, match=r"metric\.unit  must be 'word' or 'line', but is 'lines'"):
+        create_registry().build("metric", {"name": "word_error_rate", "unit": "lines"})

@@ -1,0 +1,200 @@
+"""Sampling: the distribution that it draws from, the tails that it cuts, and draws that depend on nothing but the seed and
+numbers."""
+
+import itertools
+
+import numpy as np
+import paddle
+import pytest
+from scipy.stats import chisquare
+
+from paddle_tfm.protocols import NEVER, Decoding
+from paddle_tfm_plugins.search.greedy import Greedy
+from paddle_tfm_plugins.search.sampling import FIRST, Sampling
+
+BOS, EOS = 0, 1
+LOG_P = np.log(np.array([1e-300, 0.1, 0.4, 0.05, 0.25, 0.2]) / (1 - 1e-300))
+LOG_P[BOS] = NEVER
+
+
+class Same(Decoding):
+    """The same distribution at every step of every row."""
+
+    bos, eos = BOS, EOS
+
+    def __init__(self, sentences, limit=1, log_p=LOG_P):
+        self.sentences, self.limits, self.log_p = list(sentences), [limit] * len(list(sentences)), log_p
+
+    def advance(self, tokens):
+        return paddle.to_tensor(np.tile(self.log_p, (len(tokens), 1)), dtype="float32")
+
+    def select(self, rows):
+        pass
+
+
+def first_tokens(search, count=20_000, **options):
+    """The first token of that many sentences; the end where there is none."""
+    return [(h.ids or [EOS])[0] for (h, *_) in search.run(Same(range(count), **options))]
+
+
+def counts(tokens, size=6):
+    return np.bincount(tokens, minlength=size)
+
+
+def is_drawn_from(tokens, p):
+    """Pearson's χ² test at 0.1%, and nothing of what has no probability."""
+    observed, p = counts(tokens, len(p)), np.asarray(p) / np.sum(p)
+    assert not observed[p == 0].any()
+    return chisquare(observed[p > 0], p[p > 0] * len(tokens)).pvalue > 1e-3
+
+
+P = np.exp(LOG_P)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "options, p",
+    [
+        ({}, P),
+        ({"temperature": 0.5}, P**2),
+        ({"temperature": 2.0}, P**0.5),
+        ({"top_k": 3}, [0, 0, 0.4, 0, 0.25, 0.2]),
+        ({"top_k": 50}, P),
+        ({"top_p": 0.8}, [0, 0, 0.4, 0, 0.25, 0.2]),
+        ({"top_p": 0.86}, [0, 0.1, 0.4, 0, 0.25, 0.2]),
+        ({"top_p": 0.5}, [0, 0, 0.4, 0, 0.25, 0]),
+        ({"top_k": 3, "top_p": 0.7}, [0, 0, 0.4, 0, 0.25, 0]),  # 0.4 + 0.25 of the 0.85 that three hold
+        ({"temperature": 0.5, "top_p": 0.85}, [0, 0, 0.16, 0, 0.0625, 0.04]),  # 0.16 + 0.0625 hold 0.80 of P²
+    ],
+)
+def test_tokens_are_drawn_from_what_the_formula_says(seed, options, p):
+    assert is_drawn_from(first_tokens(Sampling(seed=seed, **options)), p)
+
+
+def test_that_test_sees_a_wrong_distribution():
+    assert not is_drawn_from(first_tokens(Sampling()), P**0.9)
+
+
+def test_steps_sentences_samples_and_seeds_are_independent():
+    """Pairs of draws that differ in one number only come with the product of their probabilities."""
+    log_p = np.where(np.arange(6) == EOS, NEVER, LOG_P)  # two tokens each
+    pair = np.outer(np.exp(log_p), np.exp(log_p))[2:, 2:].ravel()
+
+    def cells(pairs):
+        return [4 * (a - 2) + b - 2 for a, b in pairs]
+
+    def run(**options):
+        return Sampling(**options).run(Same(range(4_000), 2, log_p))
+
+    single = [h.ids for (h,) in run()]
+    assert is_drawn_from(cells(single), pair)  # steps
+    assert is_drawn_from(cells((a[0], b[0]) for a, b in itertools.pairwise(single)), pair)  # sentences
+    other = [h.ids for (h,) in run(seed=2)]
+    assert is_drawn_from(cells((a[0], b[0]) for a, b in zip(single, other)), pair)  # seeds
+    # samples come ranked by score, so that pairs are told apart by what is drawn, not by their order
+    both = [sorted(h.ids[0] for h in two) for two in run(samples=2)]
+    same = np.mean([a == b for a, b in both])
+    assert same == pytest.approx(np.square(np.exp(log_p[2:])).sum() / np.exp(log_p[2:]).sum() ** 2, abs=0.03)
+
+
+def smallest_set(p, mass):
+    """By trying: the fewest of the most probable tokens that hold `mass`."""
+    order = np.argsort(-p, kind="stable")
+    return next(set(order[:n].tolist()) for n in range(1, len(p) + 1) if p[order[:n]].sum() >= mass)
+
+
+@pytest.mark.parametrize("size", [5, 40, 20 * FIRST])
+@pytest.mark.parametrize("top_p", [0.01, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("temperature", [0.7, 1.0])
+def test_the_nucleus_is_the_smallest_set_that_holds_top_p(size, top_p, temperature):
+    """Peaked rows and flat ones, whose nucleus holds more tokens than are looked at first."""
+    rng = np.random.default_rng(size)
+    logits = rng.normal(size=(20, size)) * np.linspace(0.1, 8, 20)[:, None]
+    logits[:, 0] = -1e9
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    weights, tokens = Sampling(temperature, top_p=top_p).weights(paddle.to_tensor(log_p, dtype="float32"))
+    for row, kept, ids in zip(log_p, weights.numpy(), tokens.numpy()):
+        p = np.exp(row.astype(np.float32).astype(np.float64) / temperature)
+        chosen = ids[kept > 0]
+        assert set(chosen.tolist()) == smallest_set(p / p.sum(), top_p)
+        np.testing.assert_allclose(kept[kept > 0] / kept.sum(), p[chosen] / p[chosen].sum(), rtol=1e-4)
+        assert (np.diff(ids) > 0).all()
+
+
+def varied(sentences, limit=12):
+    """Distributions that differ by sentence and step."""
+
+    class Varied(Same):
+        def __init__(self):
+            super().__init__(sentences, limit)
+            self.alive, self.step = self.sentences, 0
+
+        def advance(self, tokens):
+            rows = [np.random.default_rng([sentence, self.step]).normal(0, 2, 30) for sentence in self.alive]
+            self.step += 1
+            log_p = np.stack(rows)
+            log_p[:, BOS] = NEVER
+            return paddle.to_tensor(log_p - np.log(np.exp(log_p).sum(-1, keepdims=True)), dtype="float32")
+
+        def select(self, rows):
+            self.alive = [self.alive[row] for row in rows.tolist()]
+
+    return Varied()
+
+
+@pytest.mark.parametrize("options", [{"top_k": 1}, {"temperature": 1e-4}, {"temperature": 1e-30}, {"top_p": 1e-9}])
+def test_at_its_limits_it_is_greedy(options):
+    greedy = Greedy().run(varied(range(20)))
+    for found, ((ids, score),) in zip(Sampling(samples=2, **options).run(varied(range(20))), greedy):
+        assert [h.ids for h in found] == [ids, ids]
+        assert found[0].score == pytest.approx(score, abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 7}, {"top_p": 0.8}, {"samples": 3}])
+def test_a_draw_depends_on_seed_and_numbers_alone(options):
+    """The same sentence alone, among others, in another order; more samples leave the first ones as they are."""
+
+    def found(sentences, **more):
+        several = Sampling(**{**options, **more}).run(varied(sentences))
+        return {sentence: sorted(map(tuple, ([*h.ids] for h in each))) for sentence, each in zip(sentences, several)}
+
+    together = found(range(30))
+    assert found([17]) == {17: together[17]}
+    assert found([4, 29, 0, 17]) == {sentence: together[sentence] for sentence in (4, 29, 0, 17)}
+    assert found(range(30)) == together != found(range(30), seed=2)
+    more = found(range(30), samples=options.get("samples", 1) + 1)
+    for sentence, outputs in together.items():
+        assert all(more[sentence].count(output) >= outputs.count(output) for output in outputs)
+
+
+def test_scores_are_the_models_and_rank_the_samples():
+    for found in Sampling(temperature=3.0, top_k=4, samples=8).run(Same(range(50), 3)):
+        for ids, score in found:
+            assert score == pytest.approx(sum(LOG_P[[*ids, EOS]]), abs=1e-4)
+        scores = [h.score for h in found]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_heat_never_makes_the_impossible_possible():
+    impossible = np.where(np.arange(6) == 3, -np.inf, LOG_P)
+    for options in ({}, {"top_k": 6}, {"top_p": 0.9999}):
+        tokens = first_tokens(Sampling(temperature=1e9, **options), 2_000, log_p=impossible)
+        assert set(tokens) == {EOS, 2, 4, 5}
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"temperature": 0.0}, "`temperature` must be a number above 0, but is 0.0; `greedy` is its limit at 0"),
+        ({"temperature": float("inf")}, "`temperature` must be a number above 0, but is inf"),
+        ({"temperature": float("nan")}, "`temperature` must be a number above 0, but is nan"),
+        ({"top_k": 0}, "`top_k` must be positive or null, but is 0"),
+        ({"top_p": 0.0}, "`top_p` must be above 0 and at most 1, but is 0.0"),
+        ({"top_p": 1.1}, "`top_p` must be above 0 and at most 1, but is 1.1"),
+        ({"samples": 0}, "`samples` must be positive, but is 0"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, told):
+    with pytest.raises(ValueError) as error:
+        Sampling(**options)
+    assert str(error.value).startswith(told)

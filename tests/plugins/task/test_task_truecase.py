@@ -1,0 +1,28 @@
+"""Restoring capitals and punctuation: tags from which the text could be written again."""
+
+import pytest
+
+from paddle_tfm.data.task import Dataset, Example
+from paddle_tfm_plugins.task.truecase import Truecase, tag
+
+
+@pytest.mark.parametrize(
+    ("token", "word", "label"),
+    [
+        ("Mann,", "mann", "Cap,"), ("liest.", "liest", "low."), ("USA", "usa", "ALL"), ("iPhone", "iphone", "mix"),
+        ("grün-weiß", "grün-weiß", "low"), ('"Nein!"', "nein", 'Cap!"'), ("2", "2", "low"), ("-", "", "low"),
+        ("T-Shirt", "t-shirt", "Cap"), ("Ä", "ä", "Cap"),
+    ],
+)  # fmt: skip
+def test_tags(token, word, label):
+    assert tag(token) == (word, label)
+
+
+class Given(Dataset):
+    def examples(self, split):
+        yield Example("x", "Ein Mann , der liest.")
+        yield Example("x", "- !")
+
+
+def test_source_and_target_are_equally_long():
+    assert list(Truecase(Given()).examples("train")) == [Example("ein mann der liest", "Cap Cap low low.")]

@@ -1,0 +1,324 @@
+"""sentencepiece: nothing is lost, sizes are exact, learning is quiet, bounded and the same each time."""
+
+import gzip
+import os
+import random
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from paddle_tfm import UserError, create_registry, load_recipe
+from paddle_tfm.data.codec import Codec
+from paddle_tfm.data.task import Example
+from paddle_tfm.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from paddle_tfm_plugins.tokenizer.sentencepiece import FILE, SentencePiece
+
+MODELS = ("unigram", "bpe")
+SCRIPTS = [
+    "Zwei junge weiße Männer sind im Freien, in der Nähe vieler Büsche.",
+    "On March 5th, 2024 it's 25°—isn't it?  (Yes: 3/5!)",
+    "我们 在2024年3月5日，见面。他说：「好！」",
+    "日本語とカタカナ、ひらがな。ｶﾀｶﾅ 々 안녕하세요, 세계!",
+    "สวัสดีครับ नमस्ते दुनिया שָׁלוֹם العَرَبِيَّة Ελληνικά Кириллица",
+    "e\u0301te\u0301 👍🏽👩‍👩‍👧 1\ufe0f\u20e3 İstanbul ΑΣ ﬁ t͡ʃ ɑː ˈ",
+    "a▁b ▁ ▁▁x under_score U+2585 ▅ and NUL \0 and \ufeff \u200b \ue000 \U0010ffff",
+    "<unk> <s> </s> <pad> <bos> <eos> <0x41> x<0xE6>y <<0x0A>>",
+    " \u3000 tabs\tand\nlines\x85\x1c here \u2028 ",
+    "   ",
+    "",
+    "half \ud800 of a pair",
+]
+
+
+def pseudo_texts(count=600):
+    """Texts of words that share parts, of letters with diacritics and of Chinese characters."""
+    draw = random.Random(1)
+    parts = ["".join(draw.choice("abdeilmnorstuäöüé") for _ in range(draw.randint(1, 4))) for _ in range(120)]
+    endings = ["", "en", "ing", "ung", "s", "te"]
+    for _ in range(count):
+        words = ["".join(draw.choices(parts, k=draw.randint(1, 3))) + draw.choice(endings) for _ in range(8)]
+        yield " ".join(words) + draw.choice(["", "。", " 2024!", " 我们见面，好吗？", " ひらがな"])
+
+
+def random_texts(count):
+    draw = random.Random(5)
+    blocks = (0x20, 0xA0, 0x300, 0x590, 0x900, 0x1100, 0x2580, 0x3000, 0x4E00, 0xAC00, 0xD800, 0xFE00, 0x1F300, 0xE0000)
+    favourites = "  \t\0▁▅<>/0x41AEsunkpd\u0301\u200d\ufe0fenß，。们"
+    for _ in range(count):
+        yield "".join(
+            draw.choice(favourites) if draw.random() < 0.5 else chr(draw.choice(blocks) + draw.randrange(0x100))
+            for _ in range(draw.randrange(30))
+        )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Learned once for each set of options."""
+    known = {}
+
+    def get(**options):
+        options = {"size": 500, **options}
+        key = repr(sorted(options.items()))
+        if key not in known:
+            known[key] = SentencePiece(**options)
+            known[key].fit(pseudo_texts())
+        return known[key]
+
+    return get
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "options", [{}, {"byte_fallback": False}, {"lowercase": True}, {"split_digits": True}], ids=str
+)
+def test_nothing_is_lost_but_what_normalize_says(fitted, model, options):
+    tokenizer = fitted(model=model, **options)
+    for text in [*SCRIPTS, *random_texts(4000)]:
+        expected = " ".join(text.split()).replace("▁", "_")
+        expected = re.sub("[\ud800-\udfff]", "?", expected.lower() if "lowercase" in options else expected)
+        pieces = tokenizer.tokenize(text)
+        assert tokenizer.normalize(text) == expected == tokenizer.detokenize(pieces), (text, pieces)
+        assert all(pieces) and all(isinstance(piece, str) for piece in pieces)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_with_bytes_nothing_is_lost_through_ids_either(fitted, model):
+    tokenizer = fitted(model=model)
+    vocabulary = Vocabulary.learn([], always=tokenizer.pieces())
+    assert len(vocabulary) == tokenizer.size + len(SPECIAL)
+    for text in [*SCRIPTS, *random_texts(4000)]:
+        ids = vocabulary.encode(tokenizer.tokenize(text))
+        assert UNKNOWN not in ids
+        assert tokenizer.detokenize(vocabulary.decode(ids)) == tokenizer.normalize(text), text
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_size_is_the_number_of_pieces(fitted, model, byte_fallback):
+    tokenizer = fitted(model=model, byte_fallback=byte_fallback)
+    pieces = tokenizer.pieces()
+    assert len(set(pieces)) == len(pieces) == tokenizer.size
+    assert not set(pieces) & {*SPECIAL, "<s>", "</s>", " ", ""}
+    assert sum(bool(re.fullmatch("<0x[0-9A-F]{2}>", piece)) for piece in pieces) == (256 if byte_fallback else 0)
+    for text in pseudo_texts(50):
+        assert set(tokenizer.tokenize(text)) <= set(pieces)
+
+
+def test_an_unknown_character():
+    for model in MODELS:
+        plain, spelt = (SentencePiece(500, model, byte_fallback=on) for on in (False, True))
+        for tokenizer in (plain, spelt):
+            tokenizer.fit(pseudo_texts())
+        assert plain.tokenize("語👍")[1:] == ["語👍"]
+        assert spelt.tokenize("語")[1:] == ["<0xE8>", "<0xAA>", "<0x9E>"]
+        assert spelt.detokenize(["▁a", "<0xE8>", "<0xAA>", "▁b", "<0x41>"]) == "a\ufffd bA"  # a character broken off
+        assert plain.detokenize(["▁a", "<0x41>"]) == "a<0x41>"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_names_of_special_pieces_in_the_texts_become_no_pieces(model):
+    """Not learned as one piece however often they occur; what is typed comes back."""
+    texts = [*pseudo_texts(200), *["x<unk>y <pad> <bos> <eos> <s> <0x41>"] * 500]
+    tokenizer = SentencePiece(500, model)
+    tokenizer.fit(texts)
+    for text in ("<pad>", "<unk>", "<bos>x<eos>", "<0x41>", "a<0x41>"):
+        pieces = tokenizer.tokenize(text)
+        assert not set(pieces) & {*SPECIAL, "<0x41>"} and tokenizer.detokenize(pieces) == text
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_words_one_by_one_are_cut_as_whole_texts(fitted, model):
+    """The library given whole texts: an independent way, without our cache by word."""
+    tokenizer = fitted(model=model)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer._proto)
+    for text in [*pseudo_texts(300), *SCRIPTS]:
+        assert tokenizer.tokenize(text) == processor.encode(tokenizer.normalize(text), out_type=str)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_options_reach_the_library(fitted, model):
+    for split in (True, False):
+        tokenizer = SentencePiece({"unigram": 10, "bpe": 14}[model], model, byte_fallback=False, split_digits=split)
+        tokenizer.fit(["2024 abcabc", "2025 abc abcabc"] * 100)
+        assert any(re.search(r"\d\d", piece) for piece in tokenizer.pieces()) is not split
+    assert not any(piece != piece.lower() for piece in fitted(model=model, lowercase=True).pieces()[256:])
+    texts = [*["abcd efgh"] * 5000, "ab語cd"]
+    for coverage, known in ((1.0, True), (0.999, False)):
+        tokenizer = SentencePiece(11, model, byte_fallback=False, character_coverage=coverage)
+        tokenizer.fit(texts)
+        assert ("語" in tokenizer.pieces()) is known
+
+
+def test_the_two_models_differ(fitted):
+    texts = list(pseudo_texts(100))
+    unigram, bpe = ([fitted(model=model).tokenize(text) for text in texts] for model in MODELS)
+    assert unigram != bpe
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("size", "byte_fallback"), [(1, True), (100, True), (30_000, True), (1, False), (30_000, False)]
+)
+def test_a_size_that_cannot_be(model, size, byte_fallback, capfd):
+    """The sentence gives the nearest size that can: it is tried, and one beyond it."""
+    texts = list(pseudo_texts(10))
+    with pytest.raises(
+        UserError, match=rf"`size` must be at (most|least) \d+ for these texts, but is {size}: "
+    ) as found:
+        SentencePiece(size, model, byte_fallback).fit(texts)
+    side, limit = re.search(r"at (most|least) (\d+)", str(found.value)).groups()
+    SentencePiece(int(limit), model, byte_fallback).fit(texts)
+    with pytest.raises(UserError, match="`size` must be"):
+        SentencePiece(int(limit) + (1 if side == "most" else -1), model, byte_fallback).fit(texts)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("texts", [[], ["", "  ", "\t\n\u3000"], ["\0", "▅ ▅"]], ids=repr)
+def test_nothing_to_learn_from(texts):
+    with pytest.raises(UserError, match="'sentencepiece' has nothing to learn from: all texts are empty"):
+        SentencePiece().fit(texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"size": 0}, "`size` must be at least 1, but is 0"),
+        ({"max_sentences": 0}, "`max_sentences` must be at least 1, but is 0"),
+        ({"character_coverage": 0.0}, "`character_coverage` must be above 0 and at most 1, but is 0.0"),
+        ({"character_coverage": 1.5}, "`character_coverage` must be above 0 and at most 1, but is 1.5"),
+        ({"sampling": -0.1}, "`sampling` must be at least 0 and finite, but is -0.1"),
+        ({"sampling": float("inf")}, "`sampling` must be at least 0 and finite, but is inf"),
+        ({"sampling": float("nan")}, "`sampling` must be at least 0 and finite, but is nan"),
+        ({"sampling": 1.5, "model": "bpe"}, "`sampling` must be between 0 and 1 with `model` bpe, but is 1.5"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be(options, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        SentencePiece(**options)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_learning_is_the_same_each_time_quiet_and_leaves_nothing_behind(model, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    models = []
+    for _ in range(2):
+        tokenizer = SentencePiece(500, model, max_sentences=400)
+        tokenizer.fit(pseudo_texts())
+        models.append(tokenizer._proto)
+    assert models[0] == models[1]
+    assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
+
+
+def test_learns_from_a_sample_of_bounded_size_drawn_from_all_texts():
+    """Of 20,000 texts, at most 500 are held at a time; what is learned comes from beginning, middle and end alike."""
+    alive, most, born = set(), 0, 0
+
+    class Kept(str):
+        def __init__(self, _):
+            nonlocal most, born
+            born += 1
+            alive.add(id(self))
+            most = max(most, len(alive))
+
+        def __del__(self):
+            alive.discard(id(self))
+
+    class Counting(SentencePiece):
+        def normalize(self, text):
+            return Kept(super().normalize(text))
+
+    letters = "abcdefghij"
+    tokenizer = Counting(30, "bpe", byte_fallback=False, character_coverage=1.0, max_sentences=500)
+    tokenizer.fit(f"{letters[i // 2000] * 3} xyz" for i in range(20_000))
+    assert born == 20_000 and most <= 502
+    assert set(letters) <= set("".join(tokenizer.pieces()))
+
+
+@pytest.mark.parametrize("text", ["lorem ", "好"])
+def test_long_texts_and_odd_characters_are_learned_from_too(text):
+    """The library passes over texts of more than 4,192 bytes, and over those with NUL or U+2585, in silence."""
+    for odd in (text * 5000, f"{text}\0", f"▅{text}"):
+        tokenizer = SentencePiece(len(set(text)) + 1, byte_fallback=False, character_coverage=1.0)
+        tokenizer.fit([odd] * 3)
+        assert set(text.strip()) <= set("".join(tokenizer.pieces()))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_saved_and_loaded(fitted, model, tmp_path):
+    tokenizer = fitted(model=model)
+    tokenizer.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    again = SentencePiece(500, model)
+    again.load(tmp_path)
+    assert again.pieces() == tokenizer.pieces()
+    for text in [*SCRIPTS, *pseudo_texts(50)]:
+        assert again.tokenize(text) == tokenizer.tokenize(text)
+
+
+def test_a_file_that_cannot_be_loaded(fitted, tmp_path):
+    tokenizer = SentencePiece()
+    with pytest.raises(OSError, match="No such file"):
+        tokenizer.load(tmp_path)
+    for content in (b"", b"x", bytes(100), fitted()._proto[:5000]):
+        (tmp_path / FILE).write_bytes(content)
+        with pytest.raises(ValueError, match=r"sentencepiece\.model is damaged"):
+            tokenizer.load(tmp_path)
+
+
+SPEC = "{name: sentencepiece, size: 500}"
+
+
+def learned(tokenizer):
+    settings = load_recipe("base", [f"tokenizer={tokenizer}"]).runs()[0].settings
+    texts = list(pseudo_texts())
+    examples = [Example(source, target) for source, target in zip(texts[:300], texts[300:])]
+    return settings, examples, Codec.learn(settings, create_registry(), examples)
+
+
+def test_one_tokenizer_serves_both_sides_or_one_each(tmp_path):
+    settings, examples, codec = learned(SPEC)
+    assert codec.source is codec.target
+    only_sources = SentencePiece(500)
+    only_sources.fit(example.source for example in examples)
+    assert codec.source._proto != only_sources._proto
+    codec.save(tmp_path)
+    again = Codec.load(settings, create_registry(), tmp_path)
+    assert again.source is again.target
+    for example in examples[:50]:
+        assert again.encode(example) == codec.encode(example)
+
+    _, _, apart = learned(f"{{source: {SPEC}, target: char}}")
+    assert apart.source._proto == only_sources._proto
+    text = examples[0].target
+    assert apart.target.tokenize(text) == list(text)
+
+
+def test_a_text_comes_back_from_the_ids_of_a_codec():
+    _, _, codec = learned(SPEC)
+    for text in SCRIPTS:
+        ids = codec.encode(Example("a", text)).target
+        assert codec.text(codec.pieces(ids[:-1])) == codec.target.normalize(text)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.skipif("PADDLE_TFM_DATA" not in os.environ, reason="PADDLE_TFM_DATA does not say where real texts are")
+def test_real_texts(model):
+    folder = Path(os.environ["PADDLE_TFM_DATA"])
+    texts = (folder / "tatoeba-en-zh" / "cmn.txt").read_text("utf-8").split("\n")[::5]
+    for language in ("de", "en"):
+        with gzip.open(folder / "multi30k" / f"train.{language}.gz", "rt", encoding="utf-8", newline="\n") as file:
+            texts += file
+    tokenizer = SentencePiece(model=model)
+    tokenizer.fit(iter(texts))
+    vocabulary = Vocabulary.learn([], always=tokenizer.pieces())
+    assert len(vocabulary) == 8004
+    for text in texts:
+        pieces = tokenizer.tokenize(text)
+        expected = tokenizer.normalize(text)
+        assert tokenizer.detokenize(pieces) == expected
+        assert tokenizer.detokenize(vocabulary.decode(vocabulary.encode(pieces))) == expected

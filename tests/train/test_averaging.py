@@ -1,0 +1,132 @@
+"""Moving averages, means of checkpoints, early stopping: against what the plain course of the same training holds."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from paddle_tfm.train.averaging import mean
+from paddle_tfm.train.evaluate import likelihood
+from paddle_tfm.train.logs import read_rows
+from paddle_tfm.train.run import load_run
+from paddle_tfm.train.trainer import Interrupted
+
+
+def weights(trainer):
+    return {path: parameter.numpy().copy() for path, parameter in trainer.run.model.named_parameters()}
+
+
+def evaluations(trainer):
+    return [row["evaluation"] for row in read_rows(trainer.run.folder / "metrics.jsonl") if "evaluation" in row]
+
+
+def test_the_moving_average_is_that_of_the_weights_after_each_step(make_trainer):
+    trainer = make_trainer("train.ema=0.6", "train.steps=6", "evaluate.every=6")
+    expected, seen = weights(trainer), []
+    update = trainer.average.update
+
+    def watched(step):
+        update(step)
+        seen.append(weights(trainer))
+
+    trainer.average.update = watched
+    trainer.train()
+    for step, now in enumerate(seen, 1):
+        decay = min(0.6, (1 + step) / (10 + step))
+        expected = {path: decay * expected[path] + (1 - decay) * now[path] for path in now}
+    best = load_file(trainer.run.folder / "checkpoints" / "best" / "model.safetensors")
+    last = load_file(trainer.run.folder / "checkpoints" / "last" / "model.safetensors")
+    for path, value in expected.items():
+        np.testing.assert_allclose(best[path], value, rtol=1e-5, atol=1e-7)
+        np.testing.assert_array_equal(last[path], seen[-1][path])  # training goes on from the raw weights
+
+
+def test_the_moving_average_changes_what_is_evaluated_and_not_the_course(make_trainer):
+    plain, averaged = make_trainer(folder="a"), make_trainer("train.ema=0.9", folder="b")
+    for trainer in (plain, averaged):
+        trainer.train()
+    losses = [
+        [row["loss"] for row in read_rows(t.run.folder / "metrics.jsonl") if "loss" in row] for t in (plain, averaged)
+    ]
+    assert losses[0] == losses[1]
+    assert evaluations(plain) != evaluations(averaged)
+
+
+@pytest.mark.parametrize("at", [3, 4, 6])
+@pytest.mark.parametrize("extra", ["train.ema=0.9", "train.average=2", "evaluate.patience=1"])
+def test_resumed_equals_uninterrupted_with_averages(make_trainer, extra, at):
+    settings = (extra, "model.norm=batch")
+    whole = make_trainer(*settings, folder="whole")
+    expected = whole.train()
+    first = make_trainer(*settings, folder="parts")
+    first.stop = lambda: first.run.step >= at
+    with pytest.raises(Interrupted):
+        first.train()
+    results = make_trainer(*settings, folder="parts").train(resume=True)
+    for name in ("metrics.jsonl", "predictions.tsv"):
+        assert (first.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
+    assert results["valid"] == expected["valid"] and results["averaged"] == expected["averaged"]
+
+
+def test_the_mean_of_the_last_checkpoints(make_trainer, registry):
+    trainer = make_trainer("train.average=2", "evaluate.best=loss")
+    kept, forget = {}, trainer._forget
+
+    def look(steps):
+        for step in steps:
+            kept[step] = load_file(trainer.run.folder / "checkpoints" / f"step-{step}" / "model.safetensors")
+        forget(steps)
+
+    trainer._forget = look
+    results = trainer.train()
+    assert results["averaged"]["steps"] == [8, 12] and set(kept) == {4, 8, 12}
+    assert not list((trainer.run.folder / "checkpoints").glob("step-*")), "they are not needed any more"
+    expected = mean([kept[8], kept[12]])
+    trainer.run.model.set_state_dict(expected)
+    known = likelihood(trainer.run.model, trainer.run.encoded["valid"])
+    assert results["averaged"]["valid"]["loss"] == pytest.approx(known.negative_log / known.tokens, rel=1e-6)
+    better = results["averaged"]["valid"]["loss"] < min(row["loss"] for row in evaluations(trainer))
+    assert results["averaged"]["chosen"] is better
+    best = load_file(trainer.run.folder / "checkpoints" / "best" / "model.safetensors")
+    chosen = expected if better else kept[results["best_step"]]
+    np.testing.assert_array_equal(best["target_embedding.weight"], chosen["target_embedding.weight"])
+    run = load_run(trainer.run.folder, registry)
+    assert likelihood(run.model, trainer.run.encoded["valid"]).negative_log / known.tokens == pytest.approx(
+        results["valid"]["loss"], rel=1e-6
+    )
+
+
+def test_running_statistics_are_estimated_anew_for_averaged_weights(make_trainer, monkeypatch):
+    """With a broken running mean in every checkpoint, the averaged model still knows the mean of its own activations."""
+    trainer = make_trainer("train.average=2", "model.norm=batch")
+    mended = {}
+
+    def poisoned(states):
+        found = mean(states)
+        return {name: value + 1000.0 if "running_mean" in name else value for name, value in found.items()}
+
+    monkeypatch.setattr("paddle_tfm.train.averaging.mean", poisoned)
+    score = trainer._score_valid
+
+    def look():
+        mended.update({name: value.numpy() for name, value in trainer.run.model.state_dict().items()})
+        return score()
+
+    trainer._score_valid = look
+    trainer.train()
+    means = [value for name, value in mended.items() if "running_mean" in name]
+    assert means and all(np.abs(value).max() < 10 for value in means)
+
+
+def test_mean_of_arrays_is_exact_in_double_precision():
+    states = [{"a": np.full(3, value, np.float32)} for value in (1.0, 1.0 + 1e-7, 4.0)]
+    np.testing.assert_allclose(mean(states)["a"], 2.0, rtol=1e-7)
+    assert mean(states)["a"].dtype == np.float32
+
+
+def test_training_stops_when_patience_ends(make_trainer):
+    """Under a rate of (nearly) zero nothing improves after the first evaluation."""
+    still = "train.schedule={name: constant, learning_rate: 1.0e-30}"
+    trainer = make_trainer("evaluate.patience=2", "train.steps=40", still)
+    results = trainer.train()
+    assert results["steps"] == 12 and results["best_step"] == 4, "evaluated at 4, 8 and 12"
+    assert make_trainer("train.steps=16", still, folder="b").train()["steps"] == 16

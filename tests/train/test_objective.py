@@ -1,0 +1,61 @@
+"""R-Drop against its formula in NumPy, and what it leaves as it was."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm import randomness
+from paddle_tfm.protocols import Tap
+from paddle_tfm.train.objective import objective
+
+
+def log_softmax(x):
+    shifted = x - x.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("head", ["linear", "tied", "pointer"])
+def test_r_drop_is_half_of_the_papers_loss(make_model, make_batch, head):
+    """Σ over tokens of ½ (−log p − log q) + α/4 (KL(p‖q) + KL(q‖p)), padding left out."""
+    model, batch, alpha = make_model(f"model.head={head}", "model.dropout=0.4"), make_batch(), 3.0
+    model.train()
+    kept = []
+    head_log_probs = model.head.log_probs
+    model.head.log_probs = lambda h, memory: kept.append(head_log_probs(h, memory)) or kept[-1]
+    with randomness.drawing(1, 1):
+        value = float(objective(model, batch, 0.0, alpha, Tap()))
+    p, q = np.split(kept[0].numpy().astype("float64"), 2)
+    assert np.abs(p - q).max() > 0.01, "two passes must differ by their dropout"
+    target, valid = batch.target_out.numpy(), batch.target_valid.numpy()
+    chosen = sum(-np.take_along_axis(one, target[..., None], -1)[..., 0] for one in (p, q))
+    divergence = (np.exp(p) * (p - q)).sum(-1) + (np.exp(q) * (q - p)).sum(-1)
+    expected = ((0.5 * chosen + 0.25 * alpha * divergence) * valid).sum()
+    assert value == pytest.approx(expected, rel=1e-5)
+
+
+def test_without_dropout_r_drop_is_the_cross_entropy(make_model, make_batch):
+    model, batch = make_model("model.dropout=0.0"), make_batch()
+    model.train()
+    plain = objective(model, batch, 0.1, 0.0, Tap())
+    assert float(objective(model, batch, 0.1, 5.0, Tap())) == pytest.approx(float(plain), rel=1e-5)
+    assert float(plain) == pytest.approx(float(model.loss(batch, 0.1)), rel=1e-7)
+
+
+def test_padding_does_not_count_in_r_drop(make_model, make_batch):
+    model = make_model("model.dropout=0.0")
+    model.train()
+    values = [float(objective(model, make_batch(extra_padding=n), 0.0, 2.0, Tap())) for n in (0, 5)]
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_r_drop_trains(make_trainer):
+    trainer = make_trainer("train.r_drop=2.0")
+    trainer.train()
+    assert np.isfinite(float(paddle.add_n([p.abs().sum() for p in trainer.run.model.parameters()])))
+
+
+def test_mixed_precision_is_refused_on_a_cpu(make_trainer):
+    from paddle_tfm import UserError
+
+    with pytest.raises(UserError, match=r"train\.precision=bfloat16 needs a GPU"):
+        make_trainer("train.precision=bfloat16")

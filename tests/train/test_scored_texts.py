@@ -1,0 +1,92 @@
+"""Scores compare with the corpus' own text, not with what a tokenizer makes of it; texts fall into buckets by length."""
+
+import pytest
+
+from paddle_tfm.data.task import Example
+from paddle_tfm.protocols import Likelihood, Metric, Prediction
+from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.train.evaluate import buckets, lengths, of_texts, predict, score, signatures
+from paddle_tfm.train.logs import write_predictions
+from paddle_tfm_plugins.metric.bleu import Bleu
+from paddle_tfm_plugins.metric.exact_match import ExactMatch
+from paddle_tfm_plugins.metric.perplexity import Perplexity
+from paddle_tfm_plugins.metric.token_error_rate import TokenErrorRate
+
+
+def test_the_reference_is_the_corpus_own_text(make_run, tmp_path):
+    run = make_run("tokenizer={name: word, lowercase: true}")
+    target = " Zwei\u00a0 ▁Männer\t2 "
+    examples = run.codec.encode_all([Example("1  2", target)])
+    (found,) = predict(run.model, run.codec, examples, run.search())
+    assert found.source == "1  2"
+    assert found.reference == "Zwei ▁Männer 2"  # the tokenizer would write: zwei _männer 2
+    assert found.reference_pieces == tuple(run.codec.target.tokenize(target))
+    assert run.codec.text(found.reference_pieces) == "zwei _männer 2"
+
+
+def test_a_tokenizer_that_cannot_write_the_reference_is_never_right(make_run, tmp_path):
+    run = make_run("tokenizer={name: word, lowercase: true}")
+    written = predict(run.model, run.codec, run.codec.encode_all([Example("1 2", "x")]), run.search())[0].hypothesis
+    for target, right in ((f"  {written} ", 1.0), (f"{written} A", 0.0)):
+        found = predict(run.model, run.codec, run.codec.encode_all([Example("1 2", target)]), run.search())
+        assert ExactMatch().compute(found, Likelihood(0.0, 0, 0)) == right
+    capital = [Prediction("", "Zwei Hunde", "zwei hunde", ("▁zwei", "▁hunde"), ("▁zwei", "▁hunde"))]
+    assert ExactMatch().compute(capital, Likelihood(0.0, 0, 0)) == 0
+    assert TokenErrorRate().compute(capital, Likelihood(0.0, 0, 0)) == 0  # pieces are the tokenizer's form
+
+
+def test_the_hypothesis_is_kept_as_it_is_scored(make_run, tmp_path):
+    run = make_run("tokenizer=char")
+    examples = run.encoded["test"]
+    found = predict(run.model, run.codec, examples, run.search())
+    raw = [run.codec.text(run.codec.pieces(each[0].ids)) for each in decode_all(run.model, examples, run.search())]
+    assert [each.hypothesis for each in found] == [" ".join(text.split()) for text in raw]
+    write_predictions(tmp_path / "p.tsv", found)
+    rows = [line.split("\t") for line in (tmp_path / "p.tsv").read_text("utf-8").splitlines()[1:]]
+    assert [row[3] for row in rows] == [each.hypothesis for each in found]
+    assert [row[0] == "yes" for row in rows] == [each.hypothesis == each.reference for each in found]
+
+
+def test_texts_alone_have_no_loss():
+    metrics = {"bleu": Bleu(), "perplexity": Perplexity(), "token_error_rate": TokenErrorRate()}
+    assert list(of_texts(metrics)) == ["bleu"]
+    pairs = [Prediction("", "a b c d", "a b c d")]
+    assert score(of_texts(metrics), pairs, None) == {"bleu": pytest.approx(100)}
+    assert list(score(metrics, [pairs[0]._replace(reference_pieces=("a",))], Likelihood(1.0, 1, 2))) == [
+        "loss",
+        *metrics,
+    ]
+    assert signatures(metrics) == {"bleu": Bleu().signature()}
+
+
+def test_a_metric_may_write_compute_alone():
+    class Longest(Metric):
+        """Longest output."""
+
+        def compute(self, predictions, likelihood):
+            return max(len(each.hypothesis) for each in predictions)
+
+    metrics = {"longest": Longest()}
+    assert score(of_texts(metrics), [Prediction("", "", "abc"), Prediction("", "", "a")], None) == {"longest": 3.0}
+    assert signatures(metrics) == {}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "edges", "expected"),
+    [
+        ([1, 5, 6, 10, 11, 0], [5, 10], {"≤ 5": [0, 1, 5], "6–10": [2, 3], "> 10": [4]}),
+        ([4, 5], [3, 4], {"≤ 3": [], "4": [0], "> 4": [1]}),
+        ([7], [], {"all": [0]}),
+        ([2, 2, 2], [], {"all": [0, 1, 2]}),
+        ([1, 2, 3, 4, 5, 6, 7, 8], [], {"≤ 2": [0, 1], "3–4": [2, 3], "5–6": [4, 5], "> 6": [6, 7]}),
+        ([1, 1, 1, 1, 1, 9], [], {"≤ 1": [0, 1, 2, 3, 4], "> 1": [5]}),
+    ],
+)
+def test_buckets(sizes, edges, expected):
+    assert buckets(sizes, edges) == expected
+
+
+def test_lengths_are_in_words_where_there_are_words():
+    assert lengths(["a b  c", "d"]) == ("words", [3, 1])
+    assert lengths(["两个人。", "我是 Anna", "你好"]) == ("characters", [4, 6, 2])
+    assert lengths(["pomme", "x y z", "b"]) == ("characters", [5, 3, 1])
