@@ -29,6 +29,11 @@ class Result:
     source: Path = Path()  # the folder that was asked for, which holds it
     curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
 
+    @property
+    def corpus(self) -> str:
+        """The hash of the texts that it was trained and scored on."""
+        return self.results.get("data", "")
+
     def metric(self, name: str) -> float:
         """The value on the test split, or on the validation split where the task has no test split; NaN if diverged."""
         if self.results.get("diverged"):
@@ -88,6 +93,11 @@ class Comparison:
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in self.runs],
         }
+
+    @property
+    def corpora(self) -> int:
+        """Of how many corpora the runs are: scores on different ones are not compared."""
+        return len({run.corpus for run in self.runs})
 
     def text(self, name: str, value: float | None) -> str:
         """A metric's value as people read it."""
@@ -236,10 +246,10 @@ def _spread(values: Sequence[float]) -> float | None:
 
 
 def difference(group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool) -> Difference | None:
-    """The paired difference over common seeds. The verdict is `better` or `worse` only where the interval excludes 0,
+    """The paired difference over common seeds, on the same corpus. The verdict is `better` or `worse` only where the interval excludes 0,
     `equal` where every pair is the same, and otherwise `undetermined`: too few seeds, or too noisy, to tell."""
-    by_seed = {run.seed: run.metric(metric) for run in base}
-    pairs = [run.metric(metric) - by_seed[run.seed] for run in group if run.seed in by_seed]
+    paired = {(run.seed, run.corpus): run.metric(metric) for run in base}
+    pairs = [run.metric(metric) - paired[key] for run in group if (key := (run.seed, run.corpus)) in paired]
     pairs = [pair for pair in pairs if math.isfinite(pair)]
     if not pairs:
         return None

@@ -54,6 +54,8 @@ def verdict(comparison: Comparison) -> str:
     if math.isnan(best.mean[metric]):
         lost = all(run.results.get("diverged") for run in comparison.runs)
         return f"No variant is best: {'every run diverged' if lost else f'no run has a value of {human(metric)}'}."
+    if comparison.corpora > 1:
+        return f"The runs are of {comparison.corpora} corpora: scores on different texts are not compared."
     if not others:
         text = f"“{best.variant}” is the only variant here: {value} over {_count(len(best.seeds), 'seed')}"
     elif best.variant == comparison.baseline:
@@ -139,7 +141,8 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
         against = "baseline" if len(comparison.rows) > 1 else "–"
     else:
         found = row.difference
-        against = f"{change(comparison, found)} {found.verdict}" if found else "no finished seed in common"
+        apart = "other texts" if comparison.corpora > 1 else "no finished seed in common"
+        against = f"{change(comparison, found)} {found.verdict}" if found else apart
     time = f"{round(row.seconds) // 60}:{round(row.seconds) % 60:02}"
     seeds = ", ".join(map(str, row.seeds)) if len(row.seeds) <= 5 else f"{len(row.seeds)} seeds"
     speed = f"{row.tokens_per_second:,.0f}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from paddle_tfm.data import cache
 from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.files import read_json
@@ -171,6 +172,8 @@ class Sweep:
             raise UserError(f"{self.folder} cannot be written; choose another place with --out DIR")
         for sentence in declared_limits(runs, self.registry):
             self.report(sentence)
+        for spec in runs:
+            cache.prepare(spec.data, self.registry)  # here, once, and not by every worker
         workers = min(self.workers, len(runs))
         if workers > 1:
             from paddle_tfm.ablation.workers import train_side_by_side

@@ -293,6 +293,7 @@ class Trainer:
             "recipe": run.spec.recipe,
             "variant": run.spec.variant,
             "seed": run.seed,
+            "data": run.fingerprint,
             "steps": run.step,
             "parameters": run.parameters(),
             "tokens": progress.tokens,

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from paddle_tfm.ablation.comparison import Comparison, collect, compare, grouped
+from paddle_tfm.ablation.report import verdict
 from paddle_tfm.errors import UserError
 
 DIRECTIONS = {"exact_match": True, "perplexity": False}
@@ -324,3 +325,15 @@ def test_data_holds_every_row_and_run(tmp_path):
     assert data["rows"][0]["difference"]["mean"] == 0.25
     assert [(run["variant"], run["seed"]) for run in data["runs"]] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
     assert all(run["folder"].startswith(str(tmp_path)) for run in data["runs"])
+
+
+def test_scores_on_different_texts_are_not_compared(tmp_path):
+    """A recipe may train one model on several corpora: there is no difference, and no best."""
+    for variant in ("a", "b"):
+        series(tmp_path, variant, [0.5, 0.75], data=variant)
+    found = table(tmp_path, baseline="a")
+    assert [row.difference for row in found.rows] == [None, None]
+    assert verdict(found) == "The runs are of 2 corpora: scores on different texts are not compared."
+    series(tmp_path / "same", "a", [0.5, 0.75], data="same")
+    series(tmp_path / "same", "b", [0.5, 0.75], data="same")
+    assert by_name(table(tmp_path / "same"))["b"].difference.verdict == "equal"

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -60,7 +63,7 @@ class NoDataset:
 def register_datasets():
     return {"numbers-1": Numbers, "needs": Needs, "no-dataset": NoDataset, "absent": "nowhere:Nothing"}
 '''
-GERMAN = b"eins\nzwei\n[]"
+GERMAN = b"ein\nzwei\n[b]"
 
 
 @pytest.fixture
@@ -133,9 +136,7 @@ def test_fetch(plugin, tmp_path):
     assert said(done) == f"numbers-1: 1 file in {folder}, 1 fetched"
     assert (folder / "de").read_bytes() == GERMAN and not (folder / "fr").exists()
     assert said(call("data", "fetch", "numbers-1", *plugin)) == f"numbers-1: 1 file in {folder}, all were here already"
-    assert said(call("data", "fetch", "numbers-1", "target=fr", *plugin)).endswith(
-        f"1 file in {folder}, 1 fetched"
-    )
+    assert said(call("data", "fetch", "numbers-1", "target=fr", *plugin)).endswith(f"1 file in {folder}, 1 fetched")
 
 
 def test_fetch_all(plugin, tmp_path):
@@ -162,11 +163,11 @@ def test_show(plugin, tmp_path):
     call("data", "fetch", "numbers-1", "--all", *plugin)
     out = said(call("data", "show", "numbers-1", "--split", "test", "-n", "2", *plugin))
     assert f"de 0.0 kB here {hashlib.sha256(GERMAN).hexdigest()[:12]}…" in out
-    assert "train 3 source 2, 3, 3 11, 17, 17 target 1, 1, 1 4, 4, 4 valid 3" in out
-    assert out.endswith("test → eins test test → zwei")
+    assert "train 3 source 2, 3, 3 11, 17, 17 target 1, 1, 1 3, 4, 4 valid 3" in out
+    assert out.endswith("test → ein test test → zwei")
     out = said(call("data", "show", "numbers-1", "target=fr", "-n", "0", *plugin))
     assert "…, pinned at first use" in out
-    assert "[]" in said(call("data", "show", "numbers-1", "-n", "3", *plugin))  # no markup of ours
+    assert "→ [b]" in said(call("data", "show", "numbers-1", "-n", "3", *plugin))  # no markup of ours
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,23 @@ def test_names_and_options_complete():
     assert completions("data", "show", incomplete="s") == ["scan", "sigmorphon2020-g2p"]
     assert completions("data", "fetch", "multi30k", incomplete="") == ["source=", "target=", "test="]
     assert completions("data", "fetch", "nothing", incomplete="") == []
+
+
+def test_nothing_of_it_imports_paddle(tmp_path):
+    script = """
+import sys
+from paddle_tfm.cli import main
+for arguments in (["data", "ls"], ["data", "show", "scan", "cutoff=26"], ["data", "fetch", "scan", "cutoff=0"]):
+    try:
+        main(arguments)
+    except SystemExit:
+        pass
+print([name for name in ("paddle", "scipy", "matplotlib") if name in sys.modules])
+"""
+    environment = {**os.environ, "PADDLE_TFM_DATA": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+    assert "tasks_train_simple.txt 3.3 MB absent" in " ".join(done.stdout.split())
 
 
 def test_a_run_trains_on_a_dataset(plugin, tmp_path):

@@ -6,6 +6,7 @@ import gzip
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from command_line import TINY, call
 
 import paddle_tfm
 from paddle_tfm.cli import lines as cli_lines
+from paddle_tfm.cli.translate import _row
+from paddle_tfm.search.translation import Translation
 
 COMMAND = [sys.executable, "-m", "paddle_tfm", "translate"]
 LINES = ["1 2 3", "", "10", "5 6 7 8", "   ", "2 2 2", "nothing known", "3", "", "4 9 1"]
@@ -191,6 +194,14 @@ def test_every_output_begins_with_the_prefix(run, given, search):
     assert [row.startswith("7 7") for row in rows] == [bool(line.strip()) for line in LINES]
 
 
+def test_an_output_is_one_line_whatever_is_in_it():
+    """Pieces of bytes can spell line ends and tabs."""
+    output = Translation("a\nb\r\tc", score=-1.0)
+    assert _row(7, output, None, False) == "a b \tc\n"
+    assert _row(7, output, None, True) == "a b  c\t-1.0000\t-1.0000\n"
+    assert _row(7, output, 2, False) == "7\ta b  c\n"
+
+
 # ----------------------------------------------------------------------------------------------------------- attention
 
 
@@ -330,6 +341,9 @@ def test_typed_lines_are_answered_at_once(run):
     os.close(theirs)
     for line in ("1 2 3", "", "4"):
         os.write(ours, f"{line}\n".encode())
+        answered, *_ = select.select([process.stdout], [], [], 60)
+        if not answered:
+            process.kill()
         assert process.stdout.readline() == translate(run, line)
     os.write(ours, b"\x04")
     rest, said = process.communicate(timeout=60)

@@ -190,6 +190,9 @@ def test_what_nobody_hashed_is_pinned_at_first_use(data):
     cache.ensure(unpinned)
     assert cache.first_seen(Numbers) == {"a.tsv": SHA}
     cache.ensure(unpinned)
+    put(data, b"more", "b.tsv")
+    cache.ensure(numbers(RemoteFile("b.tsv", ())))
+    assert cache.first_seen(Numbers)["a.tsv"] == SHA  # one record for all
     path.write_bytes(b"other")
     said = complaint(unpinned)
     assert (

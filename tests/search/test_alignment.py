@@ -124,6 +124,7 @@ def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path
     assert sorted(path.name for path in (tmp_path / "maps").glob("*.png")) == ["00001.png", "00002.png", "00003.png"]
     plain = draw(Alignment(("a", "[1]"), ("$x$", "^"), strange.weights), ["DejaVu Sans"], set())
     assert (tmp_path / "maps" / "00001.png").read_bytes() == plain
+    draw(Alignment(("$\\frac$",), ("x",), strange.weights[:1, :1]), ["DejaVu Sans"], set())  # is no formula
 
 
 def test_files_have_a_line_for_each_sentence(tmp_path):

@@ -1,0 +1,42 @@
+"""The figures of README that stand beside published ones, trained whole: `pytest -m published`, some hours on two cores.
+The corpora are read from `PADDLE_TFM_DATA`, or fetched."""
+
+import json
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.published
+
+
+def results(folder, recipe):
+    subprocess.run([sys.executable, "-m", "paddle_tfm", "run", recipe, "--out", str(folder)], check=True)
+    return [json.loads(file.read_text("utf-8")) for file in sorted(folder.rglob("results.json"))]
+
+
+def mean(runs, metric, variant="default"):
+    values = [run["test"][metric] for run in runs if run["variant"] == variant]
+    assert len(values) == 3
+    return statistics.fmean(values)
+
+
+def test_multi30k_reaches_36_bleu_in_45_minutes_a_run(tmp_path):
+    runs = results(tmp_path, "multi30k")
+    assert mean(runs, "bleu") >= 36.0
+    assert max(run["seconds"] for run in runs) <= 45 * 60
+    assert all("tok:13a" in run["signatures"]["bleu"] and "case:mixed" in run["signatures"]["bleu"] for run in runs)
+
+
+def test_pronunciation_is_no_worse_than_the_baselines_of_the_shared_task(tmp_path):
+    """The Transformer baselines of SIGMORPHON 2020 and one standard error of 450 words."""
+    runs = results(tmp_path, "g2p")
+    for variant, published in (("french", 0.0689), ("icelandic", 0.1022)):
+        error = (published * (1 - published) / 450) ** 0.5
+        assert mean(runs, "word_error_rate", variant) <= published + error
+
+
+def test_relative_positions_go_further_on_scan(tmp_path):
+    runs = results(tmp_path, "scan-cutoff26")
+    assert mean(runs, "exact_match", "shaw") > mean(runs, "exact_match", "sinusoidal") + 0.05
