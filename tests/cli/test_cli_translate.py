@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 from command_line import TINY, call
@@ -90,6 +91,8 @@ def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
     assert out.split("\n")[5] == translate(run, "1").rstrip("\n")
     assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
     assert translate(run, stdin="\n\n") == "\n\n"
+    given = cli_lines.Given("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
+    assert list(cli_lines.chunks(given)) == [["a", " b\x0b", "", "c"]]
 
 
 def test_no_line_in_no_line_out(run, tmp_path):
@@ -123,8 +126,6 @@ def test_lines_are_read_and_written_a_chunk_at_a_time(run, given, monkeypatch):
     real = cli_lines.given_lines
 
     def watch(texts, source):
-        from contextlib import nullcontext
-
         return real(texts, source)._replace(lines=nullcontext(Watched(given.read_bytes().splitlines(True))))
 
     monkeypatch.setattr("paddle_tfm.cli.translate.given_lines", watch)

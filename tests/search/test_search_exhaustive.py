@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import chisquare
 from search_tiny import LONGEST, WORDS, encoded
 
+from paddle_tfm import create_registry
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.protocols import Constraints, Hypothesis, Search
@@ -277,6 +278,22 @@ def test_minus_infinity_is_as_good_as_a_billion(tiny_model, examples, search):
     model.head.log_probs = without_unknown
     for hypotheses in decode_all(model, examples, search):
         assert all(np.isfinite(h.score) and h.score > -1e4 and set(h.ids) <= {4, 5} for h in hypotheses)
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in create_registry() if entry.kind == "search"])
+def test_whatever_is_registered_keeps_the_promises_of_a_search(tiny_model, examples, name):
+    """One to `nbest` possible outputs of each sentence within its limit, whoever its neighbours are."""
+    model, search = tiny_model(), create_registry().build("search", name)
+    together = decode_all(model, examples, search, prefixes=PREFIXES)
+    for i, (example, prefix, found) in enumerate(zip(examples, PREFIXES, together)):
+        assert 1 <= len(found) <= search.nbest
+        for ids, score in found:
+            assert ids[: len(prefix)] == prefix
+            assert not {PAD, BOS, EOS} & set(ids)
+            assert len(ids) <= max(search.limit(len(example.source) - 1), len(prefix))
+            assert -1e4 < score <= 0
+        (alone,) = decode_all(model, [example], search, prefixes=[prefix], sentences=[i])
+        assert [h.ids for h in alone] == [h.ids for h in found]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """Texts through a trained run: order, empty lines, prefixes, n-best, numbers."""
 
 import numpy as np
+import paddle
 import pytest
 
+import paddle_tfm
 from paddle_tfm import UserError
+from paddle_tfm.data.batches import collate
 from paddle_tfm.data.task import Example
 from paddle_tfm.data.vocabulary import EOS
 from paddle_tfm.protocols import Hypothesis, Search
@@ -63,10 +66,6 @@ def test_n_best_outputs_come_best_first_with_what_they_are_made_of(trained_run, 
 
 def likelihood(run, text, ids):
     """log p(ids, end | text), by one pass with the output fed."""
-    import paddle
-
-    from paddle_tfm.data.batches import collate
-
     encoded = run.codec.encode(Example(text, ""))._replace(target=[*ids, EOS])
     batch = collate([encoded]).tensors()
     with paddle.no_grad():
@@ -93,10 +92,24 @@ def test_a_prefix_counts_in_the_score(trained_run):
     assert output.score == pytest.approx(likelihood(trained_run, "1 2 3", output.ids), abs=1e-3)
 
 
-def test_a_pointer_head_begins_with_a_word_of_the_source(trained_run, tmp_path):
-    """A prefix may hold a word that the vocabulary lacks where the source has it and the head copies."""
-    import paddle_tfm
+@pytest.mark.parametrize("tokenizer", ["char", "mixed", "{name: sentencepiece, size: 270}"])
+def test_a_prefix_is_cut_like_a_whole_output(tmp_path, tokenizer):
+    """The output's pieces begin with those of the prefix alone, its text with the prefix; white space at its ends is
+    nothing."""
+    overrides = [
+        "task={name: reverse, symbols: 30, min_length: 1, max_length: 6, train: 60, valid: 4, test: 4}",
+        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+        f"tokenizer={tokenizer}", "train.steps=2", "evaluate.every=2",
+    ]  # fmt: skip
+    run = paddle_tfm.load_run(paddle_tfm.run("base", overrides, out=tmp_path / "out")[0])
+    beginning = tuple(run.codec.target.tokenize("12 3"))
+    for (output,) in run.hypotheses(["1 2", "30"], Greedy(max_extra=3), prefix="  12  3 "):
+        assert output.pieces[: len(beginning)] == beginning
+        assert output.text.startswith("12 3")
 
+
+def test_a_pointer_head_begins_with_a_word_of_the_source(tmp_path):
+    """A prefix may hold a word that the vocabulary lacks where the source has it and the head copies."""
     overrides = [
         "task={name: reverse, symbols: 6, min_length: 1, max_length: 6, train: 60, valid: 4, test: 4}",
         "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
