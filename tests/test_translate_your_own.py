@@ -12,7 +12,8 @@ import yaml
 
 from paddle_tfm import create_registry, load_recipe, recipe
 from paddle_tfm.ablation.sweep import check
-from paddle_tfm.cli import main
+from paddle_tfm.cli import VERBS, group, main
+from paddle_tfm.cli.run import recipe_command
 from paddle_tfm.settings import tokenizer_specs
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -100,7 +101,7 @@ def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatc
     assert [row.split("\t")[0] for row in of("--nbest 8").splitlines()] == ["1"] * 8
     assert re.fullmatch(r"(1\t.*\t-\d+\.\d+\t-\d+\.\d+\n){3}", of("--nbest 3 --scores"))
     assert len(of("{name: sampling").splitlines()) == 3
-    assert of("--prefix").startswith("Im Zug")
+    assert of("--prefix").startswith("Die frohe Ärztin lacht im Zug, weil")
     assert Path("maps/alignments.txt").is_file() and Path("maps/00001.png").is_file()
     assert "nrefs:1|" in of(f"evaluate {RUN}") and Path("scores.json").is_file()
     assert "in test.out.de" in of("--hypotheses")
@@ -128,6 +129,16 @@ def test_the_table_of_recipes_tells_their_sizes(page):
         assert known == {int(pieces.replace(",", ""))}, name
         layers = f"{model['encoder_layers']} + {model['decoder_layers']}"
         assert sizes == [f"{model['d_model']:,}", f"{model['d_ff']:,}", layers], name
+
+
+@pytest.mark.parametrize("page", [PAGE, TRANSLATION])
+def test_every_setting_and_option_that_is_named_is_one(page):
+    base = load_recipe("base").data
+    settings = set(re.findall(r"(?<![\w-])(model|train|evaluate|vocabulary)\.(?!en\b|de\b)([a-z_]+)", _text(page)))
+    assert len(settings) > 15 and all(key in base[section] for section, key in settings), settings
+    commands = [recipe_command("base"), *(group.get_command(None, verb) for verb in VERBS)]
+    options = {option for command in commands for parameter in command.params for option in parameter.opts}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _text(page))) <= options
 
 
 def _text(page):

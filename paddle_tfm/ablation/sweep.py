@@ -150,12 +150,12 @@ class Sweep:
     plugin_files: Sequence[Path] = ()
     device: str = "cpu"
 
-    def run(self) -> list[Path]:
-        """Train everything that is not trained yet; returns the runs' folders.
+    def prepare(self) -> list[RunSpec]:
+        """What must be so before anything is trained: a sound recipe, a folder that is free, data that are here (they are
+        fetched once, and not by every worker). Returns the runs.
 
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
-            Interrupted: `stop` said so; `resume` goes on.
         """
         runs = check(self.recipe, self.registry)
         present = [spec for spec in runs if (self.folder / spec.name / "identity.json").exists()]
@@ -173,7 +173,19 @@ class Sweep:
         for sentence in declared_limits(runs, self.registry):
             self.report(sentence)
         for spec in runs:
-            cache.prepare(spec.data, self.registry)  # here, once, and not by every worker
+            self._same(spec)
+            cache.prepare(spec.data, self.registry)
+        return runs
+
+    def run(self, runs: Sequence[RunSpec] | None = None) -> list[Path]:
+        """Train everything that is not trained yet; returns the runs' folders. `runs` are what `prepare` returned, where
+        it was called before.
+
+        Raises:
+            RecipeError, UserError: as `prepare`, and where data cannot be read.
+            Interrupted: `stop` said so; `resume` goes on.
+        """
+        runs = self.prepare() if runs is None else runs
         workers = min(self.workers, len(runs))
         if workers > 1:
             from paddle_tfm.ablation.workers import train_side_by_side
@@ -202,15 +214,22 @@ class Sweep:
         run = create(spec, self.registry, folder, corpora[key])
         for bound, count in run.dropped.items():
             self.report(f"{spec.name}: {count:,} training examples are beyond {bound} and were dropped")
-        if self.resume and (folder / "identity.json").exists():
-            if different := changes(read_identity(folder), identity(run)):
-                raise UserError(
-                    f"{folder} cannot be resumed: {'; '.join(different)}. Use --out DIR for another place, or remove it"
-                )
+        self._same(spec, run.fingerprint)
         if _finished(folder):
             self.tell(Event("finished", card(run)))
         else:
             Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
+
+    def _same(self, spec: RunSpec, data: str | None = None) -> None:
+        """Refuse to go on with a run that was begun otherwise; `data` is the hash of the texts, where they are read."""
+        folder = self.folder / spec.name
+        if not (folder / "identity.json").exists():
+            return
+        then = read_identity(folder)
+        if different := changes(then, identity(spec.data, self.registry, then["data"] if data is None else data)):
+            raise UserError(
+                f"{folder} cannot be resumed: {'; '.join(different)}. Use --out DIR for another place, or remove it"
+            )
 
 
 def _finished(folder: Path) -> bool:

@@ -36,7 +36,7 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins) -> None:
       paddle-tfm compare runs/a/default/seed-1 runs/b/default/seed-1 --bootstrap --metric bleu
     """
     from paddle_tfm import yaml_lines
-    from paddle_tfm.ablation.comparison import collect, compare
+    from paddle_tfm.ablation.comparison import collect, compare, grouped
     from paddle_tfm.errors import UserError
 
     if bootstrap:
@@ -53,7 +53,7 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins) -> None:
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
-    baseline = baseline or _recorded_baseline(folders[0], {result.variant for result in results})
+    baseline = baseline or _recorded_baseline(folders[0], set(grouped(results)))
     present(compare(results, name, out or folders[0], metric, baseline), console(), folders)
 
 

@@ -69,6 +69,10 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
     if figure is not None:
         _draw(points, figure)
     best = suggestion(points)
+    if best is None and points and points[-1].loss < points[0].loss:
+        raise UserError(
+            f"the loss was still falling at {points[-1].rate:.1e}; go further with --to, or slower with --steps"
+        )
     if best is None:
         raise UserError(f"the loss fell nowhere between {lowest:g} and {highest:g}; try lower rates with --from")
     console().print(f"Try a peak of [bold]{best:.1e}[/]: a tenth of the rate at which the loss was lowest.")

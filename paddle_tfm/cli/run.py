@@ -124,17 +124,30 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
     from paddle_tfm.ablation.comparison import collect, compare
     from paddle_tfm.ablation.sweep import Sweep
     from paddle_tfm.cli.compare import present
+    from paddle_tfm.cli.data import bars
     from paddle_tfm.cli.progress import ProgressBar
     from paddle_tfm.train.trainer import Interrupted
 
     folder = out or Path("runs") / recipe.name
     count, asked = max(1, len(recipe.expand()[0])), workers
     workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
-    bar = ProgressBar(notes(), count, workers)
+    sweep = Sweep(
+        recipe,
+        registry,
+        folder,
+        resume,
+        report=warn,
+        strict=strict,
+        workers=workers,
+        plugin_files=plugins,
+        device=where,
+    )
+    with bars():
+        runs = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
+    sweep.tell = bar = ProgressBar(notes(), count, workers)
     try:
-        with Stop() as stop:
-            sweep = Sweep(recipe, registry, folder, resume, stop, warn, bar, strict, workers, plugins, where)
-            done = sweep.run()
+        with Stop() as sweep.stop:
+            done = sweep.run(runs)
     except Interrupted as interrupted:
         bar.close()
         options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]

@@ -43,9 +43,9 @@ def range_test(trainer: Trainer, lowest: float, highest: float, steps: int) -> I
 
 
 def suggestion(points: list[Point]) -> float | None:
-    """A tenth of the rate at which the loss was lowest: below it there is room for a whole training. None when the loss
-    fell nowhere."""
+    """A tenth of the rate at which the loss was lowest: below it there is room for a whole training. None when that was
+    at an end of the test, which says nothing: the loss never fell, or was still falling."""
     lowest = min(points, key=lambda point: point.loss, default=None)
-    if lowest is None or lowest is points[0]:
+    if lowest is None or lowest in (points[0], points[-1]):
         return None
     return lowest.rate / 10

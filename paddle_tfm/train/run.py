@@ -65,6 +65,10 @@ class Run:
         """How many numbers are learned, shared ones counted once."""
         return sum(int(parameter.size) for parameter in self.model.parameters() if not parameter.stop_gradient)
 
+    def identity(self) -> dict[str, object]:
+        """What decides this run's numbers."""
+        return identity(self.recipe, self.registry, self.fingerprint)
+
     def metrics(self) -> dict[str, Metric]:
         """The recipe's metrics by name."""
         return build_metrics(self.settings, self.registry)
@@ -166,13 +170,14 @@ def providers(recipe: dict, registry: Registry) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def identity(run: Run) -> dict[str, object]:
-    """What decides a run's numbers: recipe, plugins, data, Paddle's build. `hash` covers all of it."""
-    told = {key: value for key, value in run.recipe.items() if key not in ("name", "summary", "duration", "variant")}
+def identity(recipe: dict, registry: Registry, data: str) -> dict[str, object]:
+    """What decides a run's numbers: the resolved recipe, plugins, the hash of its `data`, Paddle's build. `hash` covers
+    all of it."""
+    told = {key: value for key, value in recipe.items() if key not in ("name", "summary", "duration", "variant")}
     parts = {
         "recipe": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
-        "components": providers(run.recipe, run.registry),
-        "data": run.fingerprint,
+        "components": providers(recipe, registry),
+        "data": data,
         "paddle": f"{paddle.__version__} {paddle.version.commit}",
     }
     return {"hash": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], **parts}
@@ -207,7 +212,7 @@ def write_start(run: Run) -> None:
     run.folder.mkdir(parents=True, exist_ok=True)
     write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
     run.codec.save(run.folder / "codec")
-    write_whole(run.folder / "identity.json", json.dumps(identity(run), indent=1))  # last: with it the start is whole
+    write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))  # last: with it the start is whole
 
 
 def find_run(path: Path) -> Path:
@@ -247,7 +252,7 @@ def load_run(
     codec = Codec.load(spec.settings, registry, folder / "codec")
     then = read_identity(folder)
     run = Run(folder, spec, registry, codec, _model(spec, registry, codec), then["data"])
-    for change in changes(then, identity(run)):
+    for change in changes(then, run.identity()):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     point = folder / "checkpoints" / which
     if not checkpoint.exists(point):

@@ -516,3 +516,11 @@ def fetch(address: str, patience: float = 30) -> str:
             if time.monotonic() > until:
                 raise
             time.sleep(0.2)
+
+
+def test_runs_of_two_folders_with_one_variant_each_are_compared(trained, tmp_path):
+    """Rows are named by folder there, and the first folder's baseline is none of them."""
+    shutil.copytree(trained.out, tmp_path / "other")
+    done = call("compare", trained.out, tmp_path / "other", "--out", tmp_path / "both")
+    assert done.status == 0, done.err
+    assert f"against {trained.out}/default" in re.sub(r"\s+", " ", done.out) or "baseline" in done.out

@@ -12,9 +12,9 @@ def test_it_suggests_a_rate_and_draws(tmp_path):
 
 
 def test_nothing_to_suggest_and_bad_flags_are_one_sentence(tmp_path):
-    still = ("--steps", 10, "--from", 1e-30, "--to", 1e-29)
+    falling = ("--steps", 10, "--from", 1e-3, "--to", 3e-3)
     for arguments, sentence in (
-        (("reverse", *TINY, *still), "fell nowhere"),
+        (("reverse", *TINY, *falling), "still falling at 3.0e-03"),
         (("reverse", "--from", 1, "--to", 0.1), "--from 1 must be below --to 0.1"),
         (("revers",), "did you mean 'reverse'"),
         (("reverse", *TINY, "--steps", 10, "--figure", tmp_path / "no" / "x.png"), "cannot be drawn"),

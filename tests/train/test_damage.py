@@ -16,7 +16,7 @@ from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.logs import cut_rows, read_rows, write_predictions
-from paddle_tfm.train.run import changes, find_run, identity, load_run, write_start
+from paddle_tfm.train.run import changes, find_run, load_run, write_start
 from paddle_tfm.train.trainer import Interrupted
 
 # --------------------------------------------------------------------------------------------- killed while writing
@@ -284,7 +284,7 @@ def test_a_state_without_a_field_is_not_gone_on_from(make_trainer, field):
 
 
 def test_identities_of_a_wrong_form_differ(make_run):
-    now = identity(make_run())
+    now = make_run().identity()
     for then in ({}, {**now, "components": []}, {**now, "components": None}):
         assert any(sentence.startswith("norm layer was absent") for sentence in changes(then, now))
     assert changes(now, now) == []

@@ -38,4 +38,5 @@ def test_it_ends_when_the_loss_runs_away(make_trainer):
 def test_the_suggestion_is_a_tenth_of_the_best_rate():
     assert suggestion([Point(0.1, 3.0), Point(1.0, 1.0), Point(10.0, 2.0)]) == pytest.approx(0.1)
     assert suggestion([Point(0.1, 3.0), Point(1.0, 4.0)]) is None
+    assert suggestion([Point(0.1, 4.0), Point(1.0, 3.0)]) is None, "it was still falling"
     assert suggestion([]) is None
