@@ -28,7 +28,7 @@ PER_SITE: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class ModelSettings(_Section):

@@ -484,7 +484,7 @@ def test_structure_is_checked(text, line):
         ("tokenizer: {source: wrd}", "line 2  tokenizer.source  unknown tokenizer 'wrd'; did you mean 'word'?"),
         ("evaluate: {best: blue}", "line 2  evaluate.best  unknown metric 'blue'. Known: exact_match, loss, "),
         ("evaluate: {metrics: [{nme: x}], best: loss}", "line 2  evaluate.metrics[0]  must be a name or {name: "),
-        ("model: {num_heads: 7}", "base.yaml line 29  model.attention  'multihead' refuses: `num_heads` must divide"),
+        ("model: {num_heads: 7}", "base.yaml line 30  model.attention  'multihead' refuses: `num_heads` must divide"),
         ("train: {optimizer: {name: adam, beta1: 3}}", "line 2  train.optimizer  'adam' refuses: `beta1` must be"),
         ("model: {share_embeddings: true}", "line 2  model.share_embeddings  needs one vocabulary for both sides; set "),
         ("requires: [my_norms]",

@@ -16,13 +16,13 @@ import numpy as np
 
 from paddle_tfm.ablation.comparison import CONFIDENCE
 from paddle_tfm.errors import UserError
-from paddle_tfm.protocols import Likelihood, Metric, Prediction
+from paddle_tfm.protocols import Metric, Prediction
+from paddle_tfm.train.evaluate import NO_LIKELIHOOD
 
 DRAWS = 10_000
 SLOW_DRAWS = 200  # at most, for a metric without statistics: it is computed from the texts on each draw
 SEED = 12345
 AT_ONCE = 4_000_000  # counts in memory
-UNKNOWN = Likelihood(0.0, 0, 0)  # texts tell nothing of it
 COLUMNS = ("right", "source", "reference", "hypothesis", "score")
 
 
@@ -68,7 +68,7 @@ def paired_bootstrap(
     """
     if not baseline or len(baseline) != len(other):
         raise ValueError(f"both systems need the same examples, but they have {len(baseline)} and {len(other)}")
-    first, second = (float(metric.compute(system, UNKNOWN)) for system in (baseline, other))
+    first, second = (float(metric.compute(system, NO_LIKELIHOOD)) for system in (baseline, other))
     values = resampled_values(metric, (baseline, other), draws, seed)
     found = values[:, 1] - values[:, 0]
     low, high = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]).tolist()
@@ -91,7 +91,7 @@ def resampled_values(
     if type(metric).statistics is Metric.statistics:
         counts = (row for block in _counts(size, draws, seed) for row in block)
         rows = (np.repeat(np.arange(size), count) for count in islice(counts, SLOW_DRAWS))
-        return np.array([[metric.compute([each[i] for i in row], UNKNOWN) for each in systems] for row in rows])
+        return np.array([[metric.compute([each[i] for i in row], NO_LIKELIHOOD) for each in systems] for row in rows])
     tables = [metric.statistics(each) for each in systems]  # [N, K]
     blocks = []
     for counts in _counts(size, draws, seed):

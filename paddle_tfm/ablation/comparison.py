@@ -31,7 +31,7 @@ class Result:
 
     @property
     def corpus(self) -> str:
-        """The hash of the texts that it was trained and scored on."""
+        """The hash of the texts that it was scored on."""
         return self.results.get("data", "")
 
     def metric(self, name: str) -> float:
@@ -96,7 +96,7 @@ class Comparison:
 
     @property
     def corpora(self) -> int:
-        """Of how many corpora the runs are: scores on different ones are not compared."""
+        """On how many test sets the runs were scored: scores on different ones are not compared."""
         return len({run.corpus for run in self.runs})
 
     def text(self, name: str, value: float | None) -> str:
@@ -246,8 +246,8 @@ def _spread(values: Sequence[float]) -> float | None:
 
 
 def difference(group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool) -> Difference | None:
-    """The paired difference over common seeds, on the same corpus. The verdict is `better` or `worse` only where the interval excludes 0,
-    `equal` where every pair is the same, and otherwise `undetermined`: too few seeds, or too noisy, to tell."""
+    """The paired difference over common seeds, scored on the same texts. The verdict is `better` or `worse` only where the
+    interval excludes 0, `equal` where every pair is the same, and otherwise `undetermined`: too few seeds, or too noisy, to tell."""
     paired = {(run.seed, run.corpus): run.metric(metric) for run in base}
     pairs = [run.metric(metric) - paired[key] for run in group if (key := (run.seed, run.corpus)) in paired]
     pairs = [pair for pair in pairs if math.isfinite(pair)]

@@ -211,7 +211,7 @@ class Sweep:
         if key not in corpora:
             corpora[key] = load_corpus(spec.settings, self.registry)
         folder = self.folder / spec.name
-        run = create(spec, self.registry, folder, corpora[key])
+        run = create(spec, self.registry, folder, corpora[key], self.resume)
         for bound, count in run.dropped.items():
             self.report(f"{spec.name}: {count:,} training examples are beyond {bound} and were dropped")
         self._same(spec, run.fingerprint)
@@ -220,8 +220,8 @@ class Sweep:
         else:
             Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
 
-    def _same(self, spec: RunSpec, data: str | None = None) -> None:
-        """Refuse to go on with a run that was begun otherwise; `data` is the hash of the texts, where they are read."""
+    def _same(self, spec: RunSpec, data: dict[str, str] | None = None) -> None:
+        """Refuse to go on with a run that was begun otherwise; `data` are hashes of the texts, where they are read."""
         folder = self.folder / spec.name
         if not (folder / "identity.json").exists():
             return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddle_tfm.cli.common import console, create_registry, device_option, plugin_option, use_device, warn
+from paddle_tfm.cli.lines import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,6 +59,8 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     from paddle_tfm import yaml_lines
     from paddle_tfm.errors import UserError
 
+    if file is not None:
+        check_output(str(file), None, "--json")
     edges = _edges(buckets)
     if by and edges is None:
         raise UserError("--by says whose length makes the buckets: add --buckets")
@@ -72,7 +75,10 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
 
     loaded = load_run(run, registry, checkpoint, warn)
     chosen = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-    texts = load_corpus(loaded.settings, registry, [split]).splits[split]
+    corpus = load_corpus(loaded.settings, registry, [split])
+    texts, then = corpus.splits[split], loaded.fingerprint.get(split)
+    if then not in (None, corpus.fingerprint[split]):
+        warn(f"{loaded.folder}: since it was trained, its {split} texts changed; older scores are of others")
     if not texts:
         raise UserError(f"{loaded.folder}: its task has no {split} split")
     metrics, examples = loaded.metrics(), loaded.codec.encode_all(texts)

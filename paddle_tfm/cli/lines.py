@@ -74,15 +74,15 @@ def chunks(given: Given) -> Iterator[list[str]]:
         raise UserError(f"{given.name} after line {number}: not a whole gzip file: {error}") from error
 
 
-def check_output(target: str, source: str | None) -> None:
+def check_output(target: str, source: str | None, option: str = "--output") -> None:
     """Tell before the work what cannot be written."""
     if target == STANDARD:
         return
     path = Path(target)
     if source not in (None, STANDARD) and path.exists() and path.samefile(source):
-        raise UserError(f"--output {target}: that is the input; name another file")
+        raise UserError(f"{option} {target}: that is the input; name another file")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UserError(f"--output {target}: no file can be written there")
+        raise UserError(f"{option} {target}: no file can be written there")
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from paddle_tfm.cli.common import (
-    Stop,
     console,
     create_registry,
     device_option,
@@ -18,6 +17,7 @@ from paddle_tfm.cli.common import (
     recipe_argument,
     use_device,
 )
+from paddle_tfm.cli.lines import check_output
 from paddle_tfm.errors import UserError
 
 ROWS = 16
@@ -55,16 +55,16 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
     from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer
 
+    if figure is not None:
+        check_output(str(figure), None, "--figure")
     spec = check(loaded, registry)[0]
-    with tempfile.TemporaryDirectory() as folder, Stop() as stop:
+    with tempfile.TemporaryDirectory() as folder:
         run = create(spec, registry, Path(folder), load_corpus(spec.settings, registry))
         points = []
         with click.progressbar(length=steps, label="Range test", file=notes().file) as bar:
             for point in range_test(Trainer(run, registry.plugins), lowest, highest, steps):
                 points.append(point)
                 bar.update(1)
-                if stop():
-                    break
     _show(points)
     if figure is not None:
         _draw(points, figure)

@@ -82,8 +82,12 @@ def _chop(order: np.ndarray, longer: np.ndarray, max_tokens: int) -> Iterator[li
 
 def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch]:
     """All examples once, the longest first: for evaluation and translation."""
-    source = np.fromiter((len(example.source) for example in examples), np.int64)
-    target = np.fromiter((len(example.target) for example in examples), np.int64)
+    if isinstance(examples, EncodedTexts):
+        source, target = examples.lengths.T
+    else:
+        source, target = (
+            np.array([(len(each.source), len(each.target)) for each in examples], np.int64).reshape(-1, 2).T
+        )
     order = np.lexsort((-target, -source))
     for group in _chop(order, np.maximum(source, target), max_tokens):
         yield collate([examples[i] for i in group], group)
@@ -92,10 +96,14 @@ def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch]:
 class Stream:
     """Training batches without end: every epoch all examples, grouped by length, in an order that is a function of
     (seed, epoch), as are the segmentations where the tokenizer draws them. `epoch` and `position` say where it stands,
-    and can be set to go on from there."""
+    and can be set to go on from there.
 
-    def __init__(self, examples: EncodedTexts, max_tokens: int, seed: int):
-        self.examples, self.max_tokens, self.seed = examples, max_tokens, seed
+    Batches are planned from the lengths of undrawn segmentations, and a drawn one may be longer; where it is longer than
+    `max_length`, the undrawn one is taken.
+    """
+
+    def __init__(self, examples: EncodedTexts, max_tokens: int, seed: int, max_length: int | None = None):
+        self.examples, self.max_tokens, self.seed, self.max_length = examples, max_tokens, seed, max_length
         self.epoch, self.position = 0, 0
         self._planned: tuple[int, list[list[int]]] | None = None
 
@@ -111,7 +119,9 @@ class Stream:
     def _example(self, i: int) -> Encoded:
         if not self.examples.sampling:
             return self.examples[i]
-        return self.examples.sample(i, randomness.generator(self.seed, "pieces", self.epoch, i))
+        drawn = self.examples.sample(i, randomness.generator(self.seed, "pieces", self.epoch, i))
+        longest = max(len(drawn.source), len(drawn.target))
+        return drawn if self.max_length is None or longest <= self.max_length else self.examples[i]
 
     def _plan(self, epoch: int) -> list[list[int]]:
         if self._planned is None or self._planned[0] != epoch:

@@ -19,7 +19,7 @@ from paddle_tfm.files import write_whole
 from paddle_tfm.registry import Registry
 from paddle_tfm.settings import Settings, tokenizer_specs
 
-KEPT = 4_000_000  # ids of a split that are kept in memory
+KEPT = 8_000_000  # ids of a split that are kept in memory
 
 
 class Encoded(NamedTuple):
@@ -45,7 +45,7 @@ class _Kept(dict[int, Encoded]):
         self.room = KEPT
 
     def offer(self, number: int, encoded: Encoded) -> None:
-        size = len(encoded.source) + len(encoded.target)
+        size = 2 * (len(encoded.source) + len(encoded.target))  # they are there twice, `copy` and `target_copy`
         if size <= self.room:
             self.room -= size
             self[number] = encoded
@@ -91,10 +91,12 @@ class EncodedTexts(Sequence[Encoded]):
         """Whether `sample` gives anything but the example itself."""
         return self._codec.source.sampling or self._codec.target.sampling
 
-    def select(self, positions: Iterable[int]) -> EncodedTexts:
+    def select(self, positions: Sequence[int]) -> EncodedTexts:
         """The examples at these positions; what is known of them is shared."""
+        positions = np.asarray(positions, dtype=np.int64)
         chosen = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in positions)))
         chosen._kept = self._kept
+        chosen._lengths = None if self._lengths is None else self._lengths[positions]
         return chosen
 
     @property
@@ -189,9 +191,12 @@ class Codec:
             path = folder / side / "vocabulary.json"
             try:
                 pieces = json.loads(path.read_text("utf-8"))
-                tokenizer.load(folder / side)
             except (OSError, ValueError) as error:
                 raise UserError(f"{path}: cannot be read: {error}") from error
+            try:
+                tokenizer.load(folder / side)
+            except (OSError, ValueError) as error:
+                raise UserError(f"{folder / side}: its tokenizer cannot be read: {error}") from error
             if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
                 raise UserError(f"{path}: must hold a list of pieces")
             vocabularies[side] = Vocabulary(pieces)

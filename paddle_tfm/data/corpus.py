@@ -56,10 +56,10 @@ def _example(line: bytes) -> Example:
 
 @dataclass
 class Corpus:
-    """The three splits of a task, and a hash of their texts."""
+    """The splits of a task, and a hash of each one's texts."""
 
     splits: dict[str, Sequence[Example]]
-    fingerprint: str
+    fingerprint: dict[str, str]
 
 
 def load_corpus(settings: Settings, registry: Registry, splits: Iterable[str] = SPLITS) -> Corpus:
@@ -69,22 +69,32 @@ def load_corpus(settings: Settings, registry: Registry, splits: Iterable[str] = 
         UserError: the data cannot be read or is not of `Example`s, or the training or validation split is empty.
     """
     task, name = registry.build("task", settings.task, "task"), Spec.parse(settings.task).name
-    read, fingerprint = {}, hashlib.sha256()
+    read, hashes = {}, {}
     for split in splits:
-        read[split] = Texts()
-        fingerprint.update(f"{split}\n".encode())
+        read[split], hashes[split] = Texts(), hashlib.sha256()
         given = task.examples(split)
         for item in given if isinstance(given, Iterable) else [given]:
             if not _is_example(item):
                 raise UserError(
                     f"task '{name}': `examples` must give Example(source, target) of two texts, but the split "
-                    f"'{split}' has {str(item)[:80]}"
+                    f"'{split}' has {ascii(item)[:80]}"
                 )
-            fingerprint.update(read[split].add(item))
+            hashes[split].update(read[split].add(item))
         if not read[split] and split != "test":
             raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
-    return Corpus(read, fingerprint.hexdigest())
+    return Corpus(read, {split: found.hexdigest() for split, found in hashes.items()})
 
 
 def _is_example(item: object) -> bool:
-    return isinstance(item, Example) and isinstance(item.source, str) and isinstance(item.target, str)
+    if not isinstance(item, Example) or not isinstance(item.labels, tuple):
+        return False
+    return all(isinstance(text, str) and _is_unicode(text) for text in (item.source, item.target, *item.labels))
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written: half of a surrogate pair, out of some escapes, cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -11,11 +11,12 @@ import paddle
 
 from paddle_tfm.data.batches import in_order
 from paddle_tfm.data.codec import Codec, Encoded
+from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Likelihood, Metric, Prediction, Search
 from paddle_tfm.search.decoding import decode_all
 
-UNKNOWN = Likelihood(0.0, 0, 0)  # of texts that came without a model
+NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> Likelihood:
@@ -76,8 +77,13 @@ def score(
 ) -> dict[str, float]:
     """loss (nats a token) and every metric, by name; without a likelihood no loss, and only metrics `of_texts`."""
     values = {} if likelihood is None else {"loss": likelihood.negative_log / max(likelihood.tokens, 1)}
-    known = likelihood or UNKNOWN
-    return values | {name: float(metric.compute(predictions, known)) for name, metric in metrics.items()}
+    known = likelihood or NO_LIKELIHOOD
+    for name, metric in metrics.items():
+        try:
+            values[name] = float(metric.compute(predictions, known))
+        except ValueError as error:
+            raise UserError(f"metric '{name}': {error}") from error
+    return values
 
 
 def of_texts(metrics: Mapping[str, Metric]) -> dict[str, Metric]:

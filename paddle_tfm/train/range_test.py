@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paddle_tfm.train.trainer import Trainer
 
 SMOOTHING = 0.9  # of the loss, from step to step
-HOPELESS = 1.25  # times the best loss, and the first one: the rate has become too large
+HOPELESS = 1.25  # times the first loss: the rate has become too large
 
 
 class Point(NamedTuple):
@@ -26,8 +26,9 @@ def range_test(trainer: Trainer, lowest: float, highest: float, steps: int) -> I
     Source: Smith 2017, arXiv:1506.01186; the smoothing with its correction is Adam's (arXiv:1412.6980).
     """
     trainer.schedule = lambda step: lowest * (highest / lowest) ** ((step - 1) / (steps - 1))
+    trainer.calibrate()
     trainer.run.model.train()
-    running, first, best = 0.0, math.inf, math.inf
+    running, first = 0.0, math.inf
     for step in range(1, steps + 1):
         told = trainer.update(
             step, [next(trainer.stream).tensors() for _ in range(trainer.run.settings.train.accumulate)]
@@ -37,8 +38,8 @@ def range_test(trainer: Trainer, lowest: float, highest: float, steps: int) -> I
         running = SMOOTHING * running + (1 - SMOOTHING) * told["loss"]
         loss = running / (1 - SMOOTHING**step)
         yield Point(told["learning_rate"], loss)
-        first, best = min(first, loss) if step == 1 else first, min(best, loss)
-        if loss > HOPELESS * max(best, first):
+        first = loss if step == 1 else first
+        if loss > HOPELESS * first:
             return
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +37,8 @@ class Run:
     registry: Registry
     codec: Codec
     model: Transformer
-    fingerprint: str
+    fingerprint: dict[str, str]  # split → hash of its texts
+    began: float = 0.0  # when it was created, by `time.perf_counter`
     step: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
@@ -119,15 +121,21 @@ def build_metrics(settings: Settings, registry: Registry) -> dict[str, Metric]:
     return metrics
 
 
-def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus) -> Run:
-    """A fresh run: codec learned from the training split, model with its initial values.
+def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus, resume: bool = False) -> Run:
+    """A fresh run: codec learned from the training split (with `resume`, the one in the folder, if the run was begun),
+    model with its initial values.
 
     Raises:
         RecipeError: a component refuses.
+        UserError: no training example is left, or what the folder holds is broken.
     """
-    settings = spec.settings
-    codec = Codec.learn(settings, registry, corpus.splits["train"])
-    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), corpus.fingerprint)
+    settings, began = spec.settings, time.perf_counter()
+    if resume and (folder / "identity.json").exists():
+        codec = Codec.load(settings, registry, folder / "codec")
+    else:
+        codec = Codec.learn(settings, registry, corpus.splits["train"])
+    model = _model(spec, registry, codec)
+    run = Run(folder, spec, registry, codec, model, corpus.fingerprint, began=began)
     run.encoded = {split: codec.encode_all(examples) for split, examples in corpus.splits.items()}
     run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
     return run
@@ -170,8 +178,8 @@ def providers(recipe: dict, registry: Registry) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def identity(recipe: dict, registry: Registry, data: str) -> dict[str, object]:
-    """What decides a run's numbers: the resolved recipe, plugins, the hash of its `data`, Paddle's build. `hash` covers
+def identity(recipe: dict, registry: Registry, data: dict[str, str]) -> dict[str, object]:
+    """What decides a run's numbers: the resolved recipe, plugins, the hashes of its `data`, Paddle's build. `hash` covers
     all of it."""
     told = {key: value for key, value in recipe.items() if key not in ("name", "summary", "duration", "variant")}
     parts = {
@@ -251,8 +259,9 @@ def load_run(
         raise RecipeError(str(folder / "recipe.yaml"), problems)
     codec = Codec.load(spec.settings, registry, folder / "codec")
     then = read_identity(folder)
-    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), then["data"])
-    for change in changes(then, run.identity()):
+    data = then["data"] if isinstance(then["data"], dict) else {}
+    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), data)
+    for change in changes(then, run.identity() | {"data": then["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     point = folder / "checkpoints" / which
     if not checkpoint.exists(point):

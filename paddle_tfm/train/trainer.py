@@ -44,6 +44,7 @@ class Progress:
     position: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    wall_seconds: float = 0.0
     best: list[float] | None = None
     best_step: int = 0
     valid: dict[str, float] = field(default_factory=dict)
@@ -79,9 +80,9 @@ class Trainer:
         self.optimizer = build("optimizer", train.optimizer, "train.optimizer").create(self.parameters)
         self.metrics = run.metrics()
         self.search = build("search", run.settings.evaluate.search, "evaluate.search")
-        self.stream = Stream(run.encoded["train"], train.max_tokens, run.seed)
+        self.stream = self._stream()
         self.progress = Progress()
-        self.average = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
+        self.ema = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
         self.cast = {"enable": train.precision != "float32", "dtype": "bfloat16"}
         if self.cast["enable"] and paddle.device.get_device() == "cpu":
             raise UserError(f"train.precision={train.precision} needs a GPU; on a CPU use train.precision=float32")
@@ -100,7 +101,7 @@ class Trainer:
         else:
             write_start(run)
             self._cut_logs()
-            calibrate(run.model, self._peek())
+            self.calibrate()
         self.emit("on_run_start")
         run.model.train()
         diverged = None
@@ -113,9 +114,16 @@ class Trainer:
             elif self.stop():
                 self._save("last")
                 raise Interrupted(run.name)
+        if run.step < steps and self._out_of_patience():
+            best, since = run.settings.evaluate.best, self.progress.best_step
+            self.report(f"{run.name}: stopped early at step {run.step}: {best} was never better than at step {since}")
         results = self._finish(diverged)
         self.emit("on_run_end", results=results)
         return results
+
+    def calibrate(self) -> None:
+        """Initial values that depend on the first batch."""
+        calibrate(self.run.model, next(self._stream()).tensors())
 
     def _one_step(self, step: int) -> str | None:
         """One optimizer step, logged; a sentence if the loss or its gradient is no longer a number."""
@@ -141,7 +149,7 @@ class Trainer:
         """Gradients of the batches (tensors) as if they were one, clipped, and one update.
 
         loss = Σ cross entropy of real tokens / number of real tokens in all batches, so that accumulation equals the
-        large batch.
+        large batch (but for what looks at a whole batch: BatchNorm, a balance loss).
         """
         model, train = self.run.model, self.run.settings.train
         tokens = sum(batch.tokens for batch in batches)
@@ -163,8 +171,8 @@ class Trainer:
         with paddle.utils.unique_name.guard():  # moments named after parameters, whatever was made before
             self.optimizer.step()
         self.optimizer.clear_grad()
-        if self.average is not None:
-            self.average.update(step)
+        if self.ema is not None:
+            self.ema.update(step)
         return {"loss": total, "learning_rate": rate, "gradient_norm": norm, "tokens": tokens}
 
     def _clip(self, limit: float | None) -> float:
@@ -185,7 +193,7 @@ class Trainer:
         run, progress = self.run, self.progress
         progress.evaluated = False
         try:
-            with self._averaged():
+            with self._judged():
                 metrics, samples = self._score_valid()
                 append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": metrics})
                 progress.evaluated = True
@@ -205,9 +213,9 @@ class Trainer:
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
 
-    def _averaged(self):
+    def _judged(self):
         """Within this block the model holds what is evaluated and kept: the moving average, where there is one."""
-        return self.average.applied() if self.average is not None else nullcontext()
+        return self.ema.applied() if self.ema is not None else nullcontext()
 
     def _score_valid(self) -> tuple[dict[str, float], list[Prediction]]:
         valid = self.run.encoded["valid"]
@@ -254,9 +262,10 @@ class Trainer:
             parts["optimizer"] = {
                 path: value for path, value in self.optimizer.state_dict().items() if hasattr(value, "numpy")
             }
-            if self.average is not None:
-                parts["average"] = self.average.shadow
-        checkpoint.save(self._folder(name), self.run.model, asdict(self.progress), parts)
+            if self.ema is not None:
+                parts["ema"] = self.ema.shadow
+        state = {**asdict(self.progress), "wall_seconds": self._wall()}
+        checkpoint.save(self._folder(name), self.run.model, state, parts)
         self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
 
     def _forget(self, kept: Sequence[int]) -> None:
@@ -273,18 +282,17 @@ class Trainer:
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(last, self.run.model)
         self.optimizer.set_state_dict(checkpoint.load_part(last, "optimizer"))
-        if self.average is not None:
-            self.average.shadow = checkpoint.load_part(last, "average")
+        if self.ema is not None:
+            self.ema.shadow = checkpoint.load_part(last, "ema")
         self._cut_logs()
 
     def _cut_logs(self) -> None:
         for name in ("metrics.jsonl", "timings.jsonl"):
             cut_rows(self.run.folder / name, self.run.step, self.progress.evaluated)
 
-    def _peek(self) -> Batch:
-        batch = next(self.stream).tensors()
-        self.stream.epoch = self.stream.position = 0
-        return batch
+    def _stream(self) -> Stream:
+        settings = self.run.settings
+        return Stream(self.run.encoded["train"], settings.train.max_tokens, self.run.seed, settings.model.max_length)
 
     def _finish(self, diverged: str | None) -> dict:
         run, progress = self.run, self.progress
@@ -293,11 +301,12 @@ class Trainer:
             "recipe": run.spec.recipe,
             "variant": run.spec.variant,
             "seed": run.seed,
-            "data": run.fingerprint,
+            "data": run.fingerprint["test" if run.encoded["test"] else "valid"],
             "steps": run.step,
             "parameters": run.parameters(),
             "tokens": progress.tokens,
             "seconds": round(progress.seconds, 3),
+            "wall_seconds": 0.0,
             "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else 0.0,
             "best_step": progress.best_step,
             "averaged": averaged,
@@ -316,9 +325,14 @@ class Trainer:
             if test:
                 results["test"], predictions = self.score(test, test, self._pause, run.search())
                 write_predictions(run.folder / "predictions.tsv", predictions)
+        results["wall_seconds"] = round(self._wall(), 3)
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         self._forget([])
         return results
+
+    def _wall(self) -> float:
+        """Seconds of this run so far, everything counted: learning the tokenizer, evaluations, checkpoints."""
+        return self.progress.wall_seconds + time.perf_counter() - self.run.began
 
     def _average_last(self) -> dict:
         """The mean of the weights of the last evaluations: it becomes the best checkpoint if it is better on the
@@ -327,13 +341,14 @@ class Trainer:
         steps = list(progress.kept)
         states = [checkpoint.load_arrays(self._whole(f"step-{step}")) for step in steps]
         checkpoint.set_arrays(run.model, averaging.mean(states))
-        fresh = Stream(run.encoded["train"], run.settings.train.max_tokens, run.seed)
-        averaging.re_estimate(run.model, fresh, run.seed)
+        averaging.re_estimate(run.model, self._stream(), run.seed)
         metrics, _ = self._score_valid()
         chosen = self._is_best(metrics)
         if chosen:
             progress.best_step = run.step
             self._save("best", whole=False)
+        outcome = "is the best checkpoint" if chosen else f"is no better than step {progress.best_step}, which is kept"
+        self.report(f"{run.name}: the mean of the weights of steps {', '.join(map(str, steps))} {outcome}")
         return {"steps": steps, "chosen": chosen, "valid": metrics}
 
     def _whole(self, name: str) -> Path:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paddle_tfm.data.task import Dataset, Example, Task
+from paddle_tfm.data.task import SPLITS, Dataset, Example, Task
+from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.randomness import digest
+
+HELD_OUT = 20  # one text in so many is in valid, one in test
+SPACELESS = ("zh", "ja", "th")  # written without spaces between words: a character counts as a word
 
 
 class Language(Task):
     """Language identification: the source is a text of a parallel corpus, the target its language, one piece.
 
-    Each pair of `dataset` gives two examples, named as the dataset's options `source` and `target` are ("en", "zh").
-    With `words` (from, to) a text is cut to its first n words, n drawn for each text from that range by a hash of it
-    (for a text without spaces, characters count as words): the shorter, the harder.
+    Each pair of `datasets` gives two examples, named as its options `source` and `target` are ("en", "zh"). With `words`
+    (from, to) a text is cut to its first n words, n drawn for each text from that range by a hash of it: the shorter, the
+    harder. A hash of what is left sends one text in 20 to valid, one in 20 to test and the others to train, so that no
+    text is in two splits, however short; within a split a text may come often.
     """
 
     def __init__(self, datasets: list[Dataset], words: list[int] | None = None):
@@ -25,15 +30,22 @@ class Language(Task):
         self.datasets, self.words = datasets, words
 
     def examples(self, split: str) -> Iterator[Example]:
-        for dataset in self.datasets:
-            for pair in dataset.examples(split):
-                for text, language in zip((pair.source, pair.target), dataset.languages):
-                    yield Example(self._cut(text), language)
+        if split not in SPLITS:
+            raise UserError(unknown("split", split, SPLITS))
+        pairs = ((pair, dataset) for dataset in self.datasets for part in SPLITS for pair in dataset.examples(part))
+        for pair, dataset in pairs:
+            for text, language in zip((pair.source, pair.target), dataset.languages):
+                cut = self._cut(text, language)
+                if _split(cut) == split:
+                    yield Example(cut, language)
 
-    def _cut(self, text: str) -> str:
+    def _cut(self, text: str, language: str) -> str:
         if self.words is None:
             return text
         fewest, most = self.words
         count = fewest + digest("words", text) % (most - fewest + 1)
-        units = text.split()
-        return " ".join(units[:count]) if len(units) > 1 else text[:count]
+        return text[:count] if language in SPACELESS else " ".join(text.split()[:count])
+
+
+def _split(text: str) -> str:
+    return {0: "valid", 1: "test"}.get(digest("split", text) % HELD_OUT, "train")

@@ -157,7 +157,7 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         (["--hypotheses", "two.txt"], "two.txt has 2 lines, but the test split has 6 examples; one each"),
         (["--hypotheses", "bytes.txt"], "bytes.txt: not UTF-8 text (byte 2)"),
         (["--hypotheses", "absent.txt"], "absent.txt: No such file or directory"),
-        (["--json", "absent/scores.json"], "absent/scores.json.partial: No such file or directory"),
+        (["--json", "absent/scores.json"], "--json absent/scores.json: no file can be written there"),
     ],
 )
 def test_what_evaluate_refuses(flags, sentence, run, tmp_path):

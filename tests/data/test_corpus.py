@@ -145,3 +145,18 @@ def test_vocabularies_hold_what_the_tokenizer_asks_for():
     assert Vocabulary.learn(texts, always=["z", "a"]).pieces[4:] == ["a", "b", "c", "z"]
     assert Vocabulary.learn(texts, min_frequency=2, always=["z"]).pieces[4:] == ["a", "z"]
     assert Vocabulary.learn(texts, max_size=6, always=["z"]).pieces[4:] == ["a", "z"]
+
+
+def test_a_drawn_segmentation_never_exceeds_the_longest_allowed():
+    texts = [Example("ab" * 10, "ba" * 10)]
+
+    class Longer(Drawn):
+        def tokenize(self, text):
+            return [text[i : i + 4] for i in range(0, len(text), 4)]
+
+    pieces = sorted({text[i : i + n] for text in ("ab" * 10, "ba" * 10) for i in range(20) for n in range(1, 21)})
+    encoded = EncodedTexts(Codec(Longer(), Longer(), Vocabulary(pieces), Vocabulary(pieces)), texts)
+    for limit, longest in ((None, 8), (8, 8), (6, 6)):
+        stream = Stream(encoded, 100, 1, limit)
+        lengths = [max(batch.source.shape[1], batch.target_out.shape[1]) for batch in (next(stream) for _ in range(30))]
+        assert (max(lengths) <= longest) is (limit is not None)

@@ -22,13 +22,13 @@ def evaluations(trainer):
 def test_the_moving_average_is_that_of_the_weights_after_each_step(make_trainer):
     trainer = make_trainer("train.ema=0.6", "train.steps=6", "evaluate.every=6")
     expected, seen = weights(trainer), []
-    update = trainer.average.update
+    update = trainer.ema.update
 
     def watched(step):
         update(step)
         seen.append(weights(trainer))
 
-    trainer.average.update = watched
+    trainer.ema.update = watched
     trainer.train()
     for step, now in enumerate(seen, 1):
         decay = min(0.6, (1 + step) / (10 + step))
@@ -67,8 +67,13 @@ def test_resumed_equals_uninterrupted_with_averages(make_trainer, extra, at):
     assert results["valid"] == expected["valid"] and results["averaged"] == expected["averaged"]
 
 
-def test_the_mean_of_the_last_checkpoints(make_trainer, registry):
-    trainer = make_trainer("train.average=2", "evaluate.best=loss")
+SHAKY = "train.schedule={name: constant, learning_rate: 0.1}"  # the mean of such weights is better than the last
+
+
+@pytest.mark.parametrize("rate", [SHAKY, "train.clip_norm=1.0"])
+def test_the_mean_of_the_last_checkpoints(make_trainer, registry, rate):
+    said = []
+    trainer = make_trainer("train.average=2", "evaluate.best=loss", rate, report=said.append)
     kept, forget = {}, trainer._forget
 
     def look(steps):
@@ -85,7 +90,8 @@ def test_the_mean_of_the_last_checkpoints(make_trainer, registry):
     known = likelihood(trainer.run.model, trainer.run.encoded["valid"])
     assert results["averaged"]["valid"]["loss"] == pytest.approx(known.negative_log / known.tokens, rel=1e-6)
     better = results["averaged"]["valid"]["loss"] < min(row["loss"] for row in evaluations(trainer))
-    assert results["averaged"]["chosen"] is better
+    assert results["averaged"]["chosen"] is better is (rate == SHAKY)
+    assert ("is the best checkpoint" if better else "is no better than step") in said[-1]
     best = load_file(trainer.run.folder / "checkpoints" / "best" / "model.safetensors")
     chosen = expected if better else kept[results["best_step"]]
     np.testing.assert_array_equal(best["target_embedding.weight"], chosen["target_embedding.weight"])
@@ -130,3 +136,38 @@ def test_training_stops_when_patience_ends(make_trainer):
     results = trainer.train()
     assert results["steps"] == 12 and results["best_step"] == 4, "evaluated at 4, 8 and 12"
     assert make_trainer("train.steps=16", still, folder="b").train()["steps"] == 16
+
+
+def test_patience_outlives_an_interruption(make_trainer):
+    settings = ("evaluate.patience=2", "train.steps=40", "train.schedule={name: constant, learning_rate: 1.0e-30}")
+    first = make_trainer(*settings)
+    first.stop = lambda: first.run.step >= 9
+    with pytest.raises(Interrupted):
+        first.train()
+    said = []
+    second = make_trainer(*settings, report=said.append)
+    assert second.train(resume=True)["steps"] == 12
+    assert said == ["default/seed-1: stopped early at step 12: exact_match was never better than at step 4"]
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_stopped_while_the_mean_is_judged_or_the_test_split_scored(make_trainer, calls):
+    settings = ("train.average=2", SHAKY, "evaluate.best=loss")
+    expected = make_trainer(*settings, folder="whole").train()
+    first, asked = make_trainer(*settings), []
+    first.stop = lambda: first.run.step == 12 and len(asked.append(1) or asked) > calls
+    with pytest.raises(Interrupted):
+        first.train()
+    results = make_trainer(*settings).train(resume=True)
+    for key in ("valid", "test", "averaged", "best_step"):
+        assert results[key] == expected[key]
+
+
+def test_norms_learn_their_statistics_from_training_batches(make_trainer, monkeypatch):
+    trainer = make_trainer("train.average=2", "model.norm=batch")
+    seen = []
+    monkeypatch.setattr(
+        "paddle_tfm.train.averaging.re_estimate", lambda model, stream, seed: seen.append(stream.examples)
+    )
+    trainer.train()
+    assert seen == [trainer.run.encoded["train"]]

@@ -7,9 +7,10 @@ import paddle
 import pytest
 
 from paddle_tfm.data.batches import collate
+from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.logs import read_rows
-from paddle_tfm.train.run import load_run
+from paddle_tfm.train.run import create, load_run
 from paddle_tfm.train.trainer import Interrupted
 
 NORMS = ["layer", "batch"]
@@ -42,7 +43,7 @@ def test_resumed_equals_uninterrupted(make_trainer, norm, at):
     for name in ("metrics.jsonl", "predictions.tsv", "identity.json", "recipe.yaml"):
         assert (first.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
     equal(parameters(whole.run.model), parameters(second.run.model))
-    timed = ("seconds", "tokens_per_second")
+    timed = ("seconds", "wall_seconds", "tokens_per_second")
     assert {k: v for k, v in results.items() if k not in timed} == {k: v for k, v in expected.items() if k not in timed}
 
 
@@ -307,3 +308,19 @@ def test_the_board_names_the_split_that_was_scored(make_trainer, tmp_path, split
     assert set(names) <= set(scalars)
     assert any(tag.startswith("test/") for tag in scalars) == (split == "test")
     assert [point.id for point in reader.get_data("scalar", "valid/loss")] == [4]
+
+
+def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, registry, tmp_path):
+    """A tokenizer that would now learn something else, here a changed vocabulary, does not get into a run under way."""
+    first = make_trainer()
+    first.stop = lambda: first.run.step >= 5
+    with pytest.raises(Interrupted):
+        first.train()
+    vocabulary = first.run.folder / "codec" / "target" / "vocabulary.json"
+    pieces = json.loads(vocabulary.read_text("utf-8"))
+    vocabulary.write_text(json.dumps(pieces[::-1], ensure_ascii=False), "utf-8")
+    corpus = load_corpus(first.run.settings, registry)
+    resumed = create(first.run.spec, registry, first.run.folder, corpus, resume=True)
+    assert resumed.codec.target_vocabulary.pieces[4:] == pieces[::-1]
+    fresh = create(first.run.spec, registry, tmp_path / "fresh", corpus, resume=True)
+    assert fresh.codec.target_vocabulary.pieces[4:] == pieces

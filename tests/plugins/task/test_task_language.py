@@ -2,6 +2,7 @@
 
 import pytest
 
+from paddle_tfm import UserError
 from paddle_tfm.data.task import SPLITS, Dataset, Example
 from paddle_tfm_plugins.task.language import Language
 
@@ -10,32 +11,38 @@ class Two(Dataset):
     languages = ("en", "zh")
 
     def examples(self, split):
-        yield Example(f"one two three four {split}", "一二三四")
+        for i in range(200):
+            yield Example(f"one{i} two three four {split}", f"{chr(0x4E00 + i)}二三四")
         yield Example("alone", "五")
 
 
-def test_each_pair_gives_one_example_for_each_side():
-    found = list(Language([Two(), Two()]).examples("test"))
-    assert found[:4] == [
-        Example("one two three four test", "en"),
-        Example("一二三四", "zh"),
-        Example("alone", "en"),
-        Example("五", "zh"),
-    ]
-    assert found[4:] == found[:4]
+def test_both_sides_of_all_pairs_are_somewhere_with_their_language():
+    found = [example for split in SPLITS for example in Language([Two()]).examples(split)]
+    given = [pair for split in SPLITS for pair in Two().examples(split)]
+    expected = [Example(pair.source, "en") for pair in given] + [Example(pair.target, "zh") for pair in given]
+    assert sorted(found) == sorted(expected)
 
 
-@pytest.mark.parametrize("words", [[1, 1], [2, 3], [9, 9]])
-def test_texts_are_cut_to_their_first_words(words):
-    task = Language([Two()], words)
+@pytest.mark.parametrize("words", [[1, 1], [1, 3], None])
+def test_no_text_is_in_two_splits(words):
+    """However short: the same word at the beginning of two sentences is one text."""
+    splits = [{example.source for example in Language([Two()], words).examples(split)} for split in SPLITS]
+    assert not splits[0] & splits[1] and not splits[0] & splits[2] and not splits[1] & splits[2]
+    assert len(splits[0]) > 8 * len(splits[1]) > 0 < len(splits[2])
+
+
+@pytest.mark.parametrize(("fewest", "most"), [(1, 1), (2, 3), (9, 9)])
+def test_texts_are_cut_to_their_first_words(fewest, most):
+    whole = {example.source for split in SPLITS for example in Language([Two()]).examples(split)}
+    counts = set()
     for split in SPLITS:
-        whole, cut = list(Language([Two()]).examples(split)), list(task.examples(split))
-        assert cut == list(task.examples(split))
-        for text, part in zip(whole, cut, strict=True):
-            units = part.source.split() if " " in text.source else list(part.source)
-            available = len(text.source.split()) if " " in text.source else len(text.source)
-            assert text.source.startswith(part.source)
-            assert min(words[0], available) <= len(units) <= words[1]
+        for source, language in ((e.source, e.target) for e in Language([Two()], [fewest, most]).examples(split)):
+            units = list(source) if language == "zh" else source.split()
+            assert any(text.startswith(source) for text in whole)
+            assert len(units) <= most
+            assert len(units) >= fewest or source in whole
+            counts.add(len(units))
+    assert {fewest, most} & counts or fewest == 9
 
 
 def test_options_are_checked():
@@ -43,3 +50,5 @@ def test_options_are_checked():
         Language([Two()], [3, 1])
     with pytest.raises(ValueError, match="`datasets` must be of texts in languages, but Dataset is not"):
         Language([Dataset()])
+    with pytest.raises(UserError, match="unknown split 'dev'"):
+        list(Language([Two()]).examples("dev"))

@@ -1,4 +1,4 @@
-"""Restoring capitals and punctuation: tags from which the text could be written again."""
+"""Restoring capitals and punctuation: a tag for each word."""
 
 import pytest
 
