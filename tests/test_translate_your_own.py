@@ -37,7 +37,7 @@ SETTINGS = {
     },
     "my-compare.yaml": {"train.steps": 4, "evaluate.every": 4, "seeds": [1]},
 }
-OPTIONS = {"paddle-tfm lr": " --steps 10", "paddle-tfm run my-compare.yaml": " --workers 1"}
+OPTIONS = {"paddle-tfm lr": " --steps 40 --to 100", "paddle-tfm run my-compare.yaml": " --workers 1"}
 
 
 def blocks(page):

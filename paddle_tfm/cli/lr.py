@@ -68,14 +68,15 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
     _show(points)
     if figure is not None:
         _draw(points, figure)
-    best = suggestion(points)
-    if best is None and points and points[-1].loss < points[0].loss:
-        raise UserError(
-            f"the loss was still falling at {points[-1].rate:.1e}; go further with --to, or slower with --steps"
-        )
-    if best is None:
-        raise UserError(f"the loss fell nowhere between {lowest:g} and {highest:g}; try lower rates with --from")
-    console().print(f"Try a peak of [bold]{best:.1e}[/]: a tenth of the rate at which the loss was lowest.")
+    console().print(_advice(points, suggestion(points)), soft_wrap=True)
+
+
+def _advice(points, best: float | None) -> str:
+    if best is not None:
+        return f"Try a peak of [bold]{best:.1e}[/]: a tenth of the rate at which the loss was lowest."
+    if len(points) > 1 and points[-1].loss < points[0].loss:
+        return f"The loss was still falling at {points[-1].rate:.1e}: go further with --to, or slower with --steps."
+    return "The loss fell nowhere: try lower rates with --from, or more --steps."
 
 
 def _show(points) -> None:

@@ -11,10 +11,14 @@ def test_it_suggests_a_rate_and_draws(tmp_path):
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-def test_nothing_to_suggest_and_bad_flags_are_one_sentence(tmp_path):
-    falling = ("--steps", 10, "--from", 1e-3, "--to", 3e-3)
+def test_a_test_that_ends_too_early_gives_no_advice():
+    done = call("lr", "reverse", *TINY, "--steps", 10, "--from", 1e-3, "--to", 3e-3)
+    assert done.status == 0
+    assert "The loss was still falling at 3.0e-03" in done.out and "Try a peak" not in done.out
+
+
+def test_bad_flags_are_one_sentence(tmp_path):
     for arguments, sentence in (
-        (("reverse", *TINY, *falling), "still falling at 3.0e-03"),
         (("reverse", "--from", 1, "--to", 0.1), "--from 1 must be below --to 0.1"),
         (("revers",), "did you mean 'reverse'"),
         (("reverse", *TINY, "--steps", 10, "--figure", tmp_path / "no" / "x.png"), "no file can be written there"),
