@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -46,6 +46,11 @@ class RecipeError(UserError):
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Say that `name` is not a known `what`: the nearest name first, then all of them."""
     known = sorted(known)
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.55)
-    hint = f"; did you mean '{near[0]}'?" if near else "."
+    hint = nearest(name, known) or "."
     return f"unknown {what} '{name}'{hint} Known: {', '.join(known) if known else 'none'}"
+
+
+def nearest(name: object, known: Sequence[str]) -> str:
+    """`; did you mean '…'?` with the nearest of `known`; nothing where none is near."""
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.55)
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -174,7 +174,8 @@ class Sweep:
             self.report(sentence)
         for spec in runs:
             self._same(spec)
-            cache.prepare(spec.data, self.registry)
+        for data in {str(spec.data["task"]): spec.data for spec in runs}.values():
+            cache.prepare(data, self.registry)
         return runs
 
     def run(self, runs: Sequence[RunSpec] | None = None) -> list[Path]:

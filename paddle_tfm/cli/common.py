@@ -89,6 +89,19 @@ def _console(terminal: bool, stderr: bool):
     return Plain(stderr=stderr, highlight=False, width=width, soft_wrap=not terminal, color_system=colours)
 
 
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table without lines, its first column in colour."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
+    for i, heading in enumerate(headings):
+        table.add_column(heading, no_wrap=i == 0, overflow="fold", style="cyan" if i == 0 else None)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console().print(table, soft_wrap=False)
+
+
 def warn(text: str) -> None:
     """A sentence worth knowing, in yellow on standard error."""
     from rich.markup import escape

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console, count, create_registry, notes, plugin_option
-from paddle_tfm.cli.data_facts import print_facts, print_lengths, print_pairs, print_table
+from paddle_tfm.cli.common import console, count, create_registry, notes, plugin_option, print_table
+from paddle_tfm.cli.data_facts import print_facts, print_lengths, print_pairs
 from paddle_tfm.errors import UserError, unknown
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-from paddle_tfm.cli.common import console
+from paddle_tfm.cli.common import console, print_table
 from paddle_tfm.data import SPLITS, Dataset, RemoteFile
 from paddle_tfm.data.fetch import in_words
 
@@ -84,16 +84,3 @@ def print_pairs(dataset: Dataset, split: str, number: int) -> None:
     console().print()
     for example in islice(dataset.examples(split), number):
         console().print(f"{escape(example.source)}  [dim]→[/]  {escape(example.target)}", soft_wrap=True)
-
-
-def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table without lines, its first column in colour."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
-    for i, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=i == 0, overflow="fold", style="cyan" if i == 0 else None)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console().print(table, soft_wrap=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, create_registry, plugin_option
+from paddle_tfm.cli.common import console, create_registry, plugin_option, print_table
 
 WHAT = ("recipes", "components", "plugins", "runs")
 
@@ -28,18 +28,6 @@ def command(what: str, plugins, kind, out) -> None:
     {"recipes": _recipes, "components": _components, "plugins": _plugins, "runs": _runs}[what](plugins, kind, out)
 
 
-def _table(title: str, headings: list[str], rows: list[list[str]]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for i, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=i == 0, overflow="fold", style="cyan" if i == 0 else None)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console().print(table, soft_wrap=False)
-
-
 def _recipes(plugins, kind, out) -> None:
     from paddle_tfm.recipe import shipped
     from paddle_tfm.yaml_lines import load_file
@@ -48,7 +36,7 @@ def _recipes(plugins, kind, out) -> None:
     for name, file in sorted(shipped().items()):
         data = load_file(file)[0]
         rows.append([name, str(data.get("summary", "")), str(data.get("duration", ""))])
-    _table("Recipes (paddle-tfm run NAME)", ["name", "what it does", "takes"], rows)
+    print_table("Recipes (paddle-tfm run NAME)", ["name", "what it does", "takes"], rows)
 
 
 def _components(plugins, kind, out) -> None:
@@ -61,7 +49,7 @@ def _components(plugins, kind, out) -> None:
     for each in [kind] if kind else KINDS:
         entries = [entry for entry in registry if entry.kind == each]
         if entries:
-            _table(each, ["name", "what it is"], [[entry.name, entry.summary()] for entry in entries])
+            print_table(each, ["name", "what it is"], [[entry.name, entry.summary()] for entry in entries])
             console().print()
 
 
@@ -79,7 +67,7 @@ def _plugins(plugins, kind, out) -> None:
         rows.append([name, f"{provider.source} {provider.version}", brings])
     from rich.markup import escape
 
-    _table("Plugins", ["plugin", "from", "registers"], rows)
+    print_table("Plugins", ["plugin", "from", "registers"], rows)
     for name, failure in registry.plugins.failures.items():
         console().print(f"[red]{escape(name)} failed to load:[/] {escape(failure)}")
     for sentence in registry.conflicts.values():
@@ -91,7 +79,7 @@ def _runs(plugins, kind, out: Path) -> None:
     if not rows:
         click.echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
         return
-    _table("Runs", ["folder", "result"], rows)
+    print_table("Runs", ["folder", "result"], rows)
 
 
 def _state(folder: Path) -> str:

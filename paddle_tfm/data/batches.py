@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +34,11 @@ class Batch(NamedTuple):
         """The same with Paddle tensors on the current device."""
         import paddle
 
-        return self._replace(**{name: paddle.to_tensor(getattr(self, name)) for name in self._fields[:7]})
+        return self.each(paddle.to_tensor)
+
+    def each(self, change: Callable[[object], object]) -> Batch:
+        """The same with every padded part changed."""
+        return self._replace(**{name: change(getattr(self, name)) for name in self._fields[:7]})
 
 
 def collate(examples: Sequence[Encoded], index: Sequence[int] | None = None) -> Batch:

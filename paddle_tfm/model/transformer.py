@@ -70,9 +70,12 @@ class Transformer(nn.Layer):
         h, _ = self.decode(batch.target_in, self.start(memory), batch.target_valid, tap)
         return h, memory
 
+    def target(self, batch: Batch) -> Tensor:
+        """The ids [B, T] that the head is to produce: with words of the source, where it can."""
+        return batch.target_copy if self.head.extends_vocabulary else batch.target_out
+
     def loss(self, batch: Batch, smoothing: float = 0.0, tap: Tap = _SILENT) -> Tensor:
         """The sum over real target tokens of their cross entropy, in nats: a scalar. Divide by `batch.tokens`."""
         h, memory = self(batch, tap)
-        target = batch.target_copy if self.head.extends_vocabulary else batch.target_out
-        losses = self.head.loss(h, target, memory, smoothing)  # [B, T]
+        losses = self.head.loss(h, self.target(batch), memory, smoothing)  # [B, T]
         return (losses * batch.target_valid.astype(losses.dtype)).sum()

@@ -29,7 +29,7 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
             batch = batch.tensors()
             h, memory = model(batch)
             log_probs = model.head.log_probs(h, memory)
-            target = batch.target_copy if model.head.extends_vocabulary else batch.target_out
+            target = model.target(batch)
             valid = batch.target_valid
             chosen = log_probs.take_along_axis(target.unsqueeze(-1), -1).squeeze(-1)
             negative -= float((chosen * valid.astype(chosen.dtype)).astype("float64").sum())

@@ -18,15 +18,11 @@ def objective(model: Transformer, batch: Batch, smoothing: float, r_drop: float,
     """
     if not r_drop:
         return model.loss(batch, smoothing, tap)
-    twice = batch._replace(**{name: paddle.concat([getattr(batch, name)] * 2) for name in TENSORS})
+    twice = batch.each(lambda part: paddle.concat([part, part]))
     h, memory = model(twice, tap)
     head = model.head
-    target = twice.target_copy if head.extends_vocabulary else twice.target_out
-    losses = head.loss(h, target, memory, smoothing)  # [2B, T]
+    losses = head.loss(h, model.target(twice), memory, smoothing)  # [2B, T]
     p, q = head.log_probs(h, memory).chunk(2)  # [B, T, V] each
     divergence = ((p.exp() - q.exp()) * (p - q)).sum(-1)  # KL(p ‖ q) + KL(q ‖ p)
     each = losses.reshape([2, *divergence.shape]).mean(0) + 0.25 * r_drop * divergence
     return (each * batch.target_valid.astype(each.dtype)).sum()
-
-
-TENSORS = Batch._fields[:7]

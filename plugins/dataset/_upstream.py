@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from paddle_tfm.errors import nearest
 
 
 def github(repository: str, reference: str, path: str) -> tuple[str, str]:
@@ -23,7 +24,5 @@ def one_of(option: str, value: str, known: Iterable[str]) -> str:
     known = list(known)
     if value in known:
         return value
-    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.55)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
     shown = ", ".join(known) if len(known) <= 20 else f"{', '.join(known[:10])}, …"
-    raise ValueError(f"`{option}` must be one of {shown}, but is '{value}'{hint}")
+    raise ValueError(f"`{option}` must be one of {shown}, but is '{value}'{nearest(value, known)}")
