@@ -51,6 +51,8 @@ def verdict(comparison: Comparison) -> str:
     best, metric = comparison.rows[0], comparison.metric
     others = [row for row in comparison.rows if row.variant != comparison.baseline]
     value = f"{human(metric)} {comparison.text(metric, best.mean[metric])}"
+    if split(comparison) == "validation":
+        value += " on the validation split"
     if math.isnan(best.mean[metric]):
         lost = all(run.results.get("diverged") for run in comparison.runs)
         return f"No variant is best: {'every run diverged' if lost else f'no run has a value of {human(metric)}'}."

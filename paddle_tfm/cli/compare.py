@@ -107,8 +107,11 @@ def present(comparison, printer, folders=()) -> None:
         )
     printer.print(f"[bold]{escape(verdict(comparison))}[/]")
     right, wrong = samples(comparison)
-    for title, items in (("right", right), ("wrong", wrong)):
-        _predictions(printer, title, items)
+    if right or wrong:
+        _predictions(printer, "right", right)
+        _predictions(printer, "wrong", wrong)
+    else:
+        printer.print("no predictions are recorded: there is no test split, or no run came to its end")
     printer.print(escape(f"figure  {paths['figure']}\nreport  {paths['page']}"))
     for folder in folders or (comparison.folder,):
         printer.print(escape(f"curves  paddle-tfm board {folder}"))

@@ -200,6 +200,13 @@ def test_the_verdict_says_what_the_seeds_can_tell(tmp_path, values, sentence):
     assert sentence in report.markdown(comparison).splitlines()
 
 
+def test_the_verdict_says_that_a_score_is_of_the_validation_split(tmp_path):
+    series(tmp_path, "a", [0.5, 0.7], valid={"exact_match": 0.5}, test={})
+    assert report.verdict(table(tmp_path)) == (
+        "“a” is the only variant here: exact match 50.0% on the validation split over 2 seeds."
+    )
+
+
 def test_the_verdict_owns_up_to_diverged_runs(tmp_path):
     series(tmp_path, "base", [0.5, 0.5])
     finish(tmp_path, "other", 1, 0.75)
