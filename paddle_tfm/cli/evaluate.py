@@ -80,7 +80,7 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     if then not in (None, corpus.fingerprint[split]):
         warn(f"{loaded.folder}: since it was trained, its {split} texts changed; older scores are of others")
     if not texts:
-        raise UserError(f"{loaded.folder}: its task has no {split} split")
+        raise UserError(f"{loaded.folder}: its task has no {split} split; try --split valid")
     metrics, examples = loaded.metrics(), loaded.codec.encode_all(texts)
     if hypotheses:
         metrics, predictions = of_texts(metrics), _read(hypotheses, texts, split)
