@@ -1,14 +1,16 @@
-"""One training step, measured on three sides in turn.
+"""One training step, measured on several sides in turn.
 
 `ours` is the engine; `paddle` the same model written with `paddle.nn.Transformer`, in the environment as it comes;
-`paddle-tuned` that one with the settings of `paddle_tfm.runtime`. Such settings count only before Paddle is imported, so
-each side is a process of its own. The sides take turns, a few steps each, so that what else the machine does hits all
-alike; ratios are taken within a turn.
+`paddle-tuned` that one with the settings of `paddle_tfm.runtime`; `torch` the same model written with PyTorch's
+`nn.Transformer`, `torch-compile` that one compiled; `joeynmt` JoeyNMT's own. Settings count only before a library is
+imported, so each side is a process of its own. The sides take turns, a few steps each, so that what else the machine does
+hits all alike; ratios are taken within a turn.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -24,7 +26,19 @@ from paddle_tfm import recipe as recipes
 from paddle_tfm import runtime, yaml_lines
 from paddle_tfm.errors import UserError, unknown
 
-SIDES = ("ours", "paddle", "paddle-tuned")
+# Side → the package that it needs; those that are not Paddle's come with the extra `[bench]`.
+SIDES = {
+    "ours": "paddle",
+    "paddle": "paddle",
+    "paddle-tuned": "paddle",
+    "torch": "torch",
+    "torch-compile": "torch",
+    "joeynmt": "joeynmt",
+}
+PEERS_HELP = (
+    'For PyTorch: pip install "paddle-tfm[bench]" (in a clone: pip install -e ".[bench]"); for JoeyNMT besides: '
+    "pip install --no-deps joeynmt==2.3.0 subword-nmt (it asks for old versions of much that a model does not need)."
+)
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2},
     "small": {"d_model": 256, "num_heads": 4, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
@@ -53,6 +67,7 @@ def measure(
     placement: str = "pre",
     rounds: int = 7,
     steps: int = 4,
+    sides: Sequence[str] | None = None,
     plugins: Sequence[str | Path] = (),
     report: Callable[[str], None] = lambda text: None,
 ) -> dict:
@@ -65,12 +80,13 @@ def measure(
         size: one of `SIZES` instead of the recipe's. None: the recipe's; without a recipe, `small`.
         placement: pre | post.
         rounds: how often each side has its turn, after one to warm up. steps: in a turn, each on a batch of its own.
+        sides: which of `SIDES` stand beside ours. None: those whose package is installed.
         plugins: files for `--plugin`.
         report: told what is going on.
 
     Returns:
-        machine, versions, sizes, rounds and steps; `first_loss` of `ours` and `paddle` with copied weights and without
-        dropout, and their `difference`; in `sides`, for each of `SIDES`, the median, lowest and highest milliseconds a
+        machine, versions, sizes, rounds and steps; `first_loss` of each side with copied weights and without dropout,
+        and the largest `difference` from ours; in `sides`, for each side, the median, lowest and highest milliseconds a
         step of the rounds, and the median target tokens per second; in `ratio`, for each other side, how many times as
         many tokens per second ours does in the same round (median, low, high), and in the fastest round of each
         (`undisturbed`).
@@ -78,6 +94,7 @@ def measure(
     Raises:
         UserError: a setting that cannot be used.
     """
+    chosen = choose(sides)
     resolved = settings(recipe, overrides, size, placement)
     for name, value in (("rounds", rounds), ("steps", steps)):
         if value < 1:
@@ -86,12 +103,12 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         prepare(folder, resolved, steps, plugins)
-        workers = {side: stack.enter_context(Worker(side, folder)) for side in SIDES}
+        workers = {side: stack.enter_context(Worker(side, folder)) for side in chosen}
         facts = {}
         for side, worker in workers.items():  # ours first: it writes what the others read
             report(f"{side}: loading")
             facts[side] = worker.ask({"load": name})
-        seconds: dict[str, list[float]] = {side: [] for side in SIDES}
+        seconds: dict[str, list[float]] = {side: [] for side in chosen}
         for number in range(rounds + 1):
             report(f"round {number} of {rounds}" if number else "warming up")
             for side, worker in workers.items():
@@ -112,7 +129,7 @@ def measure(
 def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int) -> dict:
     """`first_loss`, `sides` and `ratio` out of the seconds that each side took in each round."""
     tokens = sum(facts["ours"]["tokens"])
-    losses = {side: facts[side]["first_loss"] for side in ("ours", "paddle")}
+    losses = {side: found["first_loss"] for side, found in facts.items()}
     sides, ratio = {}, {}
     for side, taken in seconds.items():
         spread = _spread([1000 * second / steps for second in taken], 2)
@@ -124,7 +141,7 @@ def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int)
             ratio[side] = _spread([theirs / ours for ours, theirs in zip(seconds["ours"], taken)], 3)
             ratio[side]["undisturbed"] = round(min(taken) / min(seconds["ours"]), 3)
     return {
-        "first_loss": {**losses, "difference": abs(losses["ours"] - losses["paddle"])},
+        "first_loss": {**losses, "difference": max(abs(loss - losses["ours"]) for loss in losses.values())},
         "sides": sides,
         "ratio": ratio,
     }
@@ -136,6 +153,22 @@ def _spread(values: Sequence[float], digits: int) -> dict[str, float]:
 
 
 # ------------------------------------------------------------------------------------------------------------- settings
+
+
+def choose(sides: Sequence[str] | None = None) -> list[str]:
+    """Ours and the `sides` asked for, in the order of `SIDES`; without any, those whose package is installed.
+
+    Raises:
+        UserError: there is no such side, or its package is missing.
+    """
+    lacking = {side: package for side, package in SIDES.items() if importlib.util.find_spec(package) is None}
+    for side in sides or ():
+        if side not in SIDES:
+            raise UserError(unknown("side", side, SIDES))
+        if side in lacking:
+            raise UserError(f"the side '{side}' needs {lacking[side]}. {PEERS_HELP}")
+    wanted = {"ours", *(sides or SIDES)}
+    return [side for side in SIDES if side in wanted and (sides or side not in lacking)]
 
 
 def settings(
@@ -197,7 +230,9 @@ class Worker:
     def __init__(self, side: str, folder: Path):
         self.side, self.log = side, folder / f"{side}.log"
         # What is imported first decides: Paddle finds the environment as it comes, or as `paddle_tfm` prepares it.
-        first = "paddle" if side == "paddle" else "paddle_tfm"
+        first = {"paddle": "paddle", "torch": "torch", "torch-compile": "torch", "joeynmt": "torch"}.get(
+            side, "paddle_tfm"
+        )
         code = f"import {first}\nfrom paddle_tfm.bench.worker import main\nmain({side!r})"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -244,12 +279,14 @@ class Worker:
 
 def environment(side: str) -> dict[str, str]:
     """The variables that a side starts with: the user's, without what `runtime.prepare` added to them in this process;
-    for `paddle`, without any that tunes Paddle."""
+    for the side of another library, without any that tunes Paddle. PyTorch has as many threads as we do."""
     added = {setting.name for setting in runtime.SETTINGS if not setting.by_user or runtime.too_late}
     kept = {name: value for name, value in os.environ.items() if name not in added}
-    if side == "paddle":
+    if side not in ("ours", "paddle-tuned"):
         kept = {name: value for name, value in kept.items() if not name.startswith(TUNING)}
         kept["MALLOC_PERTURB_"] = "0"  # changes nothing, but keeps `runtime.prepare` from tuning malloc
+    if SIDES[side] != "paddle":
+        kept["OMP_NUM_THREADS"] = str(runtime.threads())
     return kept
 
 
@@ -277,9 +314,10 @@ def machine() -> dict[str, object]:
 def versions() -> dict[str, str]:
     """Versions of what decides about speed."""
     found = runtime.installed_paddle()
+    others = ("numpy", "torch", "joeynmt")
     return {
         "paddle": " ".join(found) if found else "missing",
         "paddle_tfm": importlib.metadata.version("paddle-tfm"),
-        "numpy": importlib.metadata.version("numpy"),
+        **{name: importlib.metadata.version(name) for name in others if importlib.util.find_spec(name) is not None},
         "python": platform.python_version(),
     }

@@ -23,7 +23,7 @@ VERBS = {
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",
     "board": "Open the curves in VisualDL.",
-    "bench": "Measure training speed against paddle.nn.Transformer.",
+    "bench": "Measure training speed against Paddle's, PyTorch's and JoeyNMT's.",
     "doctor": "Say what is wrong with the installation, and how to mend it.",
     "completion": "Print the shell's completion script.",
 }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paddle_tfm import runtime
-from paddle_tfm.bench import SIDES, measure, step
+from paddle_tfm.bench import measure, step
 from paddle_tfm.errors import RecipeError, UserError
 
 SMALL = [
@@ -16,10 +16,13 @@ SMALL = [
 def sides(folder, overrides=(), placement="pre"):
     """Our side and Paddle's, in this process."""
     runtime.load_paddle()
-    from paddle_tfm.bench import worker
+    from paddle_tfm.bench import ours, paddle_nn
+    from paddle_tfm.bench.given import Given
 
     step.prepare(folder, step.settings("base", [*SMALL, *overrides], placement=placement), 2)
-    return worker.Ours(folder), worker.Paddles(folder)
+    mine = ours.Side(folder)
+    mine.given.write(folder)
+    return mine, paddle_nn.Side(Given.read(folder))
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
@@ -33,7 +36,7 @@ def test_with_copied_weights_first_losses_are_equal(tmp_path, placement, scale):
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_with_copied_weights_every_gradient_is_equal(tmp_path, placement):
-    from paddle_tfm.bench.peer import counterparts
+    from paddle_tfm.bench.paddle_nn import counterparts
 
     ours, paddles = sides(tmp_path, placement=placement)
     model, batch = ours.trainer.run.model, ours.batches[0].tensors()
@@ -50,7 +53,7 @@ def test_with_copied_weights_every_gradient_is_equal(tmp_path, placement):
 
 def test_without_dropout_four_updates_leave_the_same_weights(tmp_path):
     """Clipping, optimizer, learning rate and the order of batches are the same."""
-    from paddle_tfm.bench.peer import counterparts
+    from paddle_tfm.bench.paddle_nn import counterparts
 
     ours, paddles = sides(tmp_path, ["model.dropout=0.0", "train.clip_norm=0.5"])
     for number in range(4):
@@ -81,8 +84,76 @@ def test_dropout_falls_on_the_same_places(tmp_path):
     assert sorted(mine) == sorted([*theirs, 0.3])
 
 
+# ----------------------------------------------------------------------------------------------- PyTorch and JoeyNMT
+
+
+def others(folder, side, overrides=(), placement="pre"):
+    """Our side and that of another library, in this process."""
+    pytest.importorskip("torch", reason="the extra [bench]")
+    if side == "joeynmt":
+        pytest.importorskip("joeynmt.model")
+        from paddle_tfm.bench.joeynmt import Side
+    else:
+        from paddle_tfm.bench.pytorch import Side
+    from paddle_tfm.bench.given import Given
+
+    ours, _ = sides(folder, overrides, placement)
+    return ours, Side(Given.read(folder))
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("side", ["torch", "joeynmt"])
+def test_another_library_starts_from_the_same_loss(tmp_path, side, placement):
+    ours, theirs = others(tmp_path, side, placement=placement)
+    assert theirs.first_loss() == pytest.approx(ours.first_loss(), abs=1e-4 if side == "joeynmt" else 1e-5)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("side", ["torch", "joeynmt"])
+def test_another_library_has_the_same_gradients(tmp_path, side, placement):
+    ours, theirs = others(tmp_path, side, placement=placement)
+    model, batch = ours.trainer.run.model, ours.batches[0].tensors()
+    model.eval()
+    (model.loss(batch) / batch.tokens).backward()
+    mine = {name: parameter.grad.numpy() for name, parameter in model.named_parameters()}
+    theirs.model.eval()
+    theirs.backward(0)
+    for name, parameter in theirs.model.named_parameters():
+        expected = np.concatenate([mine[one] for one in dict(theirs.counterparts())[name]], -1)
+        found = parameter.grad.numpy() if "embed" in name else parameter.grad.numpy().T
+        np.testing.assert_allclose(found, expected, atol=1e-4 if side == "joeynmt" else 1e-5, err_msg=name)
+
+
+def test_without_dropout_four_updates_of_pytorch_leave_the_same_loss(tmp_path):
+    ours, theirs = others(tmp_path, "torch", ["model.dropout=0.0", "train.clip_norm=0.5"])
+    before = ours.first_loss()
+    for number in range(4):
+        ours.step(number)
+        theirs.step(number)
+    assert before - ours.first_loss() > 1e-3
+    assert theirs.first_loss() == pytest.approx(ours.first_loss(), abs=1e-5)
+
+
+@pytest.mark.parametrize("side", ["torch", "joeynmt"])
+def test_dropout_of_another_library_falls_on_the_same_places(tmp_path, side):
+    from paddle_tfm.layers import Dropout
+
+    ours, theirs = others(tmp_path, side, ["model.dropout=0.2", "model.embedding_dropout=0.3"])
+    assert theirs.model.training
+    mine = [layer.rate for layer in ours.trainer.run.model.sublayers() if isinstance(layer, Dropout)]
+    found = [layer.p for layer in theirs.model.modules() if type(layer).__name__ == "Dropout"]
+    found += [layer.dropout for layer in theirs.model.modules() if type(layer).__name__ == "MultiheadAttention"]
+    # One object serves both embeddings in the one, both attentions of a decoder's layer in the other.
+    assert sorted([*found, 0.3 if side == "torch" else 0.2]) == sorted(mine)
+
+
 def test_copy_weights_refuses_another_model(tmp_path):
-    from paddle_tfm.bench.peer import copy_weights
+    from paddle_tfm.bench.paddle_nn import copy_weights
 
     ours, paddles = sides(tmp_path)
     weights = {name: tensor.numpy() for name, tensor in ours.trainer.run.model.state_dict().items()}
@@ -92,11 +163,14 @@ def test_copy_weights_refuses_another_model(tmp_path):
         copy_weights({**weights, "head.output.bias": np.zeros(2)}, paddles.model)
 
 
+PADDLES = ["paddle", "paddle-tuned"]
+
+
 def test_measure_reports_every_side(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     said = []
-    found = measure("base", SMALL, rounds=1, steps=2, report=said.append)
-    assert list(found["sides"]) == list(SIDES)
+    found = measure("base", SMALL, rounds=1, steps=2, sides=PADDLES, report=said.append)
+    assert list(found["sides"]) == ["ours", *PADDLES]
     for side in found["sides"].values():
         assert 0 < side["low_ms"] <= side["median_ms"] <= side["high_ms"]
         assert side["tokens_per_second"] > 0
@@ -107,18 +181,21 @@ def test_measure_reports_every_side(monkeypatch):
     assert found["sizes"]["d_model"] == 16 and found["sizes"]["parameters"] > 5000
     assert (found["rounds"], found["steps"]) == (1, 2)
     assert found["machine"]["processor"] and found["versions"]["paddle"].startswith("paddlepaddle")
-    assert said == [*(f"{side}: loading" for side in SIDES), "warming up", "round 1 of 1"]
+    assert said == [*(f"{side}: loading" for side in ("ours", *PADDLES)), "warming up", "round 1 of 1"]
 
 
 def test_summary_takes_ratios_within_a_round():
     seconds = {"ours": [1.0, 2.0, 4.0], "paddle": [3.0, 8.0, 8.0], "paddle-tuned": [2.0, 2.0, 4.0]}
-    facts = {side: {"tokens": [300, 100], "first_loss": loss, "threads": 1} for side, loss in zip(SIDES, (5.0, 4.5, 0))}
+    facts = {
+        side: {"tokens": [300, 100], "first_loss": loss, "threads": 1}
+        for side, loss in zip(("ours", *PADDLES), (5.0, 4.5, 5.25))
+    }
     found = step.summary(seconds, facts, steps=2)
     assert found["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0, "undisturbed": 3.0}
     assert found["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0, "undisturbed": 2.0}
     times = {"median_ms": 1000.0, "low_ms": 500.0, "high_ms": 2000.0}
     assert found["sides"]["ours"] == {**times, "tokens_per_second": 200.0, "threads": 1}
-    assert found["first_loss"] == {"ours": 5.0, "paddle": 4.5, "difference": 0.5}
+    assert found["first_loss"] == {"ours": 5.0, "paddle": 4.5, "paddle-tuned": 5.25, "difference": 0.5}
 
 
 def test_the_paddle_side_starts_from_the_environment_as_it_comes(monkeypatch):
@@ -143,6 +220,7 @@ def test_the_paddle_side_starts_from_the_environment_as_it_comes(monkeypatch):
         ({"recipe": "nothing.yaml"}, "no such file"),
         ({"rounds": 0}, "`rounds` must be at least 1, but is 0"),
         ({"steps": 0}, "`steps` must be at least 1, but is 0"),
+        ({"sides": ["pytorch"]}, "unknown side 'pytorch'; did you mean 'torch'"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(arguments, message):

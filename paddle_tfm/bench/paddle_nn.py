@@ -1,4 +1,4 @@
-"""The same model and the same training step, written with `paddle.nn.Transformer` by somebody who reads Paddle's manual."""
+"""The side `paddle`: the same model and training step, written with `paddle.nn.Transformer` by somebody who reads its manual."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
+
+from paddle_tfm.bench.given import Given, sinusoids
 
 
 class Peer(nn.Layer):
@@ -88,13 +90,6 @@ class Peer(nn.Layer):
         return F.cross_entropy(logits, target_out, ignore_index=self.pad_id)
 
 
-def sinusoids(length: int, width: int) -> np.ndarray:
-    """sin(p / 10000^(2i / C)) and cos of the same by turns, float32 [length, C]."""
-    channel = np.arange(width)
-    angle = np.arange(length)[:, None] * 10000.0 ** (-(channel // 2 * 2) / width)
-    return np.where(channel % 2, np.cos(angle), np.sin(angle)).astype(np.float32)
-
-
 def copy_weights(weights: Mapping[str, np.ndarray], peer: Peer) -> None:
     """Give `peer` the parameters of one of our Transformers: `weights` is its state, path → array.
 
@@ -136,3 +131,37 @@ def counterparts(peer: Peer) -> Iterator[tuple[str, str]]:
             yield f"{their_name}.{part}", f"{our_name}.{part}"
     for name in ("source_embedding.weight", "target_embedding.weight"):
         yield name, name
+
+
+class Side:
+    """The step of `Peer`."""
+
+    def __init__(self, given: Given):
+        self.model = Peer(**given.sizes)
+        copy_weights(given.weights, self.model)
+        self.batches = given.batches
+        self.optimizer = paddle.optimizer.Adam(
+            given.learning_rate,
+            beta1=0.9,
+            beta2=0.98,
+            epsilon=1e-9,
+            parameters=self.model.parameters(),
+            grad_clip=None if given.clip_norm is None else paddle.nn.ClipGradByGlobalNorm(given.clip_norm),
+        )
+
+    def first_loss(self) -> float:
+        """The loss of the first batch, free of dropout."""
+        self.model.eval()
+        loss = float(self.model.loss(*map(paddle.to_tensor, self.batches[0])))
+        self.model.train()
+        return loss
+
+    def step(self, number: int) -> None:
+        """One step on the batch of that number, counted round and round."""
+        loss = self.model.loss(*map(paddle.to_tensor, self.batches[number % len(self.batches)]))
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.clear_grad()
+        float(loss)
+        if paddle.device.get_device() != "cpu":
+            paddle.device.synchronize()

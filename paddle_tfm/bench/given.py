@@ -1,0 +1,55 @@
+"""What the engine's side hands to the others: the same sizes, initial values and batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+FIELDS = ("source", "source_valid", "target_in", "target_valid", "target_out")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a peer is built from, as NumPy and numbers: no side needs the libraries of another.
+
+    Args:
+        sizes: keyword arguments of every `Peer`.
+        weights: the engine's initial values, path → array; matrices are [in, out].
+        batches: for each batch the arrays `FIELDS`, in that order: ids int64 and validity bool, [B, S] and [B, T].
+        clip_norm, learning_rate: of the step.
+    """
+
+    sizes: dict
+    weights: dict[str, np.ndarray]
+    batches: Sequence[list[np.ndarray]]
+    clip_norm: float | None
+    learning_rate: float
+
+    def write(self, folder: Path) -> None:
+        """Into files that `read` reads."""
+        arrays = {f"{i}.{name}": part for i, batch in enumerate(self.batches) for name, part in zip(FIELDS, batch)}
+        np.savez(folder / "batches.npz", **arrays)
+        np.savez(folder / "weights.npz", **self.weights)
+        facts = {"sizes": self.sizes, "clip_norm": self.clip_norm, "learning_rate": self.learning_rate}
+        (folder / "given.json").write_text(json.dumps(facts), "utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Given:
+        """What `write` wrote."""
+        with np.load(folder / "weights.npz") as arrays:
+            weights = dict(arrays)
+        with np.load(folder / "batches.npz") as arrays:
+            count = len(arrays.files) // len(FIELDS)
+            batches = [[arrays[f"{i}.{name}"] for name in FIELDS] for i in range(count)]
+        return cls(weights=weights, batches=batches, **json.loads((folder / "given.json").read_text("utf-8")))
+
+
+def sinusoids(length: int, width: int) -> np.ndarray:
+    """sin(p / 10000^(2i / C)) and cos of the same by turns, float32 [length, C]."""
+    channel = np.arange(width)
+    angle = np.arange(length)[:, None] * 10000.0 ** (-(channel // 2 * 2) / width)
+    return np.where(channel % 2, np.cos(angle), np.sin(angle)).astype(np.float32)

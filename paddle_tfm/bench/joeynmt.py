@@ -1,0 +1,151 @@
+"""The side `joeynmt`: the same model, built and trained a step by JoeyNMT's own code (arXiv:1907.12484)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+
+import joeynmt.model
+import numpy as np
+import torch
+from joeynmt.batch import Batch
+from joeynmt.vocabulary import Vocabulary
+
+from paddle_tfm.bench.given import Given
+from paddle_tfm.bench.pytorch import copy_weights
+from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN
+
+
+class Side:
+    """The step of JoeyNMT's training manager, on batches of ours. Its output matrix has no bias, and its norms add 1e-6
+    to the variance where ours add 1e-5."""
+
+    def __init__(self, given: Given):
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        self.model = build(given.sizes)
+        self.model.loss_function = ("crossentropy", 0.0)
+        weights = {name: array for name, array in given.weights.items() if name != "head.output.bias"}
+        copy_weights(weights, self.model, counterparts(self.model))
+        self.batches, self.clip_norm = given.batches, given.clip_norm
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), given.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
+        )
+
+    def first_loss(self) -> float:
+        """The loss of the first batch, free of dropout."""
+        self.model.eval()
+        loss = self.backward(0)
+        self.optimizer.zero_grad()
+        self.model.train()
+        return loss
+
+    def step(self, number: int) -> None:
+        """One step on the batch of that number, counted round and round."""
+        self.backward(number)
+        if self.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def backward(self, number: int) -> float:
+        """The loss on the batch of that number; its gradients are taken."""
+        chosen = batch(self.batches[number % len(self.batches)])
+        chosen.sort_by_src_length()
+        total, _, _, _ = self.model(return_type="loss", **vars(chosen))
+        loss = chosen.normalize(total, "tokens")
+        loss.backward()
+        return loss.item()
+
+    def counterparts(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """(the model's name, ours) of every parameter."""
+        return counterparts(self.model)
+
+
+def build(sizes: dict) -> joeynmt.model.Model:
+    """JoeyNMT's Transformer of these sizes.
+
+    Raises:
+        ValueError: dropout differs by place, or embeddings are not scaled: JoeyNMT has one rate inside a layer.
+    """
+    if sizes["inner_dropout"] != sizes["dropout"]:
+        raise ValueError(f"`inner_dropout` must be `dropout` in JoeyNMT, but is {sizes['inner_dropout']}")
+    stack = {
+        "type": "transformer",
+        "hidden_size": sizes["d_model"],
+        "ff_size": sizes["d_ff"],
+        "num_heads": sizes["num_heads"],
+        "dropout": sizes["dropout"],
+        "layer_norm": "pre" if sizes["normalize_before"] else "post",
+        "embeddings": {
+            "embedding_dim": sizes["d_model"],
+            "scale": sizes["scale_embedding"],
+            "dropout": sizes["embedding_dropout"],
+        },
+    }
+    config = {
+        "encoder": {**stack, "num_layers": sizes["encoder_layers"]},
+        "decoder": {**stack, "num_layers": sizes["decoder_layers"]},
+    }
+    return joeynmt.model.build_model(
+        config, vocabulary(sizes["source_vocabulary"]), vocabulary(sizes["target_vocabulary"])
+    )
+
+
+def vocabulary(size: int) -> Vocabulary:
+    """As many words as ours has, its special ones at our places."""
+    special = {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNKNOWN}
+    names = SimpleNamespace(lang_tags=[], sep_token=None, sep_id=None)
+    for name, place in special.items():
+        setattr(names, f"{name}_token", f"<{name}>")
+        setattr(names, f"{name}_id", place)
+    made = Vocabulary.__new__(Vocabulary)
+    made._itos = [f"word {i}" for i in range(size)]
+    for name, place in special.items():
+        made._itos[place] = f"<{name}>"
+    made._stoi = {word: i for i, word in enumerate(made._itos)}
+    made.specials, made.lang_tags = [f"<{name}>" for name in special], []
+    made.pad_index, made.bos_index, made.eos_index, made.unk_index, made.sep_index = PAD, BOS, EOS, UNKNOWN, None
+    return made
+
+
+def batch(arrays: Sequence[np.ndarray]) -> Batch:
+    """One of our batches as JoeyNMT's: the target from its begin to its end."""
+    source, source_valid, target_in, _, target_out = arrays
+    return Batch(
+        src=torch.from_numpy(source),
+        src_length=torch.from_numpy(source_valid.sum(1)),
+        src_prompt_mask=None,
+        trg=torch.from_numpy(np.concatenate([target_in[:, :1], target_out], 1)),
+        trg_prompt_mask=None,
+        indices=torch.arange(len(source)),
+        device=torch.device("cpu"),
+        pad_index=PAD,
+        eos_index=EOS,
+    )
+
+
+def counterparts(model: joeynmt.model.Model) -> Iterator[tuple[str, Sequence[str]]]:
+    """(JoeyNMT's name, the engine's names) of every parameter."""
+    attention = {"q_layer": "query", "k_layer": "key", "v_layer": "value", "output_layer": "output"}
+    for stack in ("encoder", "decoder"):
+        theirs = getattr(model, stack)
+        blocks = {"src_src_att": "self_attention"}
+        norms = ["layer_norm", "feed_forward.layer_norm"]
+        if stack == "decoder":
+            blocks = {"trg_trg_att": "self_attention", "src_trg_att": "cross_attention"}
+            norms = ["x_layer_norm", "dec_layer_norm", "feed_forward.layer_norm"]
+        pairs = {
+            f"{block}.{part}": f"{name}.{ours}" for block, name in blocks.items() for part, ours in attention.items()
+        }
+        pairs |= {"feed_forward.pwff_layer.0": "feed_forward.inner", "feed_forward.pwff_layer.3": "feed_forward.output"}
+        pairs |= {norm: f"placement.norms.{k}" for k, norm in enumerate(norms)}
+        for part in ("weight", "bias"):
+            for i in range(len(theirs.layers)):
+                for there, here in pairs.items():
+                    yield f"{stack}.layers.{i}.{there}.{part}", [f"{stack}.layers.{i}.{here}.{part}"]
+            if theirs.layer_norm is not None:
+                yield f"{stack}.layer_norm.{part}", [f"{stack}.final_norm.{part}"]
+    yield "decoder.output_layer.weight", ["head.output.weight"]
+    yield "src_embed.lut.weight", ["source_embedding.weight"]
+    yield "trg_embed.lut.weight", ["target_embedding.weight"]

@@ -1,0 +1,182 @@
+"""The sides `torch` and `torch-compile`: the same model and training step, written with `torch.nn.Transformer`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paddle_tfm.bench.given import Given, sinusoids
+
+
+class Peer(nn.Module):
+    """An encoder-decoder Transformer: embeddings, sinusoidal positions, `nn.Transformer`, an output matrix; arguments as
+    of `paddle_nn.Peer`.
+
+    Legend: B batch · S source length · T target length · C d_model · V vocabulary.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        encoder_layers: int,
+        decoder_layers: int,
+        dropout: float,
+        embedding_dropout: float,
+        inner_dropout: float,
+        max_length: int,
+        pad_id: int,
+        normalize_before: bool,
+        scale_embedding: bool = True,
+    ):
+        super().__init__()
+        self.pad_id = pad_id
+        self.factor = math.sqrt(d_model) if scale_embedding else 1.0
+        self.source_embedding = nn.Embedding(source_vocabulary, d_model, padding_idx=pad_id)
+        self.target_embedding = nn.Embedding(target_vocabulary, d_model, padding_idx=pad_id)
+        self.register_buffer("table", torch.from_numpy(sinusoids(max_length, d_model)), persistent=False)
+        self.dropout = nn.Dropout(embedding_dropout)
+        self.transformer = nn.Transformer(
+            d_model,
+            num_heads,
+            encoder_layers,
+            decoder_layers,
+            d_ff,
+            dropout=dropout,
+            batch_first=True,
+            norm_first=normalize_before,
+        )
+        for layer in [*self.transformer.encoder.layers, *self.transformer.decoder.layers]:
+            layer.dropout.p = inner_dropout
+        if not normalize_before:  # nn.Transformer ends a post-norm stack with a second norm, which the paper lacks
+            self.transformer.encoder.norm = None
+            self.transformer.decoder.norm = None
+        self.output = nn.Linear(d_model, target_vocabulary)
+
+    def embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
+        """ids int64 [B, T] → [B, T, C]."""
+        return self.dropout(embedding(ids) * self.factor + self.table[: ids.shape[1]])
+
+    def forward(self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor) -> Tensor:
+        """ids int64 and validity bool, [B, S] and [B, T] → logits [B, T, V]. In PyTorch's masks True hides."""
+        length = target_in.shape[1]
+        future = torch.ones(length, length, dtype=torch.bool).triu(1)
+        h = self.transformer(
+            self.embed(self.source_embedding, source),
+            self.embed(self.target_embedding, target_in),
+            tgt_mask=future,
+            src_key_padding_mask=~source_valid,
+            tgt_key_padding_mask=~target_valid,
+            memory_key_padding_mask=~source_valid,
+            tgt_is_causal=True,
+        )
+        return self.output(h)
+
+    def loss(
+        self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor, target_out: Tensor
+    ) -> Tensor:
+        """The mean over real target tokens of their cross entropy, in nats: a scalar."""
+        logits = self(source, source_valid, target_in, target_valid)
+        return F.cross_entropy(logits.flatten(0, 1), target_out.flatten(), ignore_index=self.pad_id)
+
+
+def copy_weights(
+    weights: Mapping[str, np.ndarray], peer: nn.Module, names: Iterator[tuple[str, Sequence[str]]]
+) -> None:
+    """Give a PyTorch model the parameters of one of our Transformers: `weights` is its state, path → array, and `names`
+    pairs each parameter of `peer` with those of ours that it holds, side by side.
+
+    Raises:
+        ValueError: a parameter of either has no counterpart, or another shape.
+    """
+    wanted, names = dict(peer.named_parameters()), dict(names)
+    lacking = sorted(
+        (wanted.keys() ^ names.keys()) | (weights.keys() - {one for ours in names.values() for one in ours})
+    )
+    if lacking:
+        raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            array = np.concatenate([weights[one] for one in names[name]], -1)
+            array = array if "embed" in name else array.T  # our matrices are [in, out]
+            if array.shape != tuple(parameter.shape):
+                raise ValueError(f"`{name}` must have the shape {list(parameter.shape)}, but has {list(array.shape)}")
+            parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
+
+def counterparts(peer: Peer) -> Iterator[tuple[str, Sequence[str]]]:
+    """(our peer's name, the engine's names) of every parameter."""
+    pairs = {"output": ["head.output"]}
+    for stack in ("encoder", "decoder"):
+        theirs = getattr(peer.transformer, stack)
+        blocks = {"self_attn": "self_attention"} | ({"multihead_attn": "cross_attention"} if stack == "decoder" else {})
+        for i in range(len(theirs.layers)):
+            there, here = f"transformer.{stack}.layers.{i}", f"{stack}.layers.{i}"
+            for block, name in blocks.items():
+                for part in ("weight", "bias"):
+                    yield (
+                        f"{there}.{block}.in_proj_{part}",
+                        [f"{here}.{name}.{x}.{part}" for x in ("query", "key", "value")],
+                    )
+                pairs[f"{there}.{block}.out_proj"] = [f"{here}.{name}.output"]
+            pairs[f"{there}.linear1"] = [f"{here}.feed_forward.inner"]
+            pairs[f"{there}.linear2"] = [f"{here}.feed_forward.output"]
+            for k in range(len(blocks) + 1):
+                pairs[f"{there}.norm{k + 1}"] = [f"{here}.placement.norms.{k}"]
+        if theirs.norm is not None:
+            pairs[f"transformer.{stack}.norm"] = [f"{stack}.final_norm"]
+    for name, ours in pairs.items():
+        for part in ("weight", "bias"):
+            yield f"{name}.{part}", [f"{one}.{part}" for one in ours]
+    for name in ("source_embedding.weight", "target_embedding.weight"):
+        yield name, [name]
+
+
+class Side:
+    """The step of `Peer`, eager or compiled."""
+
+    def __init__(self, given: Given, compiled: bool = False):
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        self.model = Peer(**given.sizes)
+        copy_weights(given.weights, self.model, counterparts(self.model))
+        self.loss = torch.compile(self.model.loss) if compiled else self.model.loss
+        self.batches, self.clip_norm = given.batches, given.clip_norm
+        # The fused optimizer is PyTorch's fastest on a CPU.
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), given.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
+        )
+
+    def first_loss(self) -> float:
+        """The loss of the first batch, free of dropout."""
+        self.model.eval()
+        loss = self.backward(0)
+        self.optimizer.zero_grad()
+        self.model.train()
+        return loss
+
+    def step(self, number: int) -> None:
+        """One step on the batch of that number, counted round and round."""
+        self.backward(number)
+        if self.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def backward(self, number: int) -> float:
+        """The loss on the batch of that number; its gradients are taken."""
+        loss = self.loss(*map(torch.from_numpy, self.batches[number % len(self.batches)]))
+        loss.backward()
+        return loss.item()
+
+    def counterparts(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """(the model's name, ours) of every parameter."""
+        return counterparts(self.model)
