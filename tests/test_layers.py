@@ -1,0 +1,138 @@
+"""Linear, Dropout and Embedding against NumPy, and each fast path against its plain twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+import pytest
+
+from paddle_tfm import randomness
+from paddle_tfm.layers import Dropout, Embedding, Linear, linear
+
+
+def tensors(*shapes, dtype="float32"):
+    rng = np.random.default_rng(1)
+    made = [paddle.to_tensor(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
+    for tensor in made:
+        tensor.stop_gradient = False
+    return made
+
+
+# -------------------------------------------------------------------------------------------------------------- linear
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (2, 7, 5), (2, 1, 5), (2, 3, 4, 5)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_and_its_plain_twin_agree_in_value_and_gradient(shape, bias):
+    x, weight, *rest = tensors(shape, (5, 6), *[(6,)] * bias, dtype="float64")
+    b = rest[0] if bias else None
+    up = paddle.to_tensor(np.random.default_rng(2).standard_normal([*shape[:-1], 6]))
+    wanted = [x, weight, *rest]
+    expected, found = F.linear(x, weight, b), linear(x, weight, b)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-12)
+    for one, other in zip(paddle.grad(found, wanted, up), paddle.grad(expected, wanted, up)):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), atol=1e-12)
+    with paddle.no_grad():
+        np.testing.assert_allclose(linear(x, weight, b).numpy(), expected.numpy(), atol=1e-12)
+
+
+def test_a_gradient_may_be_asked_for_by_part():
+    """Who looks at the gradient of an input alone (a map of what mattered) need not ask for the weights' too."""
+    x, weight, bias = tensors((2, 3, 5), (5, 6), (6,))
+    (gradient,) = paddle.grad(linear(x, weight, bias).sum(), [x])
+    np.testing.assert_allclose(gradient.numpy(), np.broadcast_to(weight.numpy().sum(1), (2, 3, 5)), rtol=1e-5)
+
+
+def test_the_layer_starts_with_a_bias_of_zero_or_has_none():
+    layer = Linear(5, 6)
+    assert [tuple(parameter.shape) for parameter in layer.parameters()] == [(5, 6), (6,)]
+    assert not layer.bias.numpy().any()
+    assert [tuple(parameter.shape) for parameter in Linear(5, 6, bias=False).parameters()] == [(5, 6)]
+
+
+# ------------------------------------------------------------------------------------------------------------- dropout
+
+
+def dropped(shape=(64, 1000), rate=0.1, seed=1, step=3, path="encoder.0", micro=0, values=None):
+    layer = Dropout(rate)
+    layer.path = path
+    x = paddle.ones(shape) if values is None else values
+    with randomness.drawing(seed, step, micro):
+        return layer(x)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_an_element_is_kept_with_its_probability_and_the_mean_stays(rate):
+    found = dropped(rate=rate).numpy()
+    assert set(np.unique(found)) == {np.float32(0.0), np.float32(1.0 / (1.0 - rate))}
+    # 64,000 draws: five standard errors
+    assert (found == 0.0).mean() == pytest.approx(rate, abs=5 * math.sqrt(rate * (1 - rate) / found.size))
+
+
+def test_the_mask_is_that_of_its_key_and_of_sixteen_bits_an_element():
+    """Written out from the law of randomness: runs of every version must see the same masks."""
+    for shape in [(3, 5), (64, 33), (1, 1), (2, 3, 4)]:
+        rng = randomness.generator(1, "dropout", "encoder.0", 3, 0)
+        bits = np.frombuffer(rng.bytes(2 * math.prod(shape)), dtype="<u2").reshape(shape)
+        expected = np.where(bits < round(0.1 * 65536), np.float32(0.0), np.float32(1.0 / 0.9))
+        np.testing.assert_array_equal(dropped(shape).numpy(), expected)
+
+
+@pytest.mark.parametrize("other", [{"seed": 2}, {"step": 4}, {"path": "encoder.1"}, {"micro": 1}])
+def test_masks_depend_on_the_whole_key_and_on_nothing_else(other):
+    paddle.seed(1)
+    first = dropped().numpy()
+    paddle.seed(2)
+    paddle.rand([3])
+    np.testing.assert_array_equal(dropped().numpy(), first)
+    agree = ((dropped(**other).numpy() == 0) == (first == 0)).mean()
+    assert agree == pytest.approx(0.9**2 + 0.1**2, abs=0.01), "masks of different keys must be independent"
+
+
+def test_the_gradient_goes_where_the_value_went():
+    (x,) = tensors((8, 9))
+    y = dropped(values=x)
+    y.backward(paddle.ones_like(y))
+    np.testing.assert_allclose(x.grad.numpy(), dropped((8, 9)).numpy())
+
+
+def test_it_is_the_identity_at_evaluation_and_at_rate_zero():
+    (x,) = tensors((8, 9))
+    layer = Dropout(0.5)
+    layer.eval()
+    assert layer(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+def test_outside_a_training_run_it_draws_from_paddles_generator():
+    layer, x = Dropout(0.5), paddle.ones([100])
+    paddle.seed(5)
+    first = layer(x).numpy()
+    paddle.seed(5)
+    np.testing.assert_array_equal(layer(x).numpy(), first)
+    assert (layer(x).numpy() != first).any()
+
+
+@pytest.mark.parametrize("rate", [1.0, -0.1, float("nan")])
+def test_an_impossible_rate_is_refused(rate):
+    with pytest.raises(ValueError, match=r"`rate` must be in \[0, 1\)"):
+        Dropout(rate)
+
+
+# ----------------------------------------------------------------------------------------------------------- embedding
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_an_embedding_is_a_scaled_row_and_padding_gets_no_gradient(scale):
+    layer = Embedding(6, 4, pad_id=0, unknown_id=3, scale=scale)
+    ids = paddle.to_tensor([[1, 5, 0], [9, 2, 1]])  # 9 is beyond the table: looked up as 3
+    table, factor = layer.weight.numpy(), 2.0 if scale else 1.0
+    expected = table[[[1, 5, 0], [3, 2, 1]]] * factor
+    expected[0, 2] = 0.0
+    found = layer(ids)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    found.sum().backward()
+    np.testing.assert_allclose(layer.weight.grad.numpy().sum(1), np.array([0, 2, 1, 1, 0, 1]) * 4 * factor)
