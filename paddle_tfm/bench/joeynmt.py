@@ -10,6 +10,7 @@ import joeynmt.model
 import numpy as np
 import torch
 from joeynmt.batch import Batch
+from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
 
 from paddle_tfm.bench.given import Given
@@ -62,6 +63,35 @@ class Side:
         return counterparts(self.model)
 
 
+class Decoder:
+    """JoeyNMT's search over the weights of a run."""
+
+    def __init__(self, given: Given, told: dict):
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        sizes = dict(given.sizes)
+        jobs = sizes.pop("jobs")
+        self.model = build({**sizes, "tied": "head.output.weight" not in given.weights})
+        copy_weights(given.weights, self.model, counterparts(self.model))
+        self.model.eval()
+        self.told, self.max_length = told, sizes["max_length"]
+        batches = iter(given.batches)
+        self.batches = {job: [next(batches) for _ in range(number)] for job, number in jobs.items()}
+
+    def decode(self, job: str) -> list[list[int]]:
+        """The ids of the best output of each sentence, without the end."""
+        found = []
+        for arrays in self.batches[job]:
+            chosen = batch(arrays)
+            # As our searches have it: twice the source, its end not counted, and twenty.
+            length = min(2 * (int(chosen.src_length.max()) - 1) + 20, self.max_length - 1)
+            size = self.told["beam"] if job == "beam" else 1
+            outputs, _, _ = search(self.model, chosen, length, size, self.told["alpha"])
+            for ids in outputs.tolist():
+                ids = ids[: ids.index(EOS)] if EOS in ids else ids
+                found.append([i for i in ids if i != PAD])
+        return found
+
+
 def build(sizes: dict) -> joeynmt.model.Model:
     """JoeyNMT's Transformer of these sizes.
 
@@ -86,6 +116,8 @@ def build(sizes: dict) -> joeynmt.model.Model:
     config = {
         "encoder": {**stack, "num_layers": sizes["encoder_layers"]},
         "decoder": {**stack, "num_layers": sizes["decoder_layers"]},
+        "tied_embeddings": sizes.get("share_embeddings", False),
+        "tied_softmax": sizes.get("tied", False),
     }
     return joeynmt.model.build_model(
         config, vocabulary(sizes["source_vocabulary"]), vocabulary(sizes["target_vocabulary"])
@@ -146,6 +178,11 @@ def counterparts(model: joeynmt.model.Model) -> Iterator[tuple[str, Sequence[str
                     yield f"{stack}.layers.{i}.{there}.{part}", [f"{stack}.layers.{i}.{here}.{part}"]
             if theirs.layer_norm is not None:
                 yield f"{stack}.layer_norm.{part}", [f"{stack}.final_norm.{part}"]
-    yield "decoder.output_layer.weight", ["head.output.weight"]
-    yield "src_embed.lut.weight", ["source_embedding.weight"]
-    yield "trg_embed.lut.weight", ["target_embedding.weight"]
+    tied = model.decoder.output_layer.weight is model.trg_embed.lut.weight
+    if model.src_embed is model.trg_embed:
+        yield "src_embed.lut.weight", ["target_embedding.weight"]
+    else:
+        yield "src_embed.lut.weight", ["source_embedding.weight"]
+        yield "trg_embed.lut.weight", ["target_embedding.weight"]
+    if not tied:
+        yield "decoder.output_layer.weight", ["head.output.weight"]

@@ -1,4 +1,4 @@
-"""The side `ours`: the engine's own training step, by the code of `paddle-tfm run`."""
+"""The sides `ours`: the engine's own training step and decoding, by the code of `paddle-tfm run` and `translate`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from pathlib import Path
 import paddle
 
 from paddle_tfm import recipe as recipes
+from paddle_tfm.bench.decode import PEERS_HAVE
 from paddle_tfm.bench.given import FIELDS, Given
+from paddle_tfm.data.batches import Batch, in_order
 from paddle_tfm.data.corpus import load_corpus
-from paddle_tfm.data.vocabulary import PAD
-from paddle_tfm.errors import RecipeError
+from paddle_tfm.data.vocabulary import BOS, EOS, PAD
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
+from paddle_tfm.protocols import NEVER
 from paddle_tfm.registry import Registry
+from paddle_tfm.search.decoding import decode_batch
 from paddle_tfm.settings import at_site
-from paddle_tfm.train.run import create
+from paddle_tfm.train.run import create, load_run
 from paddle_tfm.train.trainer import Trainer
+
+MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
 
 
 class Side:
@@ -66,6 +72,85 @@ class Side:
             paddle.device.synchronize()
 
 
+class Decoder:
+    """A trained run that decodes, with or without its cache. It also makes what the other sides read (`given`)."""
+
+    def __init__(self, told: dict, cached: bool = True):
+        registry = Registry(create_plugins(told["plugins"]))
+        run = load_run(told["run"], registry)
+        _refuse_others(run)
+        self.model, self.cached = run.model, cached
+        self.searches = {
+            "beam": registry.build("search", {"name": "beam", "size": told["beam"], "alpha": told["alpha"]}, "")
+        }
+        self.searches["single"] = registry.build("search", "greedy", "")
+        texts = load_corpus(run.settings, registry, ["test"]).splits["test"]
+        if not texts:
+            raise UserError(f"{run.folder}: its task has no test split")
+        examples = run.codec.encode_all(texts)[: told["sentences"]]
+        singles = examples[: told["singles"]]
+        self.batches = {
+            "beam": list(in_order(examples, MAX_TOKENS)),
+            "single": [batch for example in singles for batch in in_order([example], MAX_TOKENS)],
+        }
+        self.given = Given(
+            {
+                **_sizes(run),
+                **dict.fromkeys(("dropout", "embedding_dropout", "inner_dropout"), 0.0),
+                "share_embeddings": run.settings.model.share_embeddings,
+                "jobs": {job: len(batches) for job, batches in self.batches.items()},
+            },
+            {name: tensor.numpy() for name, tensor in run.model.state_dict().items()},
+            [[getattr(batch, name) for name in FIELDS] for job in self.batches.values() for batch in job],
+            None,
+            0.0,
+        )
+
+    def facts(self) -> dict:
+        """What the report says of all sides alike."""
+        return {"device": paddle.device.get_device(), "sizes": self.given.sizes}
+
+    def decode(self, job: str) -> list[list[int]]:
+        """The ids of the best output of each sentence, without the end."""
+        if not self.cached:
+            return [self._anew(batch.tensors()) for batch in self.batches[job]]
+        found = [decode_batch(self.model, batch.tensors(), self.searches[job]) for batch in self.batches[job]]
+        return [list(hypotheses[0].ids) for batch in found for hypotheses in batch]
+
+    def _anew(self, batch: Batch) -> list[int]:
+        """Greedy, with every prefix decoded from its beginning, and the memory projected for each."""
+        search, ids = self.searches["single"], [BOS]
+        with paddle.no_grad():
+            memory = self.model.encode(batch.source, batch.source_valid)
+            limit = min(search.limit(batch.source.shape[1] - 1), self.model.max_length - 1)
+            while len(ids) <= limit:
+                h, _ = self.model.decode(paddle.to_tensor([ids]), self.model.start(memory))
+                log_probs = self.model.head.log_probs(h[:, -1:], memory)[0, 0]
+                log_probs[PAD] = log_probs[BOS] = NEVER
+                best = int(log_probs.argmax())
+                if best == EOS:
+                    break
+                ids.append(best)
+        return ids[1:]
+
+
+def _refuse_others(run) -> None:
+    """Only the model that JoeyNMT has can be compared.
+
+    Raises:
+        UserError: the run has another.
+    """
+    for part, allowed in PEERS_HAVE.items():
+        value = getattr(run.settings.model, part)
+        name = value.get("name") if isinstance(value, dict) else value
+        if name not in allowed:
+            raise UserError(
+                f"{run.folder}: to be compared, model.{part} must be {' or '.join(allowed)}, but is {value}"
+            )
+    if {"head.bias", "head.output.bias"} & run.model.state_dict().keys():
+        raise UserError(f"{run.folder}: to be compared, model.head must have no bias: {{name: linear, bias: false}}")
+
+
 def _sizes(run) -> dict:
     """The arguments of a peer that is the same model."""
     model, codec = run.settings.model, run.codec
@@ -74,7 +159,7 @@ def _sizes(run) -> dict:
     return {
         **{name: getattr(model, name) for name in same},
         "embedding_dropout": model.dropout if model.embedding_dropout is None else model.embedding_dropout,
-        "inner_dropout": feed_forward["inner_dropout"],
+        "inner_dropout": feed_forward.get("inner_dropout", 0.0) if isinstance(feed_forward, dict) else 0.0,
         "scale_embedding": model.scale_embedding,
         "normalize_before": model.placement == "pre",
         "source_vocabulary": len(codec.source_vocabulary),

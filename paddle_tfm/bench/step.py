@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -132,13 +132,13 @@ def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int)
     losses = {side: found["first_loss"] for side, found in facts.items()}
     sides, ratio = {}, {}
     for side, taken in seconds.items():
-        spread = _spread([1000 * second / steps for second in taken], 2)
-        sides[side] = {f"{name}_ms": value for name, value in spread.items()} | {
+        times = spread([1000 * second / steps for second in taken], 2)
+        sides[side] = {f"{name}_ms": value for name, value in times.items()} | {
             "tokens_per_second": round(tokens / statistics.median(taken), 1),
             "threads": facts[side]["threads"],
         }
         if side != "ours":
-            ratio[side] = _spread([theirs / ours for ours, theirs in zip(seconds["ours"], taken)], 3)
+            ratio[side] = spread([theirs / ours for ours, theirs in zip(seconds["ours"], taken)], 3)
             ratio[side]["undisturbed"] = round(min(taken) / min(seconds["ours"]), 3)
     return {
         "first_loss": {**losses, "difference": max(abs(loss - losses["ours"]) for loss in losses.values())},
@@ -147,7 +147,8 @@ def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int)
     }
 
 
-def _spread(values: Sequence[float], digits: int) -> dict[str, float]:
+def spread(values: Sequence[float], digits: int) -> dict[str, float]:
+    """Median, lowest and highest."""
     found = {"median": statistics.median(values), "low": min(values), "high": max(values)}
     return {name: round(value, digits) for name, value in found.items()}
 
@@ -155,20 +156,20 @@ def _spread(values: Sequence[float], digits: int) -> dict[str, float]:
 # ------------------------------------------------------------------------------------------------------------- settings
 
 
-def choose(sides: Sequence[str] | None = None) -> list[str]:
-    """Ours and the `sides` asked for, in the order of `SIDES`; without any, those whose package is installed.
+def choose(sides: Sequence[str] | None = None, known: Mapping[str, str] = SIDES) -> list[str]:
+    """Ours and the `sides` asked for, in the order of `known`; without any, those whose package is installed.
 
     Raises:
         UserError: there is no such side, or its package is missing.
     """
-    lacking = {side: package for side, package in SIDES.items() if importlib.util.find_spec(package) is None}
+    lacking = {side: package for side, package in known.items() if importlib.util.find_spec(package) is None}
     for side in sides or ():
-        if side not in SIDES:
-            raise UserError(unknown("side", side, SIDES))
+        if side not in known:
+            raise UserError(unknown("side", side, known))
         if side in lacking:
             raise UserError(f"the side '{side}' needs {lacking[side]}. {PEERS_HELP}")
-    wanted = {"ours", *(sides or SIDES)}
-    return [side for side in SIDES if side in wanted and (sides or side not in lacking)]
+    wanted = {"ours", *(sides or known)}
+    return [side for side in known if side in wanted and (sides or side not in lacking)]
 
 
 def settings(
@@ -282,10 +283,10 @@ def environment(side: str) -> dict[str, str]:
     for the side of another library, without any that tunes Paddle. PyTorch has as many threads as we do."""
     added = {setting.name for setting in runtime.SETTINGS if not setting.by_user or runtime.too_late}
     kept = {name: value for name, value in os.environ.items() if name not in added}
-    if side not in ("ours", "paddle-tuned"):
+    if side not in ("ours", "ours-uncached", "paddle-tuned"):
         kept = {name: value for name, value in kept.items() if not name.startswith(TUNING)}
         kept["MALLOC_PERTURB_"] = "0"  # changes nothing, but keeps `runtime.prepare` from tuning malloc
-    if SIDES[side] != "paddle":
+    if SIDES.get(side, "paddle") != "paddle":
         kept["OMP_NUM_THREADS"] = str(runtime.threads())
     return kept
 

@@ -1,8 +1,9 @@
 """One side of the benchmark in a process of its own, told over its standard input what to do.
 
 Questions and answers are JSON, one a line: ``{"load": folder}`` answers what this side is and its first loss;
-``{"first": n, "steps": k}`` makes k steps beginning with batch n and answers the seconds of each. What a side imports is
-its own affair: that of PyTorch never loads Paddle.
+``{"first": n, "steps": k}`` makes k steps beginning with batch n and answers the seconds of each. With `decoding` in the
+first question, ``{"decode": job}`` does a job of `decode.JOBS` and answers its seconds and outputs. What a side imports
+is its own affair: that of PyTorch never loads Paddle.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ class Side(Protocol):
 
     def step(self, number: int) -> None:
         """One step, to its end, on the batch of that number, counted round and round."""
+
+
+class Decoder(Protocol):
+    """One of those that decode."""
+
+    def decode(self, job: str) -> list[list[int]]:
+        """The ids of the best output of each sentence, without the end."""
 
 
 class Answer(NamedTuple):
@@ -65,6 +73,23 @@ def load(side: str, folder: Path) -> tuple[Side, dict]:
     return loaded, {**facts, "first_loss": loaded.first_loss(), "threads": threads}
 
 
+def load_decoder(side: str, folder: Path, told: dict) -> tuple[Decoder, dict]:
+    """A side that decodes, and what the report says of it. Ours comes first and writes what the others read."""
+    if side == "joeynmt":
+        from paddle_tfm.bench import joeynmt
+
+        loaded, facts = joeynmt.Decoder(Given.read(folder), told), {}
+    else:
+        load_paddle()
+        from paddle_tfm.bench import ours
+
+        loaded = ours.Decoder(told, cached=side == "ours")
+        facts = loaded.facts()
+        if side == "ours":
+            loaded.given.write(folder)
+    return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
+
+
 def main(side: str) -> None:
     """Answer until the questions end. What libraries print goes to the log, not between the answers."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
@@ -73,9 +98,16 @@ def main(side: str) -> None:
         for line in sys.stdin:
             question = json.loads(line)
             try:
-                if "load" in question:
+                if "decoding" in question:
+                    loaded, facts = load_decoder(side, Path(question["load"]), question["decoding"])
+                    answer = Answer(facts)
+                elif "load" in question:
                     loaded, facts = load(side, Path(question["load"]))
                     answer = Answer(facts)
+                elif "decode" in question:
+                    began = time.perf_counter()
+                    ids = loaded.decode(question["decode"])
+                    answer = Answer({"seconds": time.perf_counter() - began, "ids": ids})
                 else:
                     answer = Answer({"seconds": _timed(loaded, question["first"], question["steps"])})
             except UserError as error:

@@ -16,7 +16,9 @@ SIDES = {
     "torch": "PyTorch nn.Transformer",
     "torch-compile": "PyTorch nn.Transformer, torch.compile",
     "joeynmt": "JoeyNMT",
+    "ours-uncached": "paddle_tfm without its cache",
 }
+JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a time"}
 
 
 @click.command(name="bench")
@@ -40,10 +42,21 @@ SIDES = {
     type=click.Choice([side for side in SIDES if side != "ours"]),
     help="Whom to stand beside (repeatable). Default: everyone whose package is installed.",
 )
-@click.option("--rounds", default=7, show_default=True, help="Turns of each side, one after another.")
+@click.option(
+    "--decode",
+    "run",
+    default=None,
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Time searches with this trained run (of `multi30k`, say) instead of a training step.",
+)
+@click.option(
+    "--sentences", default=None, type=click.IntRange(min=1), help="With --decode: of the test split. Default: all."
+)
+@click.option("--rounds", default=None, type=int, help="Turns of each side. Default: 7, with --decode 3.")
 @click.option("--json", "file", type=click.Path(path_type=Path), default=None, help="Write all figures to a file.")
 @plugin_option
-def command(overrides, recipe, size, placement, sides, rounds, file, plugins) -> None:
+def command(overrides, recipe, size, placement, sides, run, sentences, rounds, file, plugins) -> None:
     """Time a training step of ours and of the same model written with paddle.nn.Transformer, with PyTorch's
     nn.Transformer (eager and compiled) and with JoeyNMT: the same batches, masks, dropout, optimizer and copied weights,
     in turn in one run. On a busy machine read the ratio of the fastest rounds.
@@ -55,22 +68,32 @@ def command(overrides, recipe, size, placement, sides, rounds, file, plugins) ->
       paddle-tfm bench
       paddle-tfm bench --size tiny --json tiny.json
       paddle-tfm bench --side torch --side joeynmt
+      paddle-tfm bench --decode runs/multi30k/default/seed-1 --side joeynmt
       paddle-tfm bench --recipe quickstart model.dropout=0.1
     """
+    given = {"sides": sides or None, "plugins": plugins, "report": lambda text: notes().print(f"[dim]{text}[/]")}
+    if rounds is not None:
+        given["rounds"] = rounds
+    if run is not None:
+        from paddle_tfm.bench import measure_decoding
+
+        told = measure_decoding(run, sentences=sentences, **given)
+        for job, found in told["jobs"].items():
+            _searches(JOBS[job].format(**told), found)
+    else:
+        from paddle_tfm.bench import measure
+
+        told = measure(recipe, overrides, size, placement, **given)
+        _steps(told)
+    if file is not None:
+        file.write_text(json.dumps(told, indent=1), "utf-8")
+        console().print(f"figures  {file}")
+
+
+def _steps(told: dict) -> None:
+    """The table of training steps."""
     from rich.table import Table
 
-    from paddle_tfm.bench import measure
-
-    told = measure(
-        recipe,
-        overrides,
-        size,
-        placement,
-        rounds,
-        sides=sides or None,
-        plugins=plugins,
-        report=lambda text: notes().print(f"[dim]{text}[/]"),
-    )
     sizes = told["sizes"]
     title = (
         f"One training step of {told['task']['name']}: d_model {sizes['d_model']}, "
@@ -97,6 +120,24 @@ def command(overrides, recipe, size, placement, sides, rounds, file, plugins) ->
     console().print(
         f"first loss, weights copied and dropout off: {losses} (largest difference {first['difference']:.1e})"
     )
-    if file is not None:
-        file.write_text(json.dumps(told, indent=1), "utf-8")
-        console().print(f"figures  {file}")
+
+
+def _searches(job: str, found: dict) -> None:
+    """The table of one job of searching."""
+    from rich.table import Table
+
+    table = Table(title=f"{found['sentences']:,} sentences, {job}", title_justify="left")
+    table.add_column("side")
+    for heading in ("seconds", "lowest – highest", "sentences/s", "ours is", "same output"):
+        table.add_column(heading, justify="right")
+    for side, times in found["sides"].items():
+        ratio = found["ratio"].get(side)
+        table.add_row(
+            SIDES[side],
+            f"{times['median']:,.2f}",
+            f"{times['low']:,.2f} – {times['high']:,.2f}",
+            f"{times['sentences_per_second']:,.1f}",
+            f"{ratio['median']:.2f} × ({ratio['low']:.2f} – {ratio['high']:.2f})" if ratio else "",
+            f"{found['same'][side]:.1%}" if ratio else "",
+        )
+    console().print(table, soft_wrap=False)

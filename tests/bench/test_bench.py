@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paddle_tfm import runtime
-from paddle_tfm.bench import measure, step
+from paddle_tfm.bench import measure, measure_decoding, step
 from paddle_tfm.errors import RecipeError, UserError
 
 SMALL = [
@@ -150,6 +150,92 @@ def test_dropout_of_another_library_falls_on_the_same_places(tmp_path, side):
     found += [layer.dropout for layer in theirs.model.modules() if type(layer).__name__ == "MultiheadAttention"]
     # One object serves both embeddings in the one, both attentions of a decoder's layer in the other.
     assert sorted([*found, 0.3 if side == "torch" else 0.2]) == sorted(mine)
+
+
+# ------------------------------------------------------------------------------------------------------------ decoding
+
+
+TINY = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=2", "model.decoder_layers=1"]
+
+
+@pytest.fixture(scope="module", params=[("pre", "{name: linear, bias: false}", False), ("post", "tied", True)])
+def trained(request, tmp_path_factory):
+    """A run that has learned as much as that padding is no word (JoeyNMT does not forbid it)."""
+    import paddle_tfm
+
+    placement, head, shared = request.param
+    model = [f"model.placement={placement}", f"model.head={head}", f"model.share_embeddings={str(shared).lower()}"]
+    train = ["train.steps=150", "evaluate.every=150", "train.max_tokens=256", "task={name: copy, test: 30, valid: 10}"]
+    train += ["train.schedule={name: constant, learning_rate: 0.01}"]
+    folder = tmp_path_factory.mktemp("run") / "runs"
+    shared = [f"vocabulary.shared={str(shared).lower()}"]
+    return paddle_tfm.run("base", [*TINY, *model, *train, *shared, "seeds=[1]"], out=folder)[0]
+
+
+def decoders(run, folder, **more):
+    runtime.load_paddle()
+    from paddle_tfm.bench import ours
+
+    told = {"run": str(run), "beam": 4, "alpha": 1.0, "sentences": 20, "singles": 5, "plugins": [], **more}
+    mine = ours.Decoder(told)
+    mine.given.write(folder)
+    return mine, told
+
+
+def test_the_same_is_written_with_and_without_the_cache(trained, tmp_path):
+    from paddle_tfm.bench import ours
+
+    mine, told = decoders(trained, tmp_path)
+    found = mine.decode("single")
+    assert len(found) == 5 and any(found)
+    assert ours.Decoder(told, cached=False).decode("single") == found
+
+
+def test_joeynmt_writes_the_same_with_our_weights(trained, tmp_path):
+    pytest.importorskip("torch", reason="the extra [bench]")
+    pytest.importorskip("joeynmt.model")
+    from paddle_tfm.bench import joeynmt
+    from paddle_tfm.bench.given import Given
+
+    mine, told = decoders(trained, tmp_path)
+    theirs = joeynmt.Decoder(Given.read(tmp_path), told)
+    assert theirs.decode("single") == mine.decode("single")
+    same = [a == b for a, b in zip(theirs.decode("beam"), mine.decode("beam"))]
+    assert len(same) == 20 and sum(same) >= 15, "the searches end by rules of their own, and mostly agree"
+
+
+def test_measure_decoding_reports_every_job(trained):
+    found = measure_decoding(trained, rounds=1, sentences=8, singles=3, sides=["ours-uncached"])
+    assert [(job, result["sentences"]) for job, result in found["jobs"].items()] == [("beam", 8), ("single", 3)]
+    assert list(found["jobs"]["beam"]["sides"]) == ["ours"]
+    single = found["jobs"]["single"]
+    assert list(single["sides"]) == ["ours", "ours-uncached"]
+    assert single["same"] == {"ours-uncached": 1.0}
+    assert all(0 < side["low"] <= side["median"] <= side["high"] for side in single["sides"].values())
+    assert single["ratio"]["ours-uncached"]["median"] > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("model.norm=rms", r"to be compared, model\.norm must be layer, but is rms"),
+        ("model.head=linear", r"to be compared, model\.head must have no bias"),
+    ],
+)
+def test_a_model_that_the_peers_lack_is_refused(tmp_path, line, message):
+    import paddle_tfm
+
+    lines = [
+        *TINY,
+        line,
+        "train.steps=1",
+        "evaluate.every=1",
+        "train.max_tokens=256",
+        "task={name: copy, test: 5}",
+    ]
+    run = paddle_tfm.run("base", [*lines, "seeds=[1]"], out=tmp_path / "runs")[0]
+    with pytest.raises(UserError, match=message):
+        decoders(run, tmp_path)
 
 
 def test_copy_weights_refuses_another_model(tmp_path):

@@ -1,0 +1,111 @@
+"""Decoding with one trained run, measured on several sides in turn.
+
+`ours` is the engine; `ours-uncached` the engine without its cache, every prefix decoded anew; `joeynmt` JoeyNMT's own
+search over the same weights. Two jobs: `beam`, the test split in batches of like length; `single`, some of its sentences
+one by one, greedy.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from paddle_tfm.bench.step import Worker, choose, machine, spread, versions
+from paddle_tfm.errors import UserError
+
+SIDES = {"ours": "paddle", "ours-uncached": "paddle", "joeynmt": "joeynmt"}
+# What JoeyNMT's Transformer is made of; the weights of no other could be copied.
+PEERS_HAVE = {
+    "attention": ("multihead",),
+    "norm": ("layer",),
+    "position": ("sinusoidal",),
+    "placement": ("pre", "post"),
+    "feed_forward": ("relu",),
+    "head": ("linear", "tied"),
+}
+JOBS = {"beam": ("ours", "joeynmt"), "single": ("ours", "ours-uncached", "joeynmt")}
+
+
+def measure_decoding(
+    run: str | Path,
+    rounds: int = 3,
+    beam: int = 5,
+    alpha: float = 1.0,
+    sentences: int | None = None,
+    singles: int = 50,
+    sides: Sequence[str] | None = None,
+    plugins: Sequence[str | Path] = (),
+    report: Callable[[str], None] = lambda text: None,
+) -> dict:
+    """Seconds of each side for each job, as data for JSON.
+
+    Args:
+        run: a trained run's folder, of the model that JoeyNMT has: multi-head attention, layer norm, sinusoidal positions,
+            ReLU, pre- or post-norm.
+        rounds: how often each side has its turn, after one to warm up.
+        beam, alpha: of the beam search. sentences: of the test split, None: all; singles: how many one by one.
+        sides: which of `SIDES`; None: those whose package is installed.
+
+    Returns:
+        machine, versions and sizes; for each of `JOBS` in `sides` the median, lowest and highest seconds and the sentences
+        a second; in `ratio`, for each other side, how many times as fast ours is in the same round; in `same`, the share of
+        sentences for which it wrote what ours wrote.
+
+    Raises:
+        UserError: there is no such run or side, or the run's model is another one.
+    """
+    chosen = choose(sides, SIDES)
+    if rounds < 1:
+        raise UserError(f"`rounds` must be at least 1, but is {rounds}")
+    surroundings = machine()
+    with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
+        told = {
+            "run": str(Path(run).resolve()),
+            "beam": beam,
+            "alpha": alpha,
+            "sentences": sentences,
+            "singles": singles,
+        }
+        told["plugins"] = [str(Path(file).resolve()) for file in plugins]
+        workers = {side: stack.enter_context(Worker(side, Path(name))) for side in chosen}
+        facts = {}
+        for side, worker in workers.items():  # ours first: it writes what the others read
+            report(f"{side}: loading")
+            facts[side] = worker.ask({"load": name, "decoding": told})
+        found = {}
+        for job, able in JOBS.items():
+            seconds: dict[str, list[float]] = {side: [] for side in chosen if side in able}
+            outputs: dict[str, list] = {}
+            for number in range(rounds + 1):
+                report(f"{job}: " + (f"round {number} of {rounds}" if number else "warming up"))
+                for side in seconds:
+                    answer = workers[side].ask({"decode": job})
+                    outputs[side] = answer["ids"]
+                    seconds[side] += [answer["seconds"]] if number else []
+            found[job] = summary(seconds, outputs)
+    return {
+        "machine": surroundings | {"device": facts["ours"]["device"]},
+        "versions": versions(),
+        "run": told["run"],
+        "sizes": facts["ours"]["sizes"],
+        "beam": beam,
+        "alpha": alpha,
+        "rounds": rounds,
+        "threads": facts["ours"]["threads"],
+        "jobs": found,
+    }
+
+
+def summary(seconds: dict[str, list[float]], outputs: dict[str, list]) -> dict:
+    """`sides`, `ratio` and `same` of one job, out of each round's seconds and each side's outputs."""
+    number, ours = len(outputs["ours"]), outputs["ours"]
+    sides, ratio, same = {}, {}, {}
+    for side, taken in seconds.items():
+        sides[side] = spread(taken, 3) | {"sentences_per_second": round(number / statistics.median(taken), 2)}
+        if side != "ours":
+            ratio[side] = spread([theirs / mine for mine, theirs in zip(seconds["ours"], taken)], 3)
+            same[side] = round(sum(a == b for a, b in zip(ours, outputs[side])) / number, 4)
+    return {"sentences": number, "sides": sides, "ratio": ratio, "same": same}
