@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import paddle
 from paddle import Tensor
 
+from paddle_tfm import algebra
 from paddle_tfm.data.batches import Batch, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
@@ -34,7 +35,9 @@ class ModelDecoding(Decoding):
         log_probs = self.model.head.log_probs(h, self.state.memory)[:, 0].astype("float32")
         if self._never is None:
             self._never = self._impossible(log_probs.shape[1])
-        return log_probs + self._never
+        if self._never.ndim == 2:
+            return log_probs + self._never
+        return algebra.add_outer(log_probs, algebra.column_of_ones(log_probs), self._never.unsqueeze(0))
 
     def _impossible(self, vocabulary: int) -> Tensor:
         never = paddle.to_tensor([NEVER if i in (PAD, BOS) else 0.0 for i in range(vocabulary)], dtype="float32")

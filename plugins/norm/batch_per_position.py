@@ -8,8 +8,9 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm import _algebra as algebra
+from paddle_tfm_plugins.norm._options import positive, share
 
 
 class BatchNormPerPosition(Norm):
@@ -43,7 +44,7 @@ class BatchNormPerPosition(Norm):
         super().__init__()
         if max_length < 1:
             raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
-        self.eps, self.momentum = algebra.positive("eps", eps), algebra.share("momentum", momentum)
+        self.eps, self.momentum = positive("eps", eps), share("momentum", momentum)
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
         self.register_buffer("running_mean", paddle.zeros([max_length, d_model], self.weight.dtype))

@@ -6,8 +6,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm import _algebra as algebra
 
 
 class LayerNorm(Norm):

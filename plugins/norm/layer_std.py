@@ -5,8 +5,9 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm import _algebra as algebra
+from paddle_tfm_plugins.norm._options import positive
 
 
 class LayerStd(Norm):
@@ -26,7 +27,7 @@ class LayerStd(Norm):
         super().__init__()
         if d_model < 2:
             raise ValueError(f"`d_model` must be at least 2 for a standard deviation, but is {d_model}")
-        self.eps = algebra.positive("eps", eps)
+        self.eps = positive("eps", eps)
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm import _algebra as algebra
+from paddle_tfm_plugins.norm._options import positive
 
 
 class RMSNorm(Norm):
@@ -23,7 +24,7 @@ class RMSNorm(Norm):
 
     def __init__(self, d_model: int, eps: float = 1e-6):
         super().__init__()
-        self.eps = algebra.positive("eps", eps)
+        self.eps = positive("eps", eps)
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import paddle
 
+from paddle_tfm import algebra
 from paddle_tfm.protocols import NEVER, Decoding, Hypothesis
 from paddle_tfm_plugins.search._bounded import Bounded
 
@@ -77,7 +78,7 @@ class Beam(Bounded):
     def _candidates(self, log_probs, groups) -> list[list[tuple[float, int, int]]]:
         """For each sentence its best 2 · size continuations (log-probability, beam, token): enough to keep `size` even
         if every beam could end."""
-        best, tokens = log_probs.topk(min(2 * self.size, log_probs.shape[1]))  # [R, 2K]
+        best, tokens = algebra.top_k(log_probs, min(2 * self.size, log_probs.shape[1]))  # [R, 2K]
         best, tokens = best.tolist(), tokens.tolist()
         ranked, row = [], 0
         for group in groups:

@@ -1,6 +1,6 @@
-"""What every norm is made of: sums and outer products over rows of vectors [N, C].
+"""Sums, outer products and the largest over rows of vectors [N, C]: what norms, softmaxes and searches are made of.
 
-On a CPU, Paddle's reductions over one axis, and the gradients of its broadcasts, take five to twenty times as long as
+On a CPU, Paddle's reductions over one axis, its broadcasts and their gradients take five to twenty times as long as
 the matrix products that give the same numbers; so there they are matrix products. Elsewhere (a GPU rounds the factors
 of a matrix product to TF32) they are plain. A test says that both agree.
 """
@@ -63,23 +63,24 @@ def add_outer(rows: Tensor, column: Tensor, row: Tensor) -> Tensor:
     return paddle.addmm(rows, column, row) if by_products(rows) else rows + column * row
 
 
-def positive(name: str, value: float) -> float:
-    """The option as it is.
+BLOCK = 128  # columns whose largest is found first; near the square root of a usual vocabulary
 
-    Raises:
-        ValueError: it is not greater than 0.
+
+def top_k(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row [N, C] of finite numbers, falling, and their columns int64: [N, k] each.
+
+    On a CPU a row is looked at in blocks: its k largest lie in the k blocks with the largest maxima, so that only those
+    are sorted. Among equals at the end, either may be taken.
     """
-    if not value > 0.0:
-        raise ValueError(f"`{name}` must be positive, but is {value}")
-    return value
-
-
-def share(name: str, value: float) -> float:
-    """The option as it is.
-
-    Raises:
-        ValueError: it is not in (0, 1].
-    """
-    if not 0.0 < value <= 1.0:
-        raise ValueError(f"`{name}` must be in (0, 1], but is {value}")
-    return value
+    number, width = rows.shape
+    blocks = -(-width // BLOCK)
+    if not by_products(rows) or blocks <= 2 * k:
+        return rows.topk(k)
+    if blocks * BLOCK > width:
+        rest = paddle.full([number, blocks * BLOCK - width], -float("inf"), rows.dtype)
+        rows = paddle.concat([rows, rest], 1)
+    blocked = rows.reshape([number * blocks, BLOCK])
+    chosen = blocked.max(-1).reshape([number, blocks]).topk(k)[1]  # [N, k]
+    flat = (chosen + paddle.arange(number, dtype="int64").unsqueeze(1) * blocks).flatten()
+    values, places = blocked.index_select(flat, 0).reshape([number, k * BLOCK]).topk(k)
+    return values, chosen.take_along_axis(places // BLOCK, 1) * BLOCK + places % BLOCK

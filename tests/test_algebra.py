@@ -1,0 +1,87 @@
+"""What has a fast path for CPUs gives the same by the plain one, which GPUs take, and by NumPy."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm import algebra
+from paddle_tfm_plugins.head._cross_entropy import log_softmax, log_sum_exp
+from paddle_tfm_plugins.norm.batch import BatchNorm
+from paddle_tfm_plugins.norm.batch_per_position import BatchNormPerPosition
+from paddle_tfm_plugins.norm.layer import LayerNorm
+from paddle_tfm_plugins.norm.layer_std import LayerStd
+from paddle_tfm_plugins.norm.rms import RMSNorm
+
+MAKERS = {
+    "layer": lambda: LayerNorm(6),
+    "layer_std": lambda: LayerStd(6),
+    "rms": lambda: RMSNorm(6),
+    "batch": lambda: BatchNorm(6),
+    "batch_per_position": lambda: BatchNormPerPosition(6, 8),
+}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", MAKERS)
+def test_norms_fast_and_plain_agree(name, training, monkeypatch):
+    rng = np.random.default_rng(0)
+    x, g = (paddle.to_tensor(rng.normal(size=(4, 5, 6)).astype("float32")) for _ in range(2))
+    valid = paddle.to_tensor(np.arange(5) < np.array([[5], [3], [4], [5]]))
+    x.stop_gradient = False
+    seen = []
+    for fast in (True, False):
+        monkeypatch.setattr(algebra, "by_products", lambda rows, fast=fast: fast)
+        norm = MAKERS[name]()
+        norm.train() if training else norm.eval()
+        y = norm(x, valid, paddle.arange(5).unsqueeze(0))
+        gradients = paddle.grad(y, [x, *norm.parameters()], grad_outputs=g)
+        seen.append([tensor.numpy() for tensor in (y, *gradients, *norm.buffers())])
+    for fast, plain in zip(*seen):
+        np.testing.assert_allclose(fast, plain, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
+def test_log_softmax_is_that_of_numpy_however_far_apart_the_logits_are(fast, spread, monkeypatch):
+    monkeypatch.setattr(algebra, "by_products", lambda rows: fast)
+    logits = (np.random.default_rng(0).normal(size=(2, 3, 50)) * spread).astype("float32")
+    exact = np.logaddexp.reduce(logits.astype("float64"), -1, keepdims=True)
+    found = log_sum_exp(paddle.to_tensor(logits))
+    assert found.shape == [2, 3, 1]
+    np.testing.assert_allclose(found.numpy(), exact, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(log_softmax(paddle.to_tensor(logits)).numpy(), logits - exact, rtol=1e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_gradient_of_log_softmax(fast, monkeypatch):
+    monkeypatch.setattr(algebra, "by_products", lambda rows: fast)
+    rng = np.random.default_rng(0)
+    logits, up = (paddle.to_tensor(rng.normal(size=(2, 3, 7))) for _ in range(2))
+    logits.stop_gradient = False
+    (found,) = paddle.grad(log_softmax(logits), [logits], up)
+    p = np.exp(logits.numpy()) / np.exp(logits.numpy()).sum(-1, keepdims=True)
+    np.testing.assert_allclose(found.numpy(), up.numpy() - p * up.numpy().sum(-1, keepdims=True), atol=1e-12)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    ("width", "k"), [(8000, 10), (8000, 1), (1024, 3), (1025, 3), (3 * 128 + 1, 1), (60, 10), (5, 2)]
+)
+def test_top_k_is_the_end_of_a_sorted_row(fast, width, k, monkeypatch):
+    monkeypatch.setattr(algebra, "by_products", lambda rows: fast)
+    rows = np.random.default_rng(0).normal(size=(9, width)).astype("float32")
+    rows[0, : width // 2] = -1e9
+    rows[1] = np.sort(rows[1])  # the largest all in one block
+    values, places = algebra.top_k(paddle.to_tensor(rows), k)
+    expected = np.argsort(-rows, 1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(places.numpy(), expected)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(rows, expected, 1))
+
+
+def test_top_k_of_a_row_that_is_mostly_impossible():
+    rows = np.full((2, 2000), -1e9, "float32")
+    rows[:, 1999] = 1.0
+    values, places = algebra.top_k(paddle.to_tensor(rows), 3)
+    assert places.numpy()[:, 0].tolist() == [1999, 1999]
+    assert (places.numpy() < 2000).all(), "no place beyond the row"
+    assert (values.numpy()[:, 1:] == -1e9).all()
