@@ -174,6 +174,21 @@ class Mask:
             self._dense[name] = hidden if bias is None else hidden + bias.astype(name)
         return self._dense[name]
 
+    def add_to(self, scores: Tensor) -> Tensor:
+        """scores [B, H, Tq, Tk] + `dense`. On a CPU, where adding what must be broadcast takes several times as long as
+        adding like to like, `dense` is spread over heads and queries first, once for all layers."""
+        dense = self.dense(scores.dtype)
+        if not scores.place.is_cpu_place() or dense.shape[1] != 1:
+            return scores + dense
+        name = f"{scores.dtype} {scores.shape}"
+        if name not in self._dense:
+            batch, _, queries, keys = dense.shape
+            times = scores.shape[1] * scores.shape[2] // queries  # heads, and queries where one row serves all
+            row = dense.reshape([batch, 1, queries * keys])
+            spread = paddle.matmul(paddle.ones([batch, times, 1], dense.dtype), row)  # [B, times, Tq|1 · Tk]
+            self._dense[name] = spread.reshape([batch, *scores.shape[1:]])
+        return scores + self._dense[name]
+
 
 @dataclass(frozen=True)
 class Tap:

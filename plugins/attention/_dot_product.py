@@ -44,7 +44,7 @@ def lookup(q: Tensor, kv: KeyValue, at: At, mask: Mask, dropout: Dropout, tap: T
     relative = encoding.scores(q, kv.key, at.positions, mask.k_positions)
     if relative is not None:
         scores = scores + (relative * scale).astype(scores.dtype)
-    weights = F.softmax(scores + mask.dense(scores.dtype), -1)
+    weights = F.softmax(mask.add_to(scores), -1)
     tap.observe("attention", weights)
     weights = dropout(weights)
     context = paddle.matmul(weights, kv.value)
