@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
 
 import joeynmt.model
 import numpy as np
@@ -13,41 +12,22 @@ from joeynmt.batch import Batch
 from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
 
+from paddle_tfm.bench import pytorch
 from paddle_tfm.bench.given import Given
-from paddle_tfm.bench.pytorch import copy_weights
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN
 
 
-class Side:
+class Side(pytorch.Side):
     """The step of JoeyNMT's training manager, on batches of ours. Its output matrix has no bias, and its norms add 1e-6
     to the variance where ours add 1e-5."""
 
-    def __init__(self, given: Given):
-        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        self.model = build(given.sizes)
-        self.model.loss_function = ("crossentropy", 0.0)
+    def build(self, given: Given) -> joeynmt.model.Model:
+        """JoeyNMT's model with our weights."""
+        model = build(given.sizes)
+        model.loss_function = ("crossentropy", 0.0)
         weights = {name: array for name, array in given.weights.items() if name != "head.output.bias"}
-        copy_weights(weights, self.model, counterparts(self.model))
-        self.batches, self.clip_norm = given.batches, given.clip_norm
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(), given.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
-        )
-
-    def first_loss(self) -> float:
-        """The loss of the first batch, free of dropout."""
-        self.model.eval()
-        loss = self.backward(0)
-        self.optimizer.zero_grad()
-        self.model.train()
-        return loss
-
-    def step(self, number: int) -> None:
-        """One step on the batch of that number, counted round and round."""
-        self.backward(number)
-        if self.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        pytorch.copy_weights(weights, model, counterparts(model))
+        return model
 
     def backward(self, number: int) -> float:
         """The loss on the batch of that number; its gradients are taken."""
@@ -71,7 +51,7 @@ class Decoder:
         sizes = dict(given.sizes)
         jobs = sizes.pop("jobs")
         self.model = build({**sizes, "tied": "head.output.weight" not in given.weights})
-        copy_weights(given.weights, self.model, counterparts(self.model))
+        pytorch.copy_weights(given.weights, self.model, counterparts(self.model))
         self.model.eval()
         self.told, self.max_length = told, sizes["max_length"]
         batches = iter(given.batches)
@@ -96,7 +76,7 @@ def build(sizes: dict) -> joeynmt.model.Model:
     """JoeyNMT's Transformer of these sizes.
 
     Raises:
-        ValueError: dropout differs by place, or embeddings are not scaled: JoeyNMT has one rate inside a layer.
+        ValueError: dropout differs by place: JoeyNMT has one rate inside a layer.
     """
     if sizes["inner_dropout"] != sizes["dropout"]:
         raise ValueError(f"`inner_dropout` must be `dropout` in JoeyNMT, but is {sizes['inner_dropout']}")
@@ -127,10 +107,6 @@ def build(sizes: dict) -> joeynmt.model.Model:
 def vocabulary(size: int) -> Vocabulary:
     """As many words as ours has, its special ones at our places."""
     special = {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNKNOWN}
-    names = SimpleNamespace(lang_tags=[], sep_token=None, sep_id=None)
-    for name, place in special.items():
-        setattr(names, f"{name}_token", f"<{name}>")
-        setattr(names, f"{name}_id", place)
     made = Vocabulary.__new__(Vocabulary)
     made._itos = [f"word {i}" for i in range(size)]
     for name, place in special.items():

@@ -146,14 +146,20 @@ class Side:
 
     def __init__(self, given: Given, compiled: bool = False):
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        self.model = Peer(**given.sizes)
-        copy_weights(given.weights, self.model, counterparts(self.model))
-        self.loss = torch.compile(self.model.loss) if compiled else self.model.loss
+        self.model = self.build(given)
+        if compiled:
+            self.model.loss = torch.compile(self.model.loss)
         self.batches, self.clip_norm = given.batches, given.clip_norm
         # The fused optimizer is PyTorch's fastest on a CPU.
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), given.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
         )
+
+    def build(self, given: Given) -> nn.Module:
+        """The model with our weights."""
+        model = Peer(**given.sizes)
+        copy_weights(given.weights, model, counterparts(model))
+        return model
 
     def first_loss(self) -> float:
         """The loss of the first batch, free of dropout."""
@@ -173,7 +179,7 @@ class Side:
 
     def backward(self, number: int) -> float:
         """The loss on the batch of that number; its gradients are taken."""
-        loss = self.loss(*map(torch.from_numpy, self.batches[number % len(self.batches)]))
+        loss = self.model.loss(*map(torch.from_numpy, self.batches[number % len(self.batches)]))
         loss.backward()
         return loss.item()
 

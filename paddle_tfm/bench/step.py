@@ -35,6 +35,7 @@ SIDES = {
     "torch-compile": "torch",
     "joeynmt": "joeynmt",
 }
+PREPARED = ("ours", "ours-uncached", "paddle-tuned")  # whose environment `paddle_tfm.runtime` prepares
 PEERS_HELP = (
     'For PyTorch: pip install "paddle-tfm[bench]" (in a clone: pip install -e ".[bench]"); for JoeyNMT besides: '
     "pip install --no-deps joeynmt==2.3.0 subword-nmt (it asks for old versions of much that a model does not need)."
@@ -231,9 +232,7 @@ class Worker:
     def __init__(self, side: str, folder: Path):
         self.side, self.log = side, folder / f"{side}.log"
         # What is imported first decides: Paddle finds the environment as it comes, or as `paddle_tfm` prepares it.
-        first = {"paddle": "paddle", "torch": "torch", "torch-compile": "torch", "joeynmt": "torch"}.get(
-            side, "paddle_tfm"
-        )
+        first = "paddle_tfm" if side in PREPARED else "paddle" if side == "paddle" else "torch"
         code = f"import {first}\nfrom paddle_tfm.bench.worker import main\nmain({side!r})"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -283,7 +282,7 @@ def environment(side: str) -> dict[str, str]:
     for the side of another library, without any that tunes Paddle. PyTorch has as many threads as we do."""
     added = {setting.name for setting in runtime.SETTINGS if not setting.by_user or runtime.too_late}
     kept = {name: value for name, value in os.environ.items() if name not in added}
-    if side not in ("ours", "ours-uncached", "paddle-tuned"):
+    if side not in PREPARED:
         kept = {name: value for name, value in kept.items() if not name.startswith(TUNING)}
         kept["MALLOC_PERTURB_"] = "0"  # changes nothing, but keeps `runtime.prepare` from tuning malloc
     if SIDES.get(side, "paddle") != "paddle":
