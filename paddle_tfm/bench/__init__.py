@@ -1,6 +1,6 @@
 """How fast a training step and a search are, beside the same in other libraries."""
 
 from paddle_tfm.bench.decode import measure_decoding
-from paddle_tfm.bench.step import SIDES, SIZES, measure
+from paddle_tfm.bench.step import GROWTH, SIDES, SIZES, measure, measure_growth
 
-__all__ = ["SIDES", "SIZES", "measure", "measure_decoding"]
+__all__ = ["GROWTH", "SIDES", "SIZES", "measure", "measure_decoding", "measure_growth"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import paddle
@@ -10,8 +12,10 @@ import paddle
 from paddle_tfm import recipe as recipes
 from paddle_tfm.bench.decode import PEERS_HAVE
 from paddle_tfm.bench.given import FIELDS, Given
-from paddle_tfm.data.batches import Batch, in_order
+from paddle_tfm.data.batches import Batch, collate, in_order
+from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.data.task import Example
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
@@ -37,7 +41,12 @@ class Side:
             raise RecipeError(spec.recipe, problems)
         run = create(spec, registry, folder / "run", load_corpus(spec.settings, registry, ["train"]))
         self.trainer = Trainer(run, plugins)
-        self.batches = [next(self.trainer.stream) for _ in range(told["batches"])]
+        if told["length"] is None:
+            self.batches = [next(self.trainer.stream) for _ in range(told["batches"])]
+        else:
+            self.batches = list(
+                _cut(run.encoded["train"], told["length"], run.settings.train.max_tokens, told["batches"])
+            )
         self.given = Given(
             _sizes(run),
             {name: tensor.numpy() for name, tensor in run.model.state_dict().items()},
@@ -132,6 +141,25 @@ class Decoder:
                     break
                 ids.append(best)
         return ids[1:]
+
+
+def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int) -> Iterator[Batch]:
+    """Batches of max_tokens / length rows, at least one, whose sides are all `length` long: the texts one after another,
+    from the beginning again at their end."""
+    rows = max(1, max_tokens // length)
+    around = itertools.cycle(range(len(examples)))
+    rest = {"source": [], "target": []}
+    for _ in range(number):
+        cut = []
+        for _ in range(rows):
+            while min(map(len, rest.values())) < length:
+                example = examples[next(around)]
+                for side, ids in rest.items():
+                    ids += getattr(example, side)
+            source, target = (ids[:length] for ids in rest.values())
+            rest = {side: ids[length:] for side, ids in rest.items()}
+            cut.append(Encoded(Example("", ""), source, source, target, target, ()))
+        yield collate(cut)
 
 
 def _refuse_others(run) -> None:

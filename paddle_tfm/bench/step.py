@@ -69,10 +69,11 @@ def measure(
     rounds: int = 7,
     steps: int = 4,
     sides: Sequence[str] | None = None,
+    length: int | None = None,
     plugins: Sequence[str | Path] = (),
     report: Callable[[str], None] = lambda text: None,
 ) -> dict:
-    """Times, tokens per second and the first loss of each side, as data for JSON.
+    """Times, tokens per second, memory and the first loss of each side, as data for JSON.
 
     Args:
         recipe: whose data, sizes and dropout are taken. None: Multi30k's English and German where the folder
@@ -82,13 +83,15 @@ def measure(
         placement: pre | post.
         rounds: how often each side has its turn, after one to warm up. steps: in a turn, each on a batch of its own.
         sides: which of `SIDES` stand beside ours. None: those whose package is installed.
+        length: of every source and target, cut from the texts one after another. None: the sentences as they are.
         plugins: files for `--plugin`.
         report: told what is going on.
 
     Returns:
         machine, versions, sizes, rounds and steps; `first_loss` of each side with copied weights and without dropout,
         and the largest `difference` from ours; in `sides`, for each side, the median, lowest and highest milliseconds a
-        step of the rounds, and the median target tokens per second; in `ratio`, for each other side, how many times as
+        step of the rounds, the median target tokens per second, and the MiB that its process held once loaded and at
+        most; in `ratio`, for each other side, how many times as
         many tokens per second ours does in the same round (median, low, high), and in the fastest round of each
         (`undisturbed`).
 
@@ -96,14 +99,15 @@ def measure(
         UserError: a setting that cannot be used.
     """
     chosen = choose(sides)
-    resolved = settings(recipe, overrides, size, placement)
-    for name, value in (("rounds", rounds), ("steps", steps)):
+    long = [] if length is None else [f"model.max_length={length}"]
+    resolved = settings(recipe, [*long, *overrides], size, placement)
+    for name, value in (("rounds", rounds), ("steps", steps), ("length", 1 if length is None else length)):
         if value < 1:
             raise UserError(f"`{name}` must be at least 1, but is {value}")
     surroundings = machine()
     with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
         folder = Path(name)
-        prepare(folder, resolved, steps, plugins)
+        prepare(folder, resolved, steps, plugins, length)
         workers = {side: stack.enter_context(Worker(side, folder)) for side in chosen}
         facts = {}
         for side, worker in workers.items():  # ours first: it writes what the others read
@@ -113,8 +117,9 @@ def measure(
         for number in range(rounds + 1):
             report(f"round {number} of {rounds}" if number else "warming up")
             for side, worker in workers.items():
-                taken = sum(worker.ask({"first": number * steps, "steps": steps})["seconds"])
-                seconds[side] += [taken] if number else []
+                answer = worker.ask({"first": number * steps, "steps": steps})
+                seconds[side] += [sum(answer["seconds"])] if number else []
+                facts[side]["peak_mib"] = answer["peak_mib"]
     return {
         "machine": surroundings | {"device": facts["ours"]["device"]},
         "versions": versions(),
@@ -127,6 +132,45 @@ def measure(
     }
 
 
+# What grows, its values, and the arguments of `measure` for one of them.
+GROWTH: dict[str, tuple[Sequence[int], Callable[[int], dict]]] = {
+    "length": ((64, 128, 256, 512, 1024, 2048), lambda n: {"length": n, "overrides": ["train.max_tokens=2048"]}),
+    "batch": ((256, 512, 1024, 2048, 4096), lambda n: {"overrides": [f"train.max_tokens={n}"]}),
+    "vocabulary": ((1000, 2000, 4000, 8000, 16000), lambda n: {"overrides": [f"vocabulary.max_size={n}"]}),
+}
+
+
+def measure_growth(
+    what: str,
+    values: Sequence[int] | None = None,
+    overrides: Sequence[str] = (),
+    report: Callable[[str], None] = lambda text: None,
+    **given: object,
+) -> list[dict]:
+    """`measure` for growing lengths (tokens a side, in batches of at least 2,048), batches (tokens) or vocabularies (of
+    each side, at most), every size in processes of its own, so that memory is that of its own too.
+
+    Args:
+        what: length | batch | vocabulary. values: None: those of `GROWTH`. given: further arguments of `measure`.
+
+    Returns:
+        what `measure` returns, for each value, with the value under the name of `what`.
+
+    Raises:
+        UserError: nothing of that name grows; whatever `measure` refuses.
+    """
+    if what not in GROWTH:
+        raise UserError(unknown("growth", what, GROWTH))
+    usual, arguments = GROWTH[what]
+    found = []
+    for value in values or usual:
+        report(f"{what} {value:,}")
+        more = arguments(value)
+        more["overrides"] = [*more["overrides"], *overrides]
+        found.append({what: value, **measure(**more, report=report, **given)})
+    return found
+
+
 def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int) -> dict:
     """`first_loss`, `sides` and `ratio` out of the seconds that each side took in each round."""
     tokens = sum(facts["ours"]["tokens"])
@@ -136,7 +180,7 @@ def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int)
         times = spread([1000 * second / steps for second in taken], 2)
         sides[side] = {f"{name}_ms": value for name, value in times.items()} | {
             "tokens_per_second": round(tokens / statistics.median(taken), 1),
-            "threads": facts[side]["threads"],
+            **{name: facts[side][name] for name in ("threads", "loaded_mib", "peak_mib")},
         }
         if side != "ours":
             ratio[side] = spread([theirs / ours for ours, theirs in zip(seconds["ours"], taken)], 3)
@@ -219,10 +263,12 @@ def _text() -> dict:
 # -------------------------------------------------------------------------------------------------------------- workers
 
 
-def prepare(folder: Path, resolved: dict, batches: int, plugins: Sequence[str | Path] = ()) -> None:
+def prepare(
+    folder: Path, resolved: dict, batches: int, plugins: Sequence[str | Path] = (), length: int | None = None
+) -> None:
     """Write what the worker of our side reads."""
     (folder / "recipe.yaml").write_text(yaml_lines.dump(resolved), "utf-8")
-    told = {"batches": batches, "plugins": [str(Path(file).resolve()) for file in plugins]}
+    told = {"batches": batches, "length": length, "plugins": [str(Path(file).resolve()) for file in plugins]}
     (folder / "told.json").write_text(json.dumps(told), "utf-8")
 
 

@@ -15,6 +15,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 from paddle_tfm.bench.given import Given
 from paddle_tfm.bench.step import SIDES
 from paddle_tfm.errors import UserError
@@ -69,8 +74,8 @@ def load(side: str, folder: Path) -> tuple[Side, dict]:
             from paddle_tfm.bench import pytorch
 
             loaded = pytorch.Side(given, compiled=side == "torch-compile")
-    threads = int(os.environ.get("OMP_NUM_THREADS", 1))
-    return loaded, {**facts, "first_loss": loaded.first_loss(), "threads": threads}
+    threads, loaded_mib = int(os.environ.get("OMP_NUM_THREADS", 1)), most_memory()
+    return loaded, {**facts, "loaded_mib": loaded_mib, "first_loss": loaded.first_loss(), "threads": threads}
 
 
 def load_decoder(side: str, folder: Path, told: dict) -> tuple[Decoder, dict]:
@@ -88,6 +93,14 @@ def load_decoder(side: str, folder: Path, told: dict) -> tuple[Decoder, dict]:
         if side == "ours":
             loaded.given.write(folder)
     return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
+
+
+def most_memory() -> int | None:
+    """MiB that this process has held at most so far; None where the system does not tell (Windows)."""
+    if resource is None:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024  # of bytes
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20)
 
 
 def main(side: str) -> None:
@@ -109,7 +122,8 @@ def main(side: str) -> None:
                     ids = loaded.decode(question["decode"])
                     answer = Answer({"seconds": time.perf_counter() - began, "ids": ids})
                 else:
-                    answer = Answer({"seconds": _timed(loaded, question["first"], question["steps"])})
+                    taken = _timed(loaded, question["first"], question["steps"])
+                    answer = Answer({"seconds": taken, "peak_mib": most_memory()})
             except UserError as error:
                 answer = Answer(refused=str(error))
             out.write(json.dumps(answer._asdict()) + "\n")

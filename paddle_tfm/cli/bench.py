@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from paddle_tfm.cli.common import console, notes, overrides_argument, plugin_option
+from paddle_tfm.errors import UserError
 
 SIDES = {
     "ours": "paddle_tfm",
@@ -43,6 +45,12 @@ JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a 
     help="Whom to stand beside (repeatable). Default: everyone whose package is installed.",
 )
 @click.option(
+    "--growth",
+    default=None,
+    type=click.Choice(["length", "batch", "vocabulary"]),
+    help="Time steps of growing sentences (64 to 2,048 tokens), batches or vocabularies, and what memory they take.",
+)
+@click.option(
     "--decode",
     "run",
     default=None,
@@ -56,7 +64,10 @@ JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a 
 @click.option("--rounds", default=None, type=int, help="Turns of each side. Default: 7, with --decode 3.")
 @click.option("--json", "file", type=click.Path(path_type=Path), default=None, help="Write all figures to a file.")
 @plugin_option
-def command(overrides, recipe, size, placement, sides, run, sentences, rounds, file, plugins) -> None:
+@click.pass_context
+def command(
+    context, overrides, recipe, size, placement, sides, growth, run, sentences, rounds, file, plugins
+) -> None:
     """Time a training step of ours and of the same model written with paddle.nn.Transformer, with PyTorch's
     nn.Transformer (eager and compiled) and with JoeyNMT: the same batches, masks, dropout, optimizer and copied weights,
     in turn in one run. On a busy machine read the ratio of the fastest rounds.
@@ -68,18 +79,26 @@ def command(overrides, recipe, size, placement, sides, run, sentences, rounds, f
       paddle-tfm bench
       paddle-tfm bench --size tiny --json tiny.json
       paddle-tfm bench --side torch --side joeynmt
+      paddle-tfm bench --growth length --side torch
       paddle-tfm bench --decode runs/multi30k/default/seed-1 --side joeynmt
       paddle-tfm bench --recipe quickstart model.dropout=0.1
     """
     given = {"sides": sides or None, "plugins": plugins, "report": lambda text: notes().print(f"[dim]{text}[/]")}
     if rounds is not None:
         given["rounds"] = rounds
+    _refuse_idle(context, run)
     if run is not None:
         from paddle_tfm.bench import measure_decoding
 
         told = measure_decoding(run, sentences=sentences, **given)
         for job, found in told["jobs"].items():
             _searches(JOBS[job].format(**told), found)
+    elif growth is not None:
+        from paddle_tfm.bench import measure_growth
+
+        same = {"recipe": recipe, "overrides": overrides, "size": size, "placement": placement}
+        told = measure_growth(growth, **same, **given)
+        _grown(growth, told)
     else:
         from paddle_tfm.bench import measure
 
@@ -90,19 +109,73 @@ def command(overrides, recipe, size, placement, sides, run, sentences, rounds, f
         console().print(f"figures  {file}")
 
 
+def _refuse_idle(context: click.Context, run: Path | None) -> None:
+    """Options of the one measurement do not count in the other.
+
+    Raises:
+        UserError: such a one was given.
+    """
+    steps, searches = ("overrides", "recipe", "size", "placement", "growth"), ("sentences",)
+    for name in searches if run is None else steps:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]:
+            told = "overrides" if name == "overrides" else f"--{name}"
+            raise UserError(
+                f"{told}: only with --decode RUN"
+                if run is None
+                else f"{told}: not with --decode, which takes everything from the run"
+            )
+
+
+def _facts(told: dict, without: str = "") -> str:
+    """What was measured, but for what grows."""
+    sizes = told["sizes"]
+    facts = {
+        "": f"d_model {sizes['d_model']}, {sizes['encoder_layers']}+{sizes['decoder_layers']} layers",
+        "vocabulary": f"vocabularies {sizes['source_vocabulary']:,} and {sizes['target_vocabulary']:,}",
+        "batch": f"batches of {sizes['max_tokens']:,} tokens",
+        "dropout": f"dropout {sizes['dropout']}",
+    }
+    return f"One training step of {told['task']['name']}: " + ", ".join(
+        fact for name, fact in facts.items() if not name or name != without
+    )
+
+
+def _grown(what: str, several: list[dict]) -> None:
+    """The table of a growth: a row for each size and side."""
+    from rich.table import Table
+
+    table = Table(title=_facts(several[0], what), title_justify="left")
+    table.add_column(what, justify="right")
+    table.add_column("side")
+    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "most memory (MiB)"):
+        table.add_column(heading, justify="right")
+    for told in several:
+        for i, (side, times) in enumerate(told["sides"].items()):
+            ratio = told["ratio"].get(side)
+            table.add_row(
+                "" if i else f"{told[what]:,}",
+                SIDES[side],
+                f"{times['median_ms']:,.0f}",
+                f"{times['low_ms']:,.0f} – {times['high_ms']:,.0f}",
+                f"{times['tokens_per_second']:,.0f}",
+                f"{ratio['median']:.2f} × ({ratio['low']:.2f} – {ratio['high']:.2f})" if ratio else "",
+                _memory(times),
+            )
+    console().print(table, soft_wrap=False)
+
+
+def _memory(times: dict) -> str:
+    """What the process held at most; of it, in brackets, before its first step."""
+    return "" if times["peak_mib"] is None else f"{times['peak_mib']:,} ({times['loaded_mib']:,})"
+
+
 def _steps(told: dict) -> None:
     """The table of training steps."""
     from rich.table import Table
 
-    sizes = told["sizes"]
-    title = (
-        f"One training step of {told['task']['name']}: d_model {sizes['d_model']}, "
-        f"{sizes['encoder_layers']}+{sizes['decoder_layers']} layers, vocabularies {sizes['source_vocabulary']:,} and "
-        f"{sizes['target_vocabulary']:,}, batches of {sizes['max_tokens']:,} tokens, dropout {sizes['dropout']}"
-    )
-    table = Table(title=title, title_justify="left")
+    table = Table(title=_facts(told), title_justify="left")
     table.add_column("side")
-    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "fastest rounds"):
+    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "fastest rounds", "most memory (MiB)"):
         table.add_column(heading, justify="right")
     for side, times in told["sides"].items():
         ratio = told["ratio"].get(side)
@@ -113,6 +186,7 @@ def _steps(told: dict) -> None:
             f"{times['tokens_per_second']:,.0f}",
             f"{ratio['median']:.2f} × ({ratio['low']:.2f} – {ratio['high']:.2f})" if ratio else "",
             f"{ratio['undisturbed']:.2f} ×" if ratio else "",
+            _memory(times),
         )
     console().print(table, soft_wrap=False)
     first = told["first_loss"]

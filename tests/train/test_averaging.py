@@ -124,8 +124,8 @@ def test_running_statistics_are_estimated_anew_for_averaged_weights(make_trainer
 
 
 def test_mean_of_arrays_is_exact_in_double_precision():
-    states = [{"a": np.full(3, value, np.float32)} for value in (1.0, 1.0 + 1e-7, 4.0)]
-    np.testing.assert_allclose(mean(states)["a"], 2.0, rtol=1e-7)
+    states = [{"a": np.full(3, value, np.float32)} for value in (2.0**24, 1.0, 1.0)]  # in single, 2^24 + 1 is 2^24
+    np.testing.assert_array_equal(mean(states)["a"], (2.0**24 + 2) / 3)
     assert mean(states)["a"].dtype == np.float32
 
 
