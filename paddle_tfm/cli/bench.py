@@ -65,9 +65,7 @@ JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a 
 @click.option("--json", "file", type=click.Path(path_type=Path), default=None, help="Write all figures to a file.")
 @plugin_option
 @click.pass_context
-def command(
-    context, overrides, recipe, size, placement, sides, growth, run, sentences, rounds, file, plugins
-) -> None:
+def command(context, overrides, recipe, size, placement, sides, growth, run, sentences, rounds, file, plugins) -> None:
     """Time a training step of ours and of the same model written with paddle.nn.Transformer, with PyTorch's
     nn.Transformer (eager and compiled) and with JoeyNMT: the same batches, masks, dropout, optimizer and copied weights,
     in turn in one run. On a busy machine read the ratio of the fastest rounds.

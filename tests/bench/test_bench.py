@@ -260,6 +260,7 @@ def test_measure_reports_every_side(monkeypatch):
     for side in found["sides"].values():
         assert 0 < side["low_ms"] <= side["median_ms"] <= side["high_ms"]
         assert side["tokens_per_second"] > 0
+        assert 50 < side["loaded_mib"] <= side["peak_mib"] < 20_000
     ours = int(step.environment("ours").get("OMP_NUM_THREADS", runtime.physical_cores()))
     assert [side["threads"] for side in found["sides"].values()] == [ours, 1, ours]
     assert list(found["ratio"]) == ["paddle", "paddle-tuned"]
@@ -271,17 +272,60 @@ def test_measure_reports_every_side(monkeypatch):
     assert said == [*(f"{side}: loading" for side in ("ours", *PADDLES)), "warming up", "round 1 of 1"]
 
 
+@pytest.mark.parametrize("length, rows", [(7, 4), (40, 1)])
+def test_sentences_of_a_given_length_are_the_texts_one_after_another(tmp_path, length, rows):
+    overrides = [
+        *SMALL,
+        f"model.max_length={length}",
+        "train.max_tokens=30",
+        "task={name: copy, train: 40, min_length: 2, max_length: 6}",
+    ]
+    runtime.load_paddle()
+    from paddle_tfm.bench import ours
+
+    step.prepare(tmp_path, step.settings("base", overrides), 3, length=length)
+    side = ours.Side(tmp_path)
+    texts = side.trainer.run.encoded["train"]
+    for side_of_text, name in (("source", "source"), ("target", "target_out")):
+        chained = [i for example in texts for i in getattr(example, side_of_text)] * 5
+        rows_of_batches = [row for batch in side.batches for row in getattr(batch, name).tolist()]
+        assert [len(row) for row in rows_of_batches] == [length] * 3 * rows
+        assert [i for row in rows_of_batches for i in row] == chained[: 3 * rows * length]
+    side.step(0)
+
+
+def test_measure_growth_measures_each_size(monkeypatch):
+    asked = []
+    monkeypatch.setattr(step, "measure", lambda **arguments: asked.append(arguments) or {"sides": {}})
+    found = step.measure_growth("vocabulary", [10, 20], ["model.dropout=0.0"], size="tiny")
+    assert found == [{"vocabulary": 10, "sides": {}}, {"vocabulary": 20, "sides": {}}]
+    assert [each["overrides"] for each in asked] == [
+        [f"vocabulary.max_size={n}", "model.dropout=0.0"] for n in (10, 20)
+    ]
+    assert all(each["size"] == "tiny" for each in asked)
+    step.measure_growth("length")
+    assert [each["length"] for each in asked[2:]] == [64, 128, 256, 512, 1024, 2048]
+    with pytest.raises(UserError, match="unknown growth 'lenght'; did you mean 'length'"):
+        step.measure_growth("lenght")
+
+
 def test_summary_takes_ratios_within_a_round():
     seconds = {"ours": [1.0, 2.0, 4.0], "paddle": [3.0, 8.0, 8.0], "paddle-tuned": [2.0, 2.0, 4.0]}
     facts = {
-        side: {"tokens": [300, 100], "first_loss": loss, "threads": 1}
+        side: {"tokens": [300, 100], "first_loss": loss, "threads": 1, "loaded_mib": 300, "peak_mib": 500}
         for side, loss in zip(("ours", *PADDLES), (5.0, 4.5, 5.25))
     }
     found = step.summary(seconds, facts, steps=2)
     assert found["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0, "undisturbed": 3.0}
     assert found["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0, "undisturbed": 2.0}
     times = {"median_ms": 1000.0, "low_ms": 500.0, "high_ms": 2000.0}
-    assert found["sides"]["ours"] == {**times, "tokens_per_second": 200.0, "threads": 1}
+    assert found["sides"]["ours"] == {
+        **times,
+        "tokens_per_second": 200.0,
+        "threads": 1,
+        "loaded_mib": 300,
+        "peak_mib": 500,
+    }
     assert found["first_loss"] == {"ours": 5.0, "paddle": 4.5, "paddle-tuned": 5.25, "difference": 0.5}
 
 

@@ -1,6 +1,7 @@
 """The learning-rate range test."""
 
 import itertools
+import math
 
 import pytest
 
@@ -31,6 +32,8 @@ def test_the_loss_is_a_corrected_running_mean(make_trainer):
 def test_it_ends_when_the_loss_runs_away(make_trainer):
     points = list(range_test(make_trainer(), 1e-3, 1e6, 60))
     assert 10 < len(points) < 60
+    assert points[-1].loss > 1.25 * points[0].loss and math.isfinite(points[-1].loss)
+    assert all(point.loss <= 1.25 * points[0].loss for point in points[:-1])
     best = suggestion(points)
     assert best is not None and 1e-3 < best < points[-1].rate / 5
 
