@@ -41,7 +41,7 @@ setup(
         "cpu": [TESTED_PADDLE],
         "tokenizers": ["tokenizers>=0.15"],  # ready-made tokenizer.json files: the tokenizer `hugging_face`
         "bench": ["torch>=2.5"],  # what `paddle-tfm bench` stands beside
-        "test": ["pytest>=8.0", "ruff>=0.6"],
+        "test": ["pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.6"],
     },
     entry_points={
         "console_scripts": ["paddle-tfm = paddle_tfm.cli:main"],

@@ -1,8 +1,13 @@
 """Paddle is imported once, with its settings made, before any test module imports it; and small real models, with batches
 of random tokens and padding."""
 
+import os
+
 import numpy as np
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side: one thread each
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from paddle_tfm import build_model
 from paddle_tfm.data.batches import Batch

@@ -116,7 +116,7 @@ def test_initial_values_have_the_papers_distribution(registry, rng, name, role, 
         ({"name": "normal", "std": 0.5}, lambda x: paper.normal_cdf(x / 0.5)),
         ({"name": "uniform", "low": -1.0, "high": 3.0}, functools.partial(paper.uniform_cdf, low=-1.0, high=3.0)),
     ],
-    ids=str,
+    ids=["normal", "uniform"],
 )
 def test_options_of_initial_values(registry, rng, spec, cdf):
     drawn = registry.build("initializer", spec, d_model=48).draw(rng, [100, 100], "weight")
