@@ -31,11 +31,11 @@ class LayerState:
     own: KeyValue | None = None
     cross: KeyValue | None = None
 
-    def select(self, rows: Tensor) -> LayerState:
-        """The sentences `rows`, in that order."""
+    def select(self, rows: Tensor, same_memory: bool = False) -> LayerState:
+        """The rows `rows`, in that order; with `same_memory` those of the memory stay as they are."""
         return LayerState(
             self.own.select(rows) if self.own is not None else None,
-            self.cross.select(rows) if self.cross is not None else None,
+            self.cross if self.cross is None or same_memory else self.cross.select(rows),
         )
 
 
@@ -171,11 +171,12 @@ class DecoderState:
     positions: Tensor | None = None
     valid: Tensor | None = None
 
-    def select(self, rows: Tensor) -> DecoderState:
-        """The sentences `rows` (int64 [B'], repeats allowed), in that order."""
+    def select(self, rows: Tensor, same_memory: bool = False) -> DecoderState:
+        """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: row for row they look at the same
+        sentence as before, so that only what has been written is put in another order."""
         return DecoderState(
-            self.memory.select(rows),
-            tuple(layer.select(rows) for layer in self.layers),
+            self.memory if same_memory else self.memory.select(rows),
+            tuple(layer.select(rows, same_memory) for layer in self.layers),
             self.length,
             self.positions,
             None if self.valid is None else self.valid.index_select(rows, 0),

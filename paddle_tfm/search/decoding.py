@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import paddle
 from paddle import Tensor
 
@@ -26,6 +27,7 @@ class ModelDecoding(Decoding):
         self.model, self.limits, self.sentences = model, limits, sentences
         memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
         self.state = model.start(memory)
+        self._places = np.arange(len(sentences))  # the sentence that each row looks at
         self._never: Tensor | None = None  # [V'], or [R, V'] where rows differ
 
     def advance(self, tokens: Tensor) -> Tensor:
@@ -48,9 +50,12 @@ class ModelDecoding(Decoding):
         return never + (paddle.arange(vocabulary) > own).astype("float32") * NEVER
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows only."""
-        self.state = self.state.select(rows)
-        if self._never is not None and self._never.ndim == 2:
+        """Go on with these rows only. While a beam puts its outputs in another order and none of its sentences ends, the
+        memory and its keys and values stay where they are."""
+        places = self._places[rows.numpy()]
+        same = np.array_equal(places, self._places)
+        self.state, self._places = self.state.select(rows, same), places
+        if self._never is not None and self._never.ndim == 2 and not same:
             self._never = self._never.index_select(rows, 0)
 
 

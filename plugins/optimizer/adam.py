@@ -21,15 +21,35 @@ class Adam(Optimizer):
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        # Not `use_multi_tensor`, though that update takes half the time (1% to 3% of a step): it ends with an error where
-        # a parameter has its first gradient in a later step, such as an expert that no token chose before.
-        return paddle.optimizer.Adam(
+        return AtOnce(
             learning_rate=0.0,  # the trainer sets it before each step
             beta1=self.beta1,
             beta2=self.beta2,
             epsilon=self.epsilon,
             parameters=list(parameters),
         )
+
+
+class AtOnce(paddle.optimizer.Adam):
+    """Paddle's Adam, all parameters in one call: on a CPU a half to a third of the time of a call for each.
+
+    Paddle's own switch for it, `use_multi_tensor`, ends with an error where a parameter has no gradient, such as an
+    expert that no token chose; so it is set anew at each step. Both ways keep their moments in the same place, and a
+    parameter without a gradient stays as it is.
+    """
+
+    def __init__(self, **options: object):
+        super().__init__(use_multi_tensor=True, **options)
+
+    def step(self) -> None:
+        """One update of every parameter that has a gradient."""
+        self._use_multi_tensor = all(
+            parameter.grad is not None and parameter.dtype == paddle.float32 for parameter in self._parameter_list
+        )
+        super().step()
+
+
+AtOnce.__name__ = "Adam"  # Paddle takes all parameters at once in classes of this name only
 
 
 def check(beta1: float, beta2: float, epsilon: float) -> None:

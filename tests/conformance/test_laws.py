@@ -91,6 +91,16 @@ def _reorders(model, batch, full):
     later = batch.target_in[:, 2:].index_select(rows), batch.target_valid[:, 2:].index_select(rows)
     h, _ = model.decode(later[0], state.select(rows), later[1])
     close(h, full[:, 2:].index_select(rows))
+    # Beams of a sentence change places: their memory may stay.
+    beams = model.decode(batch.target_in[:, :2], model.start(model.encode(batch.source, batch.source_valid)))[1]
+    beams = beams.select(paddle.to_tensor([0, 0, 1, 1, 2], dtype="int64"))
+    tokens = paddle.to_tensor([[5], [6], [7], [8], [9]])
+    _, beams = model.decode(tokens, beams)
+    order = paddle.to_tensor([1, 0, 3, 3, 4], dtype="int64")
+    stays, moved = (model.decode(tokens, beams.select(order, same))[0] for same in (True, False))
+    close(stays, moved)
+    other = model.decode(tokens, beams.select(paddle.to_tensor([2, 0, 3, 3, 4], dtype="int64"), False))[0]
+    assert float((other - moved).abs().max()) > 0
 
 
 @by_overrides(COMPONENTS)

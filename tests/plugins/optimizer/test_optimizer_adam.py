@@ -122,3 +122,40 @@ def test_bad_options(make, text):
     with pytest.raises(ValueError) as caught:
         make()
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    "given",  # for each step, which of three parameters have a gradient
+    [["110", "111", "011", "111"], ["111", "111", "101", "111"], ["001", "100", "111", "010"]],
+    ids=["late", "missed", "by turns"],
+)
+def test_a_parameter_without_a_gradient_stays_and_counts_no_step(given):
+    start, rate = [1.0, -2.0, 0.5], 0.1
+    tensors = [
+        paddle.create_parameter([2], "float32", default_initializer=paddle.nn.initializer.Constant(x)) for x in start
+    ]
+    update = Adam(0.9, 0.98, 1e-9).create(tensors)
+    weights, first, second, steps = list(start), [0.0] * 3, [0.0] * 3, [0] * 3
+    for number, present in enumerate(given):
+        for i in range(3):
+            if present[i] == "0":
+                continue
+            g = 0.3 * (i + 1) - 0.2 * number
+            tensors[i].grad = paddle.full([2], g)
+            steps[i] += 1
+            first[i] = 0.9 * first[i] + 0.1 * g
+            second[i] = 0.98 * second[i] + 0.02 * g**2
+            fair1, fair2 = first[i] / (1 - 0.9 ** steps[i]), second[i] / (1 - 0.98 ** steps[i])
+            weights[i] -= rate * fair1 / (np.sqrt(fair2) + 1e-9)
+        update.set_lr(rate)
+        update.step()
+        update.clear_grad(set_to_zero=False)
+        np.testing.assert_allclose([float(tensor[0]) for tensor in tensors], weights, rtol=1e-5)
+
+
+def test_all_parameters_are_updated_in_one_call(monkeypatch):
+    calls = []
+    real = paddle._C_ops.merged_adam_
+    monkeypatch.setattr(paddle._C_ops, "merged_adam_", lambda *given: calls.append(len(given[0])) or real(*given))
+    assert_equal(by_paddle(Adam(0.9, 0.98, 1e-9)), by_hand(0.9, 0.98, 1e-9))
+    assert calls == [3, 3, 3]
