@@ -7,6 +7,7 @@ of a matrix product to TF32) they are plain. A test says that both agree.
 
 from __future__ import annotations
 
+import numpy as np
 import paddle
 from paddle import Tensor
 
@@ -63,24 +64,36 @@ def add_outer(rows: Tensor, column: Tensor, row: Tensor) -> Tensor:
     return paddle.addmm(rows, column, row) if by_products(rows) else rows + column * row
 
 
+def largest(rows: Tensor) -> Tensor:
+    """The largest of each row [N, C] → [N, 1], without a gradient. On a CPU NumPy finds it, six times as fast."""
+    if not by_products(rows):
+        return rows.detach().max(-1, keepdim=True)
+    return paddle.to_tensor(_array(rows).max(1, keepdims=True))
+
+
 BLOCK = 128  # columns whose largest is found first; near the square root of a usual vocabulary
 
 
 def top_k(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row [N, C] of finite numbers, falling, and their columns int64: [N, k] each.
+    """The k largest of each row [N, C] of finite numbers, falling, and their columns int64: [N, k] each, without a
+    gradient.
 
-    On a CPU a row is looked at in blocks: its k largest lie in the k blocks with the largest maxima, so that only those
+    On a CPU NumPy looks at a row in blocks: its k largest lie in the k blocks with the largest maxima, so that only those
     are sorted. Among equals at the end, either may be taken.
     """
     number, width = rows.shape
-    blocks = -(-width // BLOCK)
-    if not by_products(rows) or blocks <= 2 * k:
-        return rows.topk(k)
-    if blocks * BLOCK > width:
-        rest = paddle.full([number, blocks * BLOCK - width], -float("inf"), rows.dtype)
-        rows = paddle.concat([rows, rest], 1)
-    blocked = rows.reshape([number * blocks, BLOCK])
-    chosen = blocked.max(-1).reshape([number, blocks]).topk(k)[1]  # [N, k]
-    flat = (chosen + paddle.arange(number, dtype="int64").unsqueeze(1) * blocks).flatten()
-    values, places = blocked.index_select(flat, 0).reshape([number, k * BLOCK]).topk(k)
-    return values, chosen.take_along_axis(places // BLOCK, 1) * BLOCK + places % BLOCK
+    if not by_products(rows) or width <= 2 * k * BLOCK:
+        return rows.detach().topk(k)
+    array, places = _array(rows), np.arange(number)[:, None]
+    most = np.maximum.reduceat(array, np.arange(0, width, BLOCK), axis=1)  # [N, C / BLOCK]
+    blocks = np.argpartition(most, -k, axis=1)[:, -k:]
+    columns = (blocks[:, :, None] * BLOCK + np.arange(BLOCK)).reshape(number, k * BLOCK)
+    within = np.where(columns < width, array[places, np.minimum(columns, width - 1)], array.dtype.type(-np.inf))
+    best = np.argpartition(within, -k, axis=1)[:, -k:]
+    best = best[places, np.argsort(-within[places, best], axis=1, kind="stable")]
+    return paddle.to_tensor(within[places, best]), paddle.to_tensor(columns[places, best])
+
+
+def _array(rows: Tensor) -> np.ndarray:
+    """The numbers of a tensor on the CPU, where they lie: only to be read."""
+    return np.from_dlpack(rows.detach())

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, nn
+from paddle import Tensor, _C_ops, nn
 
 from paddle_tfm import randomness
 
@@ -25,7 +25,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if bias is None:
         return paddle.matmul(x, weight)
-    if x.place.is_cpu_place() and paddle.is_grad_enabled():
+    if not paddle.is_grad_enabled():
+        return _C_ops.linear(x, weight, bias)  # what F.linear calls, after it has looked up a flag for 30 microseconds
+    if x.place.is_cpu_place():
         ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
         return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))
     return F.linear(x, weight, bias)

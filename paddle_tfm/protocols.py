@@ -145,6 +145,7 @@ class Mask:
         self.k_valid, self.causal, self.encoding = k_valid, causal, encoding
         self._hidden: dict[str, Tensor] = {}  # shared by `with_encoding`
         self._dense: dict[str, Tensor] = {}
+        self._spread: dict[tuple, Tensor] = {}  # by dtype and shape of the scores
 
     def with_encoding(self, encoding: PositionalEncoding) -> Mask:
         """The same mask under another encoding's bias (encodings with a table per layer); the rest is computed once."""
@@ -180,14 +181,15 @@ class Mask:
         dense = self.dense(scores.dtype)
         if not scores.place.is_cpu_place() or dense.shape[1] != 1:
             return scores + dense
-        name = f"{scores.dtype} {scores.shape}"
-        if name not in self._dense:
+        shape = tuple(scores.shape)
+        spread = self._spread.get((scores.dtype, shape))
+        if spread is None:
             batch, _, queries, keys = dense.shape
-            times = scores.shape[1] * scores.shape[2] // queries  # heads, and queries where one row serves all
+            times = shape[1] * shape[2] // queries  # heads, and queries where one row serves all
             row = dense.reshape([batch, 1, queries * keys])
             spread = paddle.matmul(paddle.ones([batch, times, 1], dense.dtype), row)  # [B, times, Tq|1 · Tk]
-            self._dense[name] = spread.reshape([batch, *scores.shape[1:]])
-        return scores + self._dense[name]
+            self._spread[scores.dtype, shape] = spread = spread.reshape([batch, *shape[1:]])
+        return scores + spread
 
 
 @dataclass(frozen=True)

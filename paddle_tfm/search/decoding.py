@@ -8,7 +8,6 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import algebra
 from paddle_tfm.data.batches import Batch, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
@@ -28,26 +27,27 @@ class ModelDecoding(Decoding):
         memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
         self.state = model.start(memory)
         self._places = np.arange(len(sentences))  # the sentence that each row looks at
-        self._never: Tensor | None = None  # [V'], or [R, V'] where rows differ
+        self._foreign: Tensor | None = None
 
     def advance(self, tokens: Tensor) -> Tensor:
         """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next; impossible are padding, begin, and
         words of other sentences' sources."""
         h, self.state = self.model.decode(tokens.unsqueeze(1), self.state)
-        log_probs = self.model.head.log_probs(h, self.state.memory)[:, 0].astype("float32")
-        if self._never is None:
-            self._never = self._impossible(log_probs.shape[1])
-        if self._never.ndim == 2:
-            return log_probs + self._never
-        return algebra.add_outer(log_probs, algebra.column_of_ones(log_probs), self._never.unsqueeze(0))
+        log_probs = self.model.head.log_probs(h, self.state.memory).squeeze(1)  # [R, 1, V'] -> [R, V']
+        log_probs = log_probs if log_probs.dtype == paddle.float32 else log_probs.astype("float32")
+        for impossible in (PAD, BOS):
+            log_probs[:, impossible] = NEVER
+        if not (self.model.head.extends_vocabulary and self.state.memory.extra):
+            return log_probs
+        if self._foreign is None:
+            self._foreign = self._words_of_others(log_probs.shape[1])
+        return log_probs + self._foreign
 
-    def _impossible(self, vocabulary: int) -> Tensor:
-        never = paddle.to_tensor([NEVER if i in (PAD, BOS) else 0.0 for i in range(vocabulary)], dtype="float32")
+    def _words_of_others(self, vocabulary: int) -> Tensor:
+        """[R, V']: NEVER for words of other sentences' sources."""
         memory = self.state.memory
-        if not (self.model.head.extends_vocabulary and memory.extra):
-            return never
         own = memory.copy_ids.max(1, keepdim=True).clip(min=vocabulary - memory.extra - 1)  # [R, 1]: the last possible
-        return never + (paddle.arange(vocabulary) > own).astype("float32") * NEVER
+        return (paddle.arange(vocabulary) > own).astype("float32") * NEVER
 
     def select(self, rows: Tensor) -> None:
         """Go on with these rows only. While a beam puts its outputs in another order and none of its sentences ends, the
@@ -55,8 +55,8 @@ class ModelDecoding(Decoding):
         places = self._places[rows.numpy()]
         same = np.array_equal(places, self._places)
         self.state, self._places = self.state.select(rows, same), places
-        if self._never is not None and self._never.ndim == 2 and not same:
-            self._never = self._never.index_select(rows, 0)
+        if self._foreign is not None and not same:
+            self._foreign = self._foreign.index_select(rows, 0)
 
 
 def decode_batch(

@@ -24,12 +24,16 @@ def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """x [B, T, H·D] → [B, H, T, D]."""
     batch, length, width = x.shape
+    if length == 1:  # a step of decoding: nothing changes places
+        return x.reshape([batch, heads, 1, width // heads])  # [B, 1, H·D] -> [B, H, 1, D]
     return x.reshape([batch, length, heads, width // heads]).transpose([0, 2, 1, 3])  # [B, T, H, D] -> [B, H, T, D]
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """x [B, H, T, D] → [B, T, H·D]."""
     batch, heads, length, width = x.shape
+    if length == 1:
+        return x.reshape([batch, 1, heads * width])  # [B, H, 1, D] -> [B, 1, H·D]
     return x.transpose([0, 2, 1, 3]).reshape([batch, length, heads * width])  # [B, T, H, D] -> [B, T, H·D]
 
 

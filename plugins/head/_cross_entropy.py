@@ -25,7 +25,7 @@ def log_sum_exp(logits: Tensor) -> Tensor:
     if not algebra.by_products(logits):
         return paddle.logsumexp(logits, -1, keepdim=True)
     rows = logits.reshape([-1, logits.shape[-1]])  # [B, T, V] -> [N, V]
-    best = rows.detach().max(-1, keepdim=True)  # [N, 1]
+    best = algebra.largest(rows)  # [N, 1]
     total = paddle.matmul(paddle.exp(algebra.add_outer(rows, -best, algebra.row_of_ones(rows))), _column(rows))
     return (best + paddle.log(total)).reshape([*logits.shape[:-1], 1])
 
