@@ -1,7 +1,7 @@
 """What must be set before Paddle is imported, and the quiet import itself.
 
 Each setting counts only before Paddle's libraries load, and none overrides what the user has set. `SETTINGS` is the
-table that `paddle-tfm doctor` prints; README's performance section says what each one is worth.
+table that `paddle-tfm doctor` prints; docs/performance.md says what they are worth.
 """
 
 from __future__ import annotations
