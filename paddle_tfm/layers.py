@@ -25,12 +25,12 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if bias is None:
         return paddle.matmul(x, weight)
+    if not x.place.is_cpu_place():
+        return F.linear(x, weight, bias)
     if not paddle.is_grad_enabled():
         return _C_ops.linear(x, weight, bias)  # what F.linear calls, after it has looked up a flag for 30 microseconds
-    if x.place.is_cpu_place():
-        ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
-        return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))
-    return F.linear(x, weight, bias)
+    ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
+    return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))
 
 
 class Linear(nn.Layer):
