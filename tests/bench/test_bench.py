@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paddle_tfm import runtime
-from paddle_tfm.bench import measure, measure_decoding, step
+from paddle_tfm.bench import decode, measure, measure_decoding, step
 from paddle_tfm.errors import RecipeError, UserError
 
 SMALL = [
@@ -385,3 +385,10 @@ def test_real_text_is_taken_where_there_is_some(tmp_path, monkeypatch, below):
     for file in files:
         file.write_bytes(b"")
     assert step.settings()["task"] == {"name": "parallel", "train": [str(file.resolve()) for file in files]}
+
+
+def test_the_summary_of_a_search_takes_ratios_within_a_round():
+    found = decode.summary({"ours": [1.0, 2.0], "joeynmt": [4.0, 6.0]}, {"ours": [[5], [6]], "joeynmt": [[5], [7]]})
+    assert found["ratio"]["joeynmt"] == {"median": 3.5, "low": 3.0, "high": 4.0}
+    assert found["same"] == {"joeynmt": 0.5}
+    assert found["sides"]["ours"]["sentences_per_second"] == 1.33
