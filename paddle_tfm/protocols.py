@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -146,7 +147,6 @@ class Mask:
         self._hidden: dict[str, Tensor] = {}  # shared by `with_encoding`
         self._dense: dict[str, Tensor] = {}
         self._spread: dict[tuple, Tensor] = {}  # by dtype and shape of the scores
-        self._adds_nothing: bool | None = None
 
     def with_encoding(self, encoding: PositionalEncoding) -> Mask:
         """The same mask under another encoding's bias (encodings with a table per layer); the rest is computed once."""
@@ -171,24 +171,24 @@ class Mask:
             if name not in self._hidden:
                 never = NEVER if name in ("float32", "float64") else -1.0e4
                 self._hidden[name] = (1.0 - self.allowed().astype(name)) * never
-            bias, hidden = self._bias(), self._hidden[name]
+            bias, hidden = self._bias, self._hidden[name]
             self._dense[name] = hidden if bias is None else hidden + bias.astype(name)
         return self._dense[name]
 
+    @cached_property
     def _bias(self) -> Tensor | None:
         return self.encoding.bias(self.q_positions, self.k_positions) if self.encoding is not None else None
 
+    @cached_property
     def _idle(self) -> bool:
         """Whether `dense` is zero all over: no key hidden, no bias."""
-        if self._adds_nothing is None:
-            self._adds_nothing = bool(self.allowed().all()) and self._bias() is None
-        return self._adds_nothing
+        return bool(self.allowed().all()) and self._bias is None
 
     def add_to(self, scores: Tensor) -> Tensor:
         """scores [B, H, Tq, Tk] + `dense`. On a CPU, where adding what must be broadcast takes several times as long as
         adding like to like, `dense` is spread over heads and queries first, once for all layers; and a step of decoding,
         which may look at everything before it, adds nothing."""
-        if scores.shape[2] == 1 and scores.place.is_cpu_place() and self._idle():
+        if scores.shape[2] == 1 and scores.place.is_cpu_place() and self._idle:
             return scores
         dense = self.dense(scores.dtype)
         if not scores.place.is_cpu_place() or dense.shape[1] != 1:
