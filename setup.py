@@ -41,6 +41,13 @@ setup(
         "cpu": [TESTED_PADDLE],
         "tokenizers": ["tokenizers>=0.15"],  # ready-made tokenizer.json files: the tokenizer `hugging_face`
         "bench": ["torch>=2.5", "ctranslate2>=4.5"],  # what `paddle-tfm bench` stands beside
+        # Whose components stand beside ours with the same weights, in tests/peers.
+        "peers": [
+            "torch>=2.9",  # attention, norms, LSTM, adaptive softmax, whole Transformers, optimizers (Muon from 2.9 on)
+            "transformers>=5.0",  # positions and placements inside whole models: T5, Marian, Llama, GPT-J, Gemma 2, …
+            "x-transformers>=2.0",  # gated, talking-heads and cosine attention, ScaleNorm, DyT, xPos
+            "lion-pytorch>=0.2",  # Lion, by the author of x-transformers
+        ],
         "test": ["pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.6"],
     },
     entry_points={

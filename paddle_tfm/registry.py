@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import importlib
 import importlib.util
 import inspect
 import json
+import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -109,11 +111,12 @@ def component_kind(annotation: object) -> tuple[str, bool] | None:
     return None
 
 
-def parameters(cls: type) -> dict[str, Option]:
-    """The parameters of a component's constructor."""
+@functools.lru_cache(maxsize=512)
+def parameters(cls: type) -> Mapping[str, Option]:
+    """The parameters of a component's constructor; cached, for a model asks for them at each of its sites."""
     constructor = cls.__init__
     if constructor is object.__init__ or constructor.__module__.startswith("paddle."):
-        return {}  # the class has no constructor of its own
+        return types.MappingProxyType({})  # the class has no constructor of its own
     try:
         hints = typing.get_type_hints(constructor)
     except (NameError, TypeError):
@@ -124,7 +127,7 @@ def parameters(cls: type) -> dict[str, Option]:
             continue
         required = parameter.default is parameter.empty
         found[name] = Option(name, hints.get(name, typing.Any), required, None if required else parameter.default)
-    return found
+    return types.MappingProxyType(found)
 
 
 class Registry:

@@ -43,8 +43,9 @@ class PointerGenerator(Head):
         # W_k is applied to the query instead of to each source token: the same product, and no keys to make every step.
         q = paddle.matmul(self.query(h), self.key.weight, transpose_y=True) * h.shape[-1] ** -0.5
         scores = paddle.matmul(q, memory.x, transpose_y=True).astype("float32")  # [B, T, S]
-        hidden = (1.0 - memory.valid.astype("float32")).unsqueeze(1) * NEVER  # [B, 1, S]
-        copy = F.softmax(scores + hidden, -1)
+        shown = memory.valid.astype("float32").unsqueeze(1)  # [B, 1, S]
+        # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing.
+        copy = F.softmax(scores + (1.0 - shown) * NEVER, -1) * shown
         context = paddle.matmul(copy.astype(h.dtype), memory.x)  # [B, T, C]
         gate = self.gate(paddle.concat([h, context], -1))
         return self.output(h).astype("float32"), gate.astype("float32"), copy

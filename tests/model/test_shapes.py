@@ -38,10 +38,16 @@ COMPONENTS = list(each_component())
 PLACEMENTS = sorted(
     entry.name for entry in create_registry() if entry.kind == "placement" and entry.provider.plugin != "clinic"
 )
-FEW = ("multihead", "linear", "batch", "mixture_of_experts", "shaw", "learned", "sub_ln", "tied")  # the kit sees to all
-by_component = pytest.mark.parametrize("overrides", COMPONENTS, ids=lambda overrides: overrides[0])
-by_few = pytest.mark.parametrize(
-    "overrides", [each for each in COMPONENTS if each[0].endswith(FEW)], ids=lambda overrides: overrides[0]
+FEW = ("multihead", "linear", "batch", "mixture_of_experts", "shaw", "learned", "sub_ln", "tied")
+
+
+def by_overrides(combinations):
+    return pytest.mark.parametrize("overrides", combinations, ids=lambda overrides: overrides[0])
+
+
+by_few = by_overrides([each for each in COMPONENTS if each[0].endswith(FEW)])
+by_component = by_overrides(  # the rest by `pytest -m conformance`
+    [pytest.param(each, marks=() if each[0].endswith(FEW) else pytest.mark.conformance) for each in COMPONENTS]
 )
 by_shape = pytest.mark.parametrize("shape", SHAPES)
 

@@ -1,0 +1,259 @@
+"""Attentions with the weights of PyTorch's, x-transformers' and Transformers' own."""
+
+import numpy as np
+import pytest
+from peer_cases import (
+    CROSS,
+    D_MODEL,
+    DECODER,
+    ENCODER,
+    GIVEN,
+    HEAD_DIM,
+    HEADS,
+    LENGTH,
+    additive,
+    attend,
+    copy,
+    halves,
+    linear,
+    sentences,
+    single,
+    transposed,
+)
+
+from paddle_tfm.protocols import Site
+
+pytestmark = pytest.mark.peers
+torch = pytest.importorskip("torch")
+SITES = pytest.mark.parametrize("site", [ENCODER, DECODER, CROSS], ids=str)
+SELF = pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
+
+
+def future(length):
+    return torch.ones(length, length, dtype=torch.bool).triu(1)
+
+
+# -------------------------------------------------------------------------------------------------------------- PyTorch
+
+
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
+@SITES
+def test_multihead_is_that_of_pytorch(build, precision, agree, rng, site, bias):
+    ours, w = build("attention", {"name": "multihead", "bias": bias}, **GIVEN, site=site)
+    theirs = torch.nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True)
+    together = {"weight": lambda name: w[f"{name}.weight"].T, "bias": lambda name: w[f"{name}.bias"]}
+    arrays = {
+        f"in_proj_{part}": np.concatenate([of(name) for name in ("query", "key", "value")])
+        for part, of in together.items()
+        if part == "weight" or bias
+    }
+    copy(theirs, arrays | transposed(w, {"out_proj": "output"}))
+    x, valid, source, source_valid = sentences(rng, site)
+    found, _ = theirs(
+        precision.theirs(x),
+        precision.theirs(source),
+        precision.theirs(source),
+        key_padding_mask=torch.from_numpy(~source_valid),  # True hides
+        attn_mask=future(LENGTH) if site.causal else None,
+    )
+    agree(attend(ours, precision, site, x, valid, source, source_valid), found[valid])
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+@SITES
+def test_grouped_query_is_pytorchs_lookup_with_enable_gqa(build, precision, agree, rng, site, kv_heads):
+    """The projections are torch.nn.Linear, the lookup F.scaled_dot_product_attention."""
+    ours, w = build("attention", {"name": "grouped_query", "kv_heads": kv_heads}, **GIVEN, site=site)
+    x, valid, source, source_valid = sentences(rng, site)
+
+    def heads(name, given, count):
+        out = linear(w, name)(precision.theirs(given))
+        return out.reshape(*out.shape[:2], count, HEAD_DIM).transpose(1, 2)
+
+    seen = torch.from_numpy(source_valid)[:, None, None, :]
+    found = torch.nn.functional.scaled_dot_product_attention(
+        heads("query", x, HEADS),
+        heads("key", source, kv_heads),
+        heads("value", source, kv_heads),
+        attn_mask=seen & ~future(LENGTH) if site.causal else seen,
+        enable_gqa=True,
+    )
+    found = linear(w, "output")(found.transpose(1, 2).flatten(2))
+    agree(attend(ours, precision, site, x, valid, source, source_valid), found[valid])
+
+
+@SITES
+def test_single_head_is_pytorchs_lookup(build, precision, agree, rng, site):
+    """F.scaled_dot_product_attention of three torch.nn.Linear, and no output matrix."""
+    ours, w = build("attention", {"name": "single_head", "bias": True}, **GIVEN, site=site)
+    x, valid, source, source_valid = sentences(rng, site)
+    q = linear(w, "query")(precision.theirs(x))
+    k, v = (linear(w, name)(precision.theirs(source)) for name in ("key", "value"))
+    seen = torch.from_numpy(source_valid)[:, None, :]
+    seen = seen & ~future(LENGTH) if site.causal else seen
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+    agree(attend(ours, precision, site, x, valid, source, source_valid), found[valid])
+
+
+@SELF
+def test_recurrent_is_pytorchs_lstm(build, precision, agree, rng, site):
+    """torch.nn.LSTM has a bias beside each of its two matrices, ours one: the second is 0. Gates stand in the same order."""
+    ours, w = build("attention", "recurrent", d_model=D_MODEL, site=site)
+    width = D_MODEL if site.causal else D_MODEL // 2
+    theirs = torch.nn.LSTM(D_MODEL, width, batch_first=True, bidirectional=not site.causal)
+    arrays = {}
+    for name, end in [("ahead", ""), ("back", "_reverse")][: 1 if site.causal else 2]:
+        arrays[f"weight_ih_l0{end}"] = w[f"{name}.input"].reshape(4 * width, D_MODEL)
+        arrays[f"weight_hh_l0{end}"] = w[f"{name}.hidden"].reshape(4 * width, width)
+        arrays[f"bias_ih_l0{end}"] = w[f"{name}.bias"]
+        arrays[f"bias_hh_l0{end}"] = np.zeros_like(w[f"{name}.bias"])
+    copy(theirs, arrays)
+    x, valid, source, source_valid = sentences(rng, site)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        precision.theirs(x), torch.from_numpy(valid.sum(1)), batch_first=True, enforce_sorted=False
+    )
+    read, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True, total_length=LENGTH)
+    agree(attend(ours, precision, site, x, valid, source, source_valid), linear(w, "output")(read)[valid])
+
+
+@SELF
+def test_convolution_is_pytorchs_gated_and_depthwise(build, precision, agree, rng, site):
+    """F.glu, then F.conv1d with a kernel for each channel; the heads' channels share theirs."""
+    functional = torch.nn.functional
+    ours, w = build("attention", {"name": "convolution", "kernel": 3}, **GIVEN, site=site)
+    x, valid, source, source_valid = sentences(rng, site)
+    both = torch.nn.Linear(D_MODEL, 2 * D_MODEL)
+    weight = np.concatenate([w["value.weight"].T, w["gate.weight"].T])
+    copy(both, {"weight": weight, "bias": np.concatenate([w["value.bias"], w["gate.bias"]])})
+    gated = functional.glu(both(precision.theirs(x))) * precision.theirs(valid.astype(float))[:, :, None]
+    kernels = precision.theirs(w["weight"]).softmax(-1).repeat_interleave(HEAD_DIM, 0).unsqueeze(1)  # [C, 1, K]
+    before = (2, 0) if site.causal else (1, 1)
+    found = functional.conv1d(functional.pad(gated.transpose(1, 2), before), kernels, groups=D_MODEL)
+    agree(attend(ours, precision, site, x, valid, source, source_valid), linear(w, "output")(found.transpose(1, 2))[valid])
+
+
+# ------------------------------------------------------------------------------------------------------- x-transformers
+
+
+def x_transformers_attention(precision, site, x, valid, source, source_valid, arrays, dim_head=HEAD_DIM, **options):
+    """x_transformers.Attention with these weights, at the real queries."""
+    theirs = pytest.importorskip("x_transformers").Attention(
+        D_MODEL, dim_head=dim_head, heads=HEADS, causal=site.causal, **options
+    )
+    copy(theirs, arrays)
+    across = {}
+    if site.sublayer == "cross":
+        across = {"context": precision.theirs(source), "context_mask": torch.from_numpy(source_valid)}
+    return theirs(precision.theirs(x), mask=torch.from_numpy(valid), **across)[valid]
+
+
+FOUR = {"to_q": "query", "to_k": "key", "to_v": "value", "to_out": "output"}
+
+
+@single
+@pytest.mark.parametrize(
+    "spec, dim_head", [({"name": "full_width_heads"}, D_MODEL), ({"name": "multihead", "head_dim": 6}, 6)], ids=str
+)
+@SITES
+def test_heads_of_another_width_are_those_of_x_transformers(build, precision, agree, rng, site, spec, dim_head):
+    ours, w = build("attention", {**spec, "bias": False}, **GIVEN, site=site)
+    texts = sentences(rng, site)
+    theirs = x_transformers_attention(precision, site, *texts, transposed(w, FOUR), dim_head)
+    agree(attend(ours, precision, site, *texts), theirs)
+
+
+@single
+@SITES
+def test_gated_is_that_of_x_transformers(build, precision, agree, rng, site):
+    ours, w = build("attention", {"name": "gated", "bias": False}, **GIVEN, site=site)
+    texts = sentences(rng, site)
+    arrays = transposed(w, FOUR | {"to_v_gate": "gate"})
+    agree(
+        attend(ours, precision, site, *texts),
+        x_transformers_attention(precision, site, *texts, arrays, gate_values=True),
+    )
+
+
+@single
+@SITES
+def test_talking_heads_are_those_of_x_transformers(build, precision, agree, rng, site):
+    """x-transformers adds what it mixes before the softmax to the scores, so that its matrix there is ours less the
+    identity; after the softmax both replace. Its 1 × 1 convolutions are [out, in], ours [in, out]."""
+    ours, w = build("attention", {"name": "talking_heads", "bias": False}, **GIVEN, site=site)
+    texts = sentences(rng, site)
+    arrays = transposed(w, FOUR) | {
+        "attend.pre_softmax_talking_heads.weight": (w["mix_scores"] - np.eye(HEADS)).T[:, :, None, None],
+        "attend.post_softmax_talking_heads.weight": w["mix_weights"].T[:, :, None, None],
+    }
+    options = {"pre_talking_heads": True, "post_talking_heads": True}
+    agree(
+        attend(ours, precision, site, *texts), x_transformers_attention(precision, site, *texts, arrays, **options)
+    )
+
+
+@single
+@SITES
+def test_qk_norm_is_that_of_x_transformers(build, precision, agree, rng, site):
+    """Its scale is a number that is not trained; ours is given the same."""
+    ours, w = build("attention", {"name": "qk_norm", "bias": False}, **GIVEN, site=site)
+    ours.gain.set_value(precision.ours(np.array([3.7])))
+    texts = sentences(rng, site)
+    options = {"qk_norm": True, "qk_norm_scale": 3.7}
+    agree(
+        attend(ours, precision, site, *texts),
+        x_transformers_attention(precision, site, *texts, transposed(w, FOUR), **options),
+    )
+
+
+@single
+def test_local_is_x_transformers_limit_on_the_past(build, precision, agree, rng):
+    """`max_attend_past` 2: the two tokens before and the token itself."""
+    ours, w = build("attention", {"name": "local", "window": 2, "bias": False}, **GIVEN, site=DECODER)
+    texts = sentences(rng, DECODER)
+    agree(
+        attend(ours, precision, DECODER, *texts),
+        x_transformers_attention(precision, DECODER, *texts, transposed(w, FOUR), max_attend_past=2),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- Transformers
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+@pytest.mark.parametrize("position", ["none", "rotary"])
+@SELF
+@single
+def test_differential_is_that_of_diffllama(build, registry, precision, agree, rng, site, position, layer):
+    """DiffLlama's pairs of heads are h and h + H / 2, ours 2h and 2h + 1; its norm of heads has no weight (ours: 1); its
+    rotary channels stand in halves."""
+    diffllama = pytest.importorskip("transformers.models.diffllama.modeling_diffllama")
+    site = Site(site.stack, "self", layer, 3, 3)
+    ours, w = build("attention", {"name": "differential", "bias": False}, **GIVEN, site=site)
+    ours.head_norm.weight.set_value(precision.ours(np.ones(2 * HEAD_DIM)))
+    config = diffllama.DiffLlamaConfig(
+        hidden_size=D_MODEL, num_attention_heads=HEADS, num_key_value_heads=HEADS, rms_norm_eps=1e-5,
+        attn_implementation="eager",
+    )  # fmt: skip
+    theirs = diffllama.DiffLlamaAttention(config, layer)
+
+    def heads_apart(matrix, turned=False):
+        """[C, H · D], ours → theirs."""
+        apart = matrix.reshape(D_MODEL, HEADS // 2, 2, HEAD_DIM).swapaxes(1, 2).reshape(D_MODEL, -1)
+        return (halves(apart, HEADS) if turned else apart).T
+
+    turned = position == "rotary"
+    arrays = {name: w[name] for name in ("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2")}
+    arrays |= {
+        "q_proj.weight": heads_apart(w["query.weight"], turned),
+        "k_proj.weight": heads_apart(w["key.weight"], turned),
+        "v_proj.weight": heads_apart(w["value.weight"]),
+        "o_proj.weight": w["output.weight"].T,
+    }
+    copy(theirs, arrays)
+    x, valid, source, source_valid = sentences(rng, site)
+    encoding = registry.build("position", position, head_dim=HEAD_DIM) if turned else None
+    angles = diffllama.DiffLlamaRotaryEmbedding(config)(precision.theirs(x), torch.arange(LENGTH)[None])
+    if not turned:
+        angles = torch.ones_like(angles[0]), torch.zeros_like(angles[1])
+    found, _ = theirs(precision.theirs(x), angles, additive(precision, valid, LENGTH, site.causal))
+    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), found[valid])

@@ -1,0 +1,197 @@
+"""Positional encodings with the weights of Transformers', x-transformers' own: alone, and inside an attention."""
+
+import numpy as np
+import pytest
+from peer_cases import (
+    CROSS,
+    D_MODEL,
+    DECODER,
+    ENCODER,
+    GIVEN,
+    HEAD_DIM,
+    HEADS,
+    LENGTH,
+    MAX_LENGTH,
+    additive,
+    attend,
+    copy,
+    halves,
+    positions,
+    sentences,
+    single,
+    transposed,
+)
+
+from paddle_tfm.protocols import Site
+
+pytestmark = pytest.mark.peers
+torch = pytest.importorskip("torch")
+SELF = pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
+LONG = 300  # beyond the last border of T5's buckets
+POSITION = {"d_model": D_MODEL, "num_heads": HEADS, "head_dim": HEAD_DIM, "max_length": MAX_LENGTH}
+
+
+def interleaved(channels):
+    """Channels [..., C] from sines, then cosines, to sines and cosines by turns."""
+    return np.stack(np.split(channels, 2, -1), -1).reshape(channels.shape)
+
+
+# ----------------------------------------------------------------------------------------- added to the embeddings
+
+
+@single
+def test_sinusoidal_is_marians(build, precision, agree, rng):
+    """Marian has all sines before all cosines: a permutation of channels, which the weights around it can undo."""
+    marian = pytest.importorskip("transformers.models.marian.modeling_marian")
+    ours, _ = build("position", "sinusoidal", **POSITION, site=ENCODER)
+    theirs = marian.MarianSinusoidalPositionalEmbedding(MAX_LENGTH, D_MODEL)
+    table = theirs.create_weight()
+    x = rng.normal(size=(3, MAX_LENGTH, D_MODEL))
+    found = interleaved(table.numpy()) + x.astype(precision.dtype)
+    agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), found)
+
+
+@single
+def test_scaled_sinusoidal_is_that_of_x_transformers(build, precision, agree, rng):
+    """The same permutation of channels. Its scale starts at 1 / sqrt(C), ours at 1. Its angles are float32."""
+    modules = pytest.importorskip("x_transformers.x_transformers")
+    ours, w = build("position", "scaled_sinusoidal", **POSITION, site=ENCODER)
+    theirs = copy(modules.ScaledSinusoidalEmbedding(D_MODEL), {"scale": w["alpha"]})
+    x = rng.normal(size=(3, MAX_LENGTH, D_MODEL))
+    found = interleaved(theirs(precision.theirs(x)).detach().numpy()) + x.astype(precision.dtype)
+    agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), found)
+
+
+def test_learned_is_pytorchs_embedding(build, precision, agree, rng):
+    ours, w = build("position", "learned", **POSITION, site=ENCODER)
+    theirs = copy(torch.nn.Embedding(MAX_LENGTH, D_MODEL), w)
+    x = rng.normal(size=(3, LENGTH, D_MODEL))
+    agree(ours.embed(precision.ours(x), positions(LENGTH)), precision.theirs(x) + theirs(torch.arange(LENGTH)))
+
+
+# ---------------------------------------------------------------------------------------------------------- rotations
+
+
+@single
+@pytest.mark.parametrize("base", [10000.0, 100.0])
+def test_rotary_is_llamas(build, precision, agree, rng, base):
+    """Llama's pairs are channels i and i + D / 2, ours 2i and 2i + 1. Its angles are float32, ours float64: far from the
+    beginning they are apart by its rounding."""
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+    ours, _ = build("position", {"name": "rotary", "base": base}, **POSITION, site=DECODER)
+    config = llama.LlamaConfig(
+        hidden_size=D_MODEL, num_attention_heads=HEADS, rope_parameters={"rope_type": "default", "rope_theta": base}
+    )
+    q, k = rng.normal(size=(2, 3, HEADS, MAX_LENGTH, HEAD_DIM))
+    angles = llama.LlamaRotaryEmbedding(config)(precision.theirs(q), torch.arange(MAX_LENGTH)[None])
+    turned = llama.apply_rotary_pos_emb(*(precision.theirs(halves(each, 1)) for each in (q, k)), *angles)
+    agree(halves(ours.query(precision.ours(q), positions(MAX_LENGTH)).numpy(), 1), turned[0])
+    agree(halves(ours.key(precision.ours(k), positions(MAX_LENGTH)).numpy(), 1), turned[1])
+
+
+@single
+def test_rotary_is_that_of_x_transformers_channel_by_channel(build, precision, agree, rng):
+    modules = pytest.importorskip("x_transformers.x_transformers")
+    ours, _ = build("position", "rotary", **POSITION, site=DECODER)
+    q = rng.normal(size=(3, HEADS, MAX_LENGTH, HEAD_DIM))
+    angles, _ = modules.RotaryEmbedding(HEAD_DIM).forward_from_seq_len(MAX_LENGTH)
+    agree(ours.query(precision.ours(q), positions(MAX_LENGTH)), modules.apply_rotary_pos_emb(precision.theirs(q), angles))
+
+
+@single
+def test_xpos_gives_the_scores_of_x_transformers(build, precision, agree, rng):
+    """Its powers count from the middle of the sentence, ours from its beginning: scores, of differences, are the same.
+    Compared where keys are not later than queries, which is what a causal attention looks at."""
+    modules = pytest.importorskip("x_transformers.x_transformers")
+    ours, _ = build("position", {"name": "xpos", "scale_base": 64.0}, **POSITION, site=DECODER)
+    q, k = rng.normal(size=(2, 3, HEADS, MAX_LENGTH, HEAD_DIM))
+    angles, scale = modules.RotaryEmbedding(HEAD_DIM, use_xpos=True, scale_base=64).forward_from_seq_len(MAX_LENGTH)
+    theirs = modules.apply_rotary_pos_emb(precision.theirs(q), angles, scale) @ modules.apply_rotary_pos_emb(
+        precision.theirs(k), angles, scale**-1
+    ).transpose(-1, -2)
+    here = positions(MAX_LENGTH)
+    mine = ours.query(precision.ours(q), here).numpy() @ ours.key(precision.ours(k), here).numpy().swapaxes(-1, -2)
+    past = np.tril(np.ones((MAX_LENGTH, MAX_LENGTH), bool))
+    agree(mine[..., past], theirs[..., torch.from_numpy(past)])
+
+
+# ------------------------------------------------------------------------------------------------- biases on the scores
+
+
+@pytest.mark.parametrize("buckets, max_distance", [(32, 128), (8, 20), (16, 50)])
+@SELF
+def test_t5_is_that_of_transformers(build, precision, agree, site, buckets, max_distance):
+    t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
+    spec = {"name": "t5", "buckets": buckets, "max_distance": max_distance}
+    ours, w = build("position", spec, **POSITION, site=site)
+    config = t5.T5Config(
+        d_model=D_MODEL, d_kv=HEAD_DIM, num_heads=HEADS, relative_attention_num_buckets=buckets,
+        relative_attention_max_distance=max_distance, is_decoder=site.causal,
+    )  # fmt: skip
+    theirs = t5.T5Attention(config, has_relative_attention_bias=True, layer_idx=0)
+    copy(theirs.relative_attention_bias, {"weight": w["table"]})
+    mine, expected = ours.bias(positions(LONG), positions(LONG)), theirs.compute_bias(LONG, LONG)
+    past = np.tril(np.ones((LONG, LONG), bool)) if site.causal else np.ones((LONG, LONG), bool)
+    agree(mine.numpy()[..., past], expected[..., torch.from_numpy(past)])
+
+
+@pytest.mark.parametrize("heads", [1, 4, 16])
+@single
+def test_alibi_is_that_of_transformers_and_x_transformers(registry, precision, agree, heads):
+    """For powers of two: the authors' code has slopes of its own for other numbers, of which the paper does not speak.
+    Bloom's bias is slope · j, and MPT's slope · (j − last): a softmax does not tell them from slope · (j − i)."""
+    bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    mpt = pytest.importorskip("transformers.models.mpt.modeling_mpt")
+    modules = pytest.importorskip("x_transformers.x_transformers")
+    here, given = positions(LENGTH), {**POSITION, "num_heads": heads}
+    causal = registry.build("position", "alibi", **given, site=DECODER).bias(here, here).numpy()
+    blooms = bloom.build_alibi_tensor(torch.ones(1, LENGTH, dtype=torch.int64), heads, torch.float32)
+    mpts = mpt.build_mpt_alibi_tensor(heads, LENGTH)
+    for theirs in (blooms.reshape(1, heads, 1, LENGTH), mpts.reshape(1, heads, 1, LENGTH)):
+        agree(causal - causal[..., :1], (theirs - theirs[..., :1]).expand(causal.shape))
+    both_ways = registry.build("position", "alibi", **given, site=ENCODER).bias(here, here)
+    agree(both_ways, modules.AlibiPositionalBias(heads)(LENGTH, LENGTH)[None])
+
+
+# ------------------------------------------------------------------------------------------- terms on content and place
+
+
+FOUR = {"linear_q": "query", "linear_k": "key", "linear_v": "value", "linear_out": "output"}
+
+
+def wav2vec(site, clip=3, **options):
+    """The self-attention of Wav2Vec2-BERT, which knows both relative encodings."""
+    module = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
+    config = module.Wav2Vec2BertConfig(
+        hidden_size=D_MODEL, num_attention_heads=HEADS, attention_dropout=0.0, attn_implementation="eager",
+        left_max_position_embeddings=clip, right_max_position_embeddings=clip, max_source_positions=MAX_LENGTH,
+        **options,
+    )  # fmt: skip
+    return module.Wav2Vec2BertSelfAttention(config), module.Wav2Vec2BertRelPositionalEmbedding(config)
+
+
+@SELF
+def test_shaws_keys_are_wav2vec2_berts(build, precision, agree, rng, site):
+    """`relative_key`. Nobody seems to have the term on the values."""
+    ours, w = build("attention", "multihead", **GIVEN, site=site)
+    encoding, tables = build("position", {"name": "shaw", "clip": 3, "with_values": False}, **POSITION, site=site)
+    theirs, _ = wav2vec(site, position_embeddings_type="relative_key")
+    copy(theirs, transposed(w, FOUR) | {"distance_embedding.weight": tables["key_table"]})
+    x, valid, source, source_valid = sentences(rng, site)
+    found, _ = theirs(precision.theirs(x), additive(precision, valid, LENGTH, site.causal))
+    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), found[valid])
+
+
+@single
+@SELF
+def test_transformer_xl_is_wav2vec2_berts(build, precision, agree, rng, site):
+    """`relative`, with sinusoids of float32 and of signed distances, as ours."""
+    ours, w = build("attention", "multihead", **GIVEN, site=site)
+    encoding, own = build("position", "transformer_xl", **POSITION, site=site)
+    theirs, sinusoids = wav2vec(site, position_embeddings_type="relative")
+    own = {"linear_pos.weight": own["relative.weight"].T, "pos_bias_u": own["u"], "pos_bias_v": own["v"]}
+    copy(theirs, transposed(w, FOUR) | own)
+    x, valid, source, source_valid = sentences(rng, site)
+    seen = additive(precision, valid, LENGTH, site.causal)
+    found, _ = theirs(precision.theirs(x), seen, sinusoids(precision.theirs(x)))
+    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), found[valid])
