@@ -23,15 +23,15 @@ TOO_SHARP, TOO_SOFT = (
 class Alone:
     """An attention with weights that keep variances (normal, of variance 1 / fan-in), looking from one text at another."""
 
-    def __init__(self, subject: Subject, d_model: int = 32, num_heads: int = 2, rows: int = 1, seed: int = 0):
-        self.site = subject.site("decoder.cross")
+    def __init__(self, subject: Subject, d_model: int = 32, num_heads: int = 2, site: str = "decoder.cross"):
+        self.site = subject.site(site)
         self.offset = 0
-        self.rng = np.random.default_rng([seed, 5])
+        self.rng = np.random.default_rng(5)
         self.attention = subject.build(self.site, d_model=d_model, num_heads=num_heads)
         self.attention.eval()
         redraw(self.attention, self.rng)
-        self.x = self.normal(rows, LENGTH, d_model)
-        self.source = self.x if self.site.sublayer == "self" else self.normal(rows, LENGTH, d_model)
+        self.x = self.normal(1, LENGTH, d_model)
+        self.source = self.x if self.site.sublayer == "self" else self.normal(1, LENGTH, d_model)
         self.encoding = PositionalEncoding()
 
     def normal(self, *shape: int) -> Tensor:
@@ -92,6 +92,21 @@ def looks(subject: Subject) -> None:
         noise = paddle.to_tensor(alone.rng.normal(size=kv.value.shape).astype("float32"))
         if _moved(out, alone(alone.x, KeyValue(kv.key, noise))) < 1e-3:
             raise Failed("other values change nothing")
+
+
+@check(
+    "attention",
+    law="in an encoder it looks both ways: a text turned around gives the same, turned around, where positions are not told",
+    means="what follows a word is not seen, or seen otherwise than what precedes it",
+    look="a causal mask where the whole text should be seen (`mask.causal`); a window without the distance's absolute value",
+)
+def both_ways(subject: Subject) -> None:
+    if "encoder.self" not in subject.places:
+        raise NotHere("it does not stand in an encoder")
+    alone = Alone(subject, site="encoder.self")
+    turned = alone.x.flip([1])
+    found = alone(turned, alone.project(turned))[:, ::-1]
+    demand_same(alone(alone.x, alone.project(alone.x)), found, "a text, and the same text turned around", 1e-4)
 
 
 def _moved(a: np.ndarray, b: np.ndarray) -> float:

@@ -55,3 +55,16 @@ def nonlinear(subject: Subject) -> None:
     zero, one, two = alone(paddle.zeros_like(alone.x)), alone(alone.x), alone(alone.x.flip([0]))
     if apart(alone(alone.x + alone.x.flip([0])) - zero, (one - zero) + (two - zero)) < 1e-3:
         raise Failed("f(a + b) is f(a) + f(b)")
+
+
+@check(
+    "feed_forward",
+    law="it tells x from −x",
+    means="half of what a token says is lost: opposite directions look the same",
+    look="a square or an absolute value before the activation, where it belongs after it",
+)
+def sign(subject: Subject) -> None:
+    alone = Alone(subject)
+    zero = alone(paddle.zeros_like(alone.x))
+    if apart(alone(alone.x) - zero, alone(-alone.x) - zero) < 1e-3:
+        raise Failed("f(x) is f(−x)")

@@ -150,7 +150,7 @@ def _problem(subject: Subject, rate: float):
     parameters = []
     for name, shape in made.items():
         parameter = paddle.create_parameter(shape, "float32")
-        parameter.name = f"decoder.0.{name}.weight"
+        parameter.name = f"decoder.layers.0.feed_forward.{name}"  # as in a model: what a rule does may go by it
         parameter.set_value(rng.normal(size=shape).astype("float32"))
         parameters.append(parameter)
     optimizer = subject.build().create(parameters)
@@ -196,6 +196,31 @@ def follows_the_rate(subject: Subject) -> None:
     step()
     for was, parameter in zip(before, parameters):
         demand_same(was, parameter.numpy(), "after a step with the rate 0", 0.0)
+
+
+@check(
+    "optimizer",
+    law="it has inertia: after twenty equal gradients, one opposite gradient does not turn it around",
+    means="momentum hardly acts: a batch that is unlike the others undoes what they did",
+    look="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment",
+)
+def inertia(subject: Subject) -> None:
+    rng = np.random.default_rng(7)
+    parameter = paddle.create_parameter([6, 4], "float32")
+    parameter.name = "decoder.layers.0.feed_forward.a"
+    parameter.set_value(rng.normal(size=[6, 4]).astype("float32"))
+    gradient = paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))
+    optimizer = subject.build().create([parameter])
+    optimizer.set_lr(1e-2)
+    for sign in [1.0] * 20 + [-1.0]:
+        before = parameter.clone()
+        (parameter * gradient * sign).sum().backward()
+        with paddle.utils.unique_name.guard():
+            optimizer.step()
+        optimizer.clear_grad()
+    along = float(((parameter - before) * gradient).sum())
+    if along >= 0:
+        raise Failed("the step goes the other way at once")
 
 
 @check(

@@ -37,12 +37,12 @@ class Alone:
         self.norms.append(Plain(width))
         return self.norms[-1]
 
-    def __call__(self, x: Tensor, sublayer) -> np.ndarray:
-        """x through all layers; `sublayer(number, x)` is every branch, numbered from the bottom."""
+    def __call__(self, x: Tensor, sublayer, layers: range = range(LAYERS)) -> np.ndarray:
+        """x through these layers; `sublayer(number, x)` is every branch, numbered from the bottom."""
         at = At(PositionalEncoding(), paddle.arange(4, dtype="int64").unsqueeze(0), paddle.ones([2, 4], dtype="bool"))
-        for layer, placement in enumerate(self.placements):
+        for layer in layers:
             first = layer * self.count
-            x = placement(x, [lambda y, i=first + i: sublayer(i, y) for i in range(self.count)], at)
+            x = self.placements[layer](x, [lambda y, i=first + i: sublayer(i, y) for i in range(self.count)], at)
         return x.numpy()
 
 
@@ -119,13 +119,15 @@ def tells_norms(subject: Subject) -> None:
 def identity_path(subject: Subject) -> None:
     for stack in _stacks(subject):
         alone = Alone(subject, stack)
-        nothing = alone(alone.x, lambda i, y: paddle.zeros_like(y))
-        if subject.cls.final_norm:
-            demand_same(
-                alone.x.numpy(), nothing, f"{stack}: all branches zero, x before and after (it has `final_norm`)", 1e-5
-            )
-            continue
-        other = alone(alone.x.flip([-1]), lambda i, y: paddle.zeros_like(y))
+
+        def passed(x: Tensor, layers: range, alone: Alone = alone) -> np.ndarray:
+            return alone(x, lambda i, y: paddle.zeros_like(y), layers)
+
+        what = f"{stack}: all branches zero, x before and after"
+        if subject.cls.final_norm:  # a norm may stand between the embeddings and the residual stream, at its bottom
+            above = passed(alone.x, range(1, LAYERS))
+            demand_same(alone.x.numpy(), above, f"{what} the layers but the first (it has `final_norm`)", 1e-5)
+        nothing, other = (passed(x, range(LAYERS)) for x in (alone.x, alone.x.flip([-1])))
         if apart(nothing, other) < 1e-3:
             raise Failed(f"{stack}: all branches zero, two different inputs give the same output")
         x, out = alone.x.numpy().reshape(-1, WIDTH), nothing.reshape(-1, WIDTH)

@@ -160,6 +160,44 @@ def order_matters(subject: Subject) -> None:
 
 @check(
     "position",
+    law="an encoder tells before from after: positions mirrored are other positions",
+    means="“dog bites man” and “man bites dog” look the same from the verb",
+    look="the distance's absolute value; buckets or a table for one direction only",
+)
+def direction(subject: Subject) -> None:
+    if "encoder.self" not in subject.places:
+        raise NotHere("it does not stand in an encoder")
+    encoding = _alone(subject, "encoder.self")
+    _trained(encoding)
+    there, back = _at(*range(8)), _at(*range(7, -1, -1))
+    found, mirrored = ways(encoding, there, there), ways(encoding, back, back)
+    for each in (found, mirrored):
+        if "key" in each:  # turned by its position, a vector says nothing: the angle between two does
+            each["rotate"] = np.einsum("qhd,khd->qkh", each.pop("query"), each.pop("key"))
+    if all(apart(found[way], mirrored[way]) < 1e-5 for way in found):
+        raise Failed("positions 0 … 7 and 7 … 0 are the same to it")
+
+
+@check(
+    "position",
+    law="positions drawn for training stand in the order of the text",
+    means="in training words have no order, and the model learns none",
+    look="`remap`: sort what was drawn",
+)
+def in_order(subject: Subject) -> None:
+    if subject.cls.remap is PositionalEncoding.remap:
+        raise NotHere("it draws no positions")
+    for place in subject.places:
+        encoding = _alone(subject, place)
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            found = encoding.remap(_at(*range(8)), lambda rng=rng: rng).numpy()
+            if (np.diff(found) <= 0).any():
+                raise Failed(f"{place}: positions 0 … 7 become {', '.join(map(str, found[0].tolist()))}")
+
+
+@check(
+    "position",
     law="what is added to a token is not much louder than the token",
     means="positions drown words: all tokens look alike",
     look="`+ sqrt(d_model)` where `* sqrt(d_model)` was meant; the scale of a table's initial values",

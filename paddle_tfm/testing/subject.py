@@ -105,11 +105,17 @@ class Scene:
         )
 
     def model(self, dtype: str = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> Transformer:
-        """In evaluation mode; `moved`: after a training pass, so that running statistics are not at their start."""
+        """In evaluation mode; `moved`: as after some training. Running statistics are not at their start, nor are the values
+        that the method begins with: what holds where heads are not mixed yet, or a gate is shut, may not hold later."""
         settings = self.settings.model_copy(update={"dropout": dropout})
         with default_dtype(dtype):
             made = build(settings, self.subject.registry, VOCABULARY, VOCABULARY, seed)
         if moved:
+            rng = np.random.default_rng([seed, 9])
+            for parameter in made.parameters():
+                if getattr(parameter, "keep_initial", False):
+                    drawn = rng.normal(size=parameter.shape).astype(dtype)
+                    parameter.set_value(parameter + paddle.to_tensor(drawn))
             made.train()
             with paddle.no_grad():
                 made(self.batch(seed=5))

@@ -68,6 +68,7 @@ class Convolution(Attention):
         "averages": "weights that fall on padding or beyond the ends are lost, as in the paper's code: near the ends they sum "
         "to less than 1",
         "values": "what is averaged went through a gate, which is not linear",
+        "both_ways": "a kernel has weights of their own for what precedes a token and for what follows",
         "temperature": "there are no scores: the kernels that a softmax makes weights of are trained or predicted",
     }
 

@@ -195,6 +195,7 @@ class Recurrent(Attention):
         "averages": "the output is a gated state, no mean of values",
         "values": "gates are not linear",
         "temperature": "there are no scores",
+        "both_ways": "each direction has a network of its own",
     }
 
     def __init__(

@@ -61,6 +61,7 @@ class Synthesizer(Attention):
     accepts = frozenset({"embed", "bias"})
     limits: ClassVar[dict[str, str]] = {
         "looks": "mode random has the same weights for every text: no query and no key is looked at",
+        "both_ways": "a score belongs to two places of the text, not to what stands there",
         "temperature": "scores are no products of queries and keys: the method has no sqrt(head_dim), and the scores of "
         "mode random are drawn",
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from paddle import Tensor
 
@@ -22,10 +21,6 @@ class Peri(Sandwich):
     Options:
         embedding_norm: whether there is n0; False: exactly `sandwich`.
     """
-
-    limits: ClassVar[dict[str, str]] = {
-        "identity_path": "what enters the stack is normalized before the residual stream begins",
-    }
 
     def __init__(
         self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float, embedding_norm: bool = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import paddle
 from paddle import Tensor
 
@@ -25,6 +27,10 @@ class ALiBi(PositionalEncoding):
     Raises:
         ValueError: `num_heads` is below 1.
     """
+
+    limits: ClassVar[dict[str, str]] = {
+        "direction": "both directions get the same bias: to an encoder, before and after are alike"
+    }
 
     def __init__(self, num_heads: int, site: Site):
         super().__init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import paddle
 import paddle.nn.functional as F
@@ -32,6 +32,10 @@ class Kerple(PositionalEncoding):
     Raises:
         ValueError: `kernel` is neither.
     """
+
+    limits: ClassVar[dict[str, str]] = {
+        "direction": "both directions get the same bias: to an encoder, before and after are alike"
+    }
 
     def __init__(self, num_heads: int, kernel: Literal["log", "power"] = "log"):
         super().__init__()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from paddle_tfm.protocols import PositionalEncoding
 
 
@@ -10,6 +12,12 @@ class NoPosition(PositionalEncoding):
 
     Without it, self-attention without a causal mask is permutation-equivariant.
     """
+
+    limits: ClassVar[dict[str, str]] = {
+        "positions_differ": "it tells no positions",
+        "order_matters": "it tells no positions: to an encoder a sentence is a bag of words",
+        "direction": "it tells no positions",
+    }
 
     def __init__(self):
         super().__init__()

@@ -22,13 +22,15 @@ single = pytest.mark.parametrize("precision", ["float32"], indirect=True)
 
 
 def copy(peer, arrays):
-    """Give a module the parameters `arrays`, by name, each one of its own and no others."""
+    """Give a module the parameters `arrays`, by name: each of its own, and no others."""
     wanted = dict(peer.named_parameters(remove_duplicate=False))
     assert wanted.keys() == arrays.keys(), sorted(wanted.keys() ^ arrays.keys())
     with torch.no_grad():
         for name, parameter in wanted.items():
             assert tuple(parameter.shape) == arrays[name].shape, f"{name}: {parameter.shape}, {arrays[name].shape}"
             parameter.copy_(torch.from_numpy(np.array(arrays[name], order="C")))
+        for name, parameter in wanted.items():  # not overwritten by another name of the same tensor
+            assert np.array_equal(parameter.numpy(), arrays[name].astype(parameter.numpy().dtype)), name
     return peer.eval()
 
 

@@ -129,7 +129,9 @@ def test_convolution_is_pytorchs_gated_and_depthwise(build, precision, agree, rn
     kernels = precision.theirs(w["weight"]).softmax(-1).repeat_interleave(HEAD_DIM, 0).unsqueeze(1)  # [C, 1, K]
     before = (2, 0) if site.causal else (1, 1)
     found = functional.conv1d(functional.pad(gated.transpose(1, 2), before), kernels, groups=D_MODEL)
-    agree(attend(ours, precision, site, x, valid, source, source_valid), linear(w, "output")(found.transpose(1, 2))[valid])
+    agree(
+        attend(ours, precision, site, x, valid, source, source_valid), linear(w, "output")(found.transpose(1, 2))[valid]
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- x-transformers
@@ -186,9 +188,7 @@ def test_talking_heads_are_those_of_x_transformers(build, precision, agree, rng,
         "attend.post_softmax_talking_heads.weight": w["mix_weights"].T[:, :, None, None],
     }
     options = {"pre_talking_heads": True, "post_talking_heads": True}
-    agree(
-        attend(ours, precision, site, *texts), x_transformers_attention(precision, site, *texts, arrays, **options)
-    )
+    agree(attend(ours, precision, site, *texts), x_transformers_attention(precision, site, *texts, arrays, **options))
 
 
 @single

@@ -42,7 +42,9 @@ def test_gated_layers_are_those_of_x_transformers(build, precision, agree, rng, 
     peers = pytest.importorskip("x_transformers")
     ours, w = build("feed_forward", name, **GIVEN)
     theirs = peers.FeedForward(D_MODEL, mult=D_FF / D_MODEL, glu=True, **options)
-    arrays = {f"ff.0.proj.{part}": np.concatenate([w[f"up.{part}"].T, w[f"gate.{part}"].T]) for part in ("weight", "bias")}
+    arrays = {
+        f"ff.0.proj.{part}": np.concatenate([w[f"up.{part}"].T, w[f"gate.{part}"].T]) for part in ("weight", "bias")
+    }
     copy(theirs, arrays | transposed(w, {"ff.2": "output"}))
     x = rng.normal(size=(*VALID.shape, D_MODEL))
     agree(run(ours, precision, x), theirs(precision.theirs(x)))
@@ -52,10 +54,10 @@ def test_gated_layers_are_those_of_x_transformers(build, precision, agree, rng, 
 def test_gated_layers_without_bias_are_llamas(build, precision, agree, rng, name, activation):
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     ours, w = build("feed_forward", {"name": name, "bias": False}, **GIVEN)
-    config = llama.LlamaConfig(hidden_size=D_MODEL, intermediate_size=D_FF, hidden_act=activation, num_attention_heads=4)
-    theirs = copy(
-        llama.LlamaMLP(config), transposed(w, {"gate_proj": "gate", "up_proj": "up", "down_proj": "output"})
+    config = llama.LlamaConfig(
+        hidden_size=D_MODEL, intermediate_size=D_FF, hidden_act=activation, num_attention_heads=4
     )
+    theirs = copy(llama.LlamaMLP(config), transposed(w, {"gate_proj": "gate", "up_proj": "up", "down_proj": "output"}))
     x = rng.normal(size=(*VALID.shape, D_MODEL))
     agree(run(ours, precision, x), theirs(precision.theirs(x)))
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from peer_cases import (
-    CROSS,
     D_MODEL,
     DECODER,
     ENCODER,
@@ -21,8 +20,6 @@ from peer_cases import (
     single,
     transposed,
 )
-
-from paddle_tfm.protocols import Site
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
@@ -95,7 +92,9 @@ def test_rotary_is_that_of_x_transformers_channel_by_channel(build, precision, a
     ours, _ = build("position", "rotary", **POSITION, site=DECODER)
     q = rng.normal(size=(3, HEADS, MAX_LENGTH, HEAD_DIM))
     angles, _ = modules.RotaryEmbedding(HEAD_DIM).forward_from_seq_len(MAX_LENGTH)
-    agree(ours.query(precision.ours(q), positions(MAX_LENGTH)), modules.apply_rotary_pos_emb(precision.theirs(q), angles))
+    agree(
+        ours.query(precision.ours(q), positions(MAX_LENGTH)), modules.apply_rotary_pos_emb(precision.theirs(q), angles)
+    )
 
 
 @single

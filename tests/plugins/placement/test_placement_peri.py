@@ -52,10 +52,6 @@ def test_what_enters_is_normalized_once_and_on_the_residual_stream():
     assert valid is here.valid and positions is here.positions
 
 
-def test_it_declares_that_its_residual_stream_does_not_begin_with_the_input():
-    assert set(Peri.limits) == {"identity_path"} and not Sandwich.limits
-
-
 def test_without_it_peri_is_sandwich():
     peri, sandwich = make(Peri, embedding_norm=False), make(Sandwich)
     assert set(peri.state_dict()) == set(sandwich.state_dict())
