@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import paddle
 from paddle import Tensor
@@ -31,6 +32,8 @@ class Adafactor(Optimizer):
     Raises:
         ValueError: decay is not in (0, 1]; clip, epsilon1 or epsilon2 is not positive.
     """
+
+    limits: ClassVar[dict[str, str]] = {"inertia": "it has no momentum"}
 
     def __init__(
         self,

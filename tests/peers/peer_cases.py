@@ -14,7 +14,10 @@ DECODER = Site("decoder", "self", 0, 2, 3)
 CROSS = Site("decoder", "cross", 0, 2, 3)
 FEED_FORWARD = Site("decoder", "feed_forward", 0, 2, 3)
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "max_length": MAX_LENGTH}
-VALID = np.arange(LENGTH) < np.array([[7], [5], [2]])
+ENDED = np.arange(LENGTH) < np.array([[7], [5], [2]])  # padding at the end alone
+VALID = ENDED & (
+    np.arange(LENGTH) != np.array([[9], [1], [9]])
+)  # and before real tokens, which a causal mask shows it to
 SOURCE_VALID = np.arange(5) < np.array([[3], [5], [1]])
 
 # Peers that compute norms or softmaxes in float32 whatever they are given.
@@ -63,12 +66,12 @@ def halves(array, heads):
     return np.ascontiguousarray(np.swapaxes(split, -1, -2)).reshape(array.shape)
 
 
-def sentences(rng, site):
+def sentences(rng, site, valid=VALID):
     """Queries x [3, 7, C] with their validity, and what they look at with its own: themselves, or across another text."""
     x = rng.normal(size=(3, LENGTH, D_MODEL))
     if site.sublayer != "cross":
-        return x, VALID, x, VALID
-    return x, VALID, rng.normal(size=(3, SOURCE_VALID.shape[1], D_MODEL)), SOURCE_VALID
+        return x, valid, x, valid
+    return x, valid, rng.normal(size=(3, SOURCE_VALID.shape[1], D_MODEL)), SOURCE_VALID
 
 
 def positions(length):

@@ -7,6 +7,7 @@ from peer_cases import (
     D_MODEL,
     DECODER,
     ENCODER,
+    ENDED,
     GIVEN,
     HEAD_DIM,
     HEADS,
@@ -97,7 +98,7 @@ def test_single_head_is_pytorchs_lookup(build, precision, agree, rng, site):
 
 @SELF
 def test_recurrent_is_pytorchs_lstm(build, precision, agree, rng, site):
-    """torch.nn.LSTM has a bias beside each of its two matrices, ours one: the second is 0. Gates stand in the same order."""
+    """torch.nn.LSTM has a bias beside each of its two matrices, ours one: the second is 0. Gates stand in the same order. Its padding is at the end alone."""
     ours, w = build("attention", "recurrent", d_model=D_MODEL, site=site)
     width = D_MODEL if site.causal else D_MODEL // 2
     theirs = torch.nn.LSTM(D_MODEL, width, batch_first=True, bidirectional=not site.causal)
@@ -108,7 +109,7 @@ def test_recurrent_is_pytorchs_lstm(build, precision, agree, rng, site):
         arrays[f"bias_ih_l0{end}"] = w[f"{name}.bias"]
         arrays[f"bias_hh_l0{end}"] = np.zeros_like(w[f"{name}.bias"])
     copy(theirs, arrays)
-    x, valid, source, source_valid = sentences(rng, site)
+    x, valid, source, source_valid = sentences(rng, site, ENDED)
     packed = torch.nn.utils.rnn.pack_padded_sequence(
         precision.theirs(x), torch.from_numpy(valid.sum(1)), batch_first=True, enforce_sorted=False
     )

@@ -1,11 +1,18 @@
-"""Broken components, each at most three lines away from its correct twin in `twins/`, and the check that names its bug."""
+"""Broken components, each at most three lines away from its correct twin in `twins/` or in the zoo, and the check that
+names its bug."""
 
 from __future__ import annotations
 
 import difflib
+import importlib.util
+import sys
 import types
 from dataclasses import dataclass
 from pathlib import Path
+
+from mutants_zoo import OF_THE_ZOO
+
+from paddle_tfm import create_registry
 
 TWINS = Path(__file__).parent / "twins"
 WAYS = {  # of twins that are ordinary layers
@@ -22,7 +29,7 @@ MASK = {"ordinary_attention": "allowed", "full_width": "allowed"}  # what their 
 class Mutant:
     """`was` in the twin's source becomes `becomes`; the check `caught_by` must fail."""
 
-    twin: str
+    twin: str  # a file of `twins`, or kind/name in the zoo
     name: str
     was: str
     becomes: str
@@ -45,14 +52,27 @@ class Mutant:
 
 
 def source(twin: str) -> str:
-    return (TWINS / f"{twin}.py").read_text(encoding="utf-8")
+    path = TWINS / f"{twin}.py"
+    if "/" in twin:
+        path = Path(importlib.util.find_spec(_module(twin)).origin)
+    return path.read_text(encoding="utf-8")
 
 
-def build(text: str, name: str) -> type:
-    """The class `Twin` of a source."""
-    module = types.ModuleType(f"twin_{name}")
+def _module(twin: str) -> str:
+    return f"paddle_tfm_plugins.{twin.replace('/', '.')}"
+
+
+def build(text: str, twin: str) -> type:
+    """The component of a twin's source, or of a mutant's: the class `Twin`, or the one that the zoo registers."""
+    if "/" not in twin:
+        module = types.ModuleType(f"twin_{twin}")
+        exec(compile(text, f"{twin}.py", "exec"), module.__dict__)
+        return module.Twin
+    kind, name = twin.split("/")
+    module = types.ModuleType(f"{_module(twin)}_mutant")
+    sys.modules[module.__name__] = module  # where dataclasses look for themselves
     exec(compile(text, f"{name}.py", "exec"), module.__dict__)
-    return module.Twin
+    return getattr(module, create_registry().entry(kind, name).target.partition(":")[2])
 
 
 def _of(twin: str, *mutants: tuple[str, str, str, str]) -> list[Mutant]:
@@ -71,6 +91,7 @@ ATTENTION = _of(
     ("masked scores are zero instead of very low", "F.softmax(scores + mask.dense(scores.dtype), -1)", "F.softmax(scores * mask.allowed().astype(scores.dtype), -1)", "causal"),
     ("masked scores are minus infinity", "F.softmax(scores + mask.dense(scores.dtype), -1)", "F.softmax(paddle.where(mask.allowed().expand(scores.shape), scores, paddle.full_like(scores, float('-inf'))), -1)", "masked_rows"),
     ("causal mask only: padding is seen", "mask.dense(scores.dtype)", "(1.0 - (at.positions.unsqueeze([1, 3]) >= mask.k_positions.unsqueeze([1, 2])).astype(scores.dtype) * float(mask.causal) - float(not mask.causal)) * -1e9", "padding"),
+    ("an encoder that sees the past only", "scores + mask.dense(scores.dtype)", "scores + mask.dense(scores.dtype) + (at.positions.unsqueeze([1, 3]) < mask.k_positions.unsqueeze([1, 2])).astype(scores.dtype) * -1e9", "both_ways"),
     ("padding mask only: the future is seen", "mask.dense(scores.dtype)", "(1.0 - mask.k_valid.unsqueeze([1, 2]).astype(scores.dtype)) * -1e9", "causal"),
     ("heads mixed up when they are taken apart", "self.heads, self.head_dim]).transpose([0, 2, 1, 3])", "self.heads, self.head_dim]).reshape([x.shape[0], self.heads, x.shape[1], self.head_dim])", "causal"),
     ("heads mixed up when they are put together", "x.transpose([0, 2, 1, 3]).reshape([x.shape[0], x.shape[2]", "x.reshape([x.shape[0], x.shape[2]", "causal"),
@@ -284,4 +305,5 @@ WHOLE = _of(
     ("statistics of the batch instead of the token", "return norm(x + F.dropout(branch, self.rate, training=self.training))", "y = x + F.dropout(branch, self.rate, training=self.training)\n        return norm(y) + y.mean(0, keepdim=True)", "neighbours"),
 )  # fmt: skip
 
-MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE]
+ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
+MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO]
