@@ -102,6 +102,22 @@ def test_the_architecture_lists_every_hook():
         assert f"`{hook}`" in text
 
 
+CITING = ("attention", "norm", "placement", "position", "feed_forward", "head", "optimizer")
+
+
+@pytest.mark.parametrize(
+    "entry", [each for each in create_registry() if each.kind in CITING], ids=lambda entry: f"{entry.kind} {entry.name}"
+)
+def test_a_variant_says_in_one_line_what_it_is_and_where_it_is_from(entry):
+    wrong = entry.provider.plugin == "clinic"
+    assert 20 < len(entry.summary()) < 125
+    assert (
+        entry.summary().startswith("Wrong on purpose: ")
+        if wrong
+        else re.search(r"arXiv:\d{4}\.\d{4,5}", entry.summary())
+    )
+
+
 def test_every_public_name_is_documented():
     import paddle_tfm
 

@@ -61,8 +61,18 @@ def _options(context: click.Context, parameter: click.Parameter, given: Sequence
     return found
 
 
+def _complete_target(context: click.Context, parameter: click.Parameter, incomplete: str):
+    """Names of components, also behind their kind, then files."""
+    from click.shell_completion import CompletionItem
+
+    entries = list(create_registry())
+    names = {entry.name for entry in entries} | {f"{entry.kind}:{entry.name}" for entry in entries}
+    found = [] if context.params.get("way") else sorted(name for name in names if name.startswith(incomplete))
+    return [*map(CompletionItem, found), CompletionItem(incomplete, type="file")]
+
+
 @command.command(name="check")
-@click.argument("target", required=False)
+@click.argument("target", required=False, shell_complete=_complete_target)
 @click.option(
     "--as",
     "way",

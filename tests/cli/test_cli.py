@@ -442,6 +442,8 @@ def test_completion_knows_verbs_recipes_and_settings():
     assert "quickstart" in complete("paddle-tfm run q")
     assert complete("paddle-tfm run reverse train.st") == ["train.steps="]
     assert "reverse" in complete("paddle-tfm check re")
+    assert complete("paddle-tfm plugin check rot")[0] == "rotary"
+    assert "norm:batch" in complete("paddle-tfm plugin check norm:b")
 
 
 def terminal(*arguments: str, **variables: str) -> str:

@@ -1,8 +1,8 @@
 """Components and the implementations of others with the same weights: `pytest -n 0 -m peers`, with the extra [peers].
 
-Paddle is imported first, by tests/conftest.py, for its settings count only before that; PyTorch follows when a test module
-asks for it. (Both orders work with the versions that were tried.) Importing PyTorch, Transformers and x-transformers takes
-ten seconds, and so nothing here is imported unless `-m` asks for it.
+Paddle is imported first, by tests/conftest.py, for its settings count only before that; PyTorch follows when a test
+module asks for it. (Both orders work with the versions that were tried.) Importing PyTorch, Transformers and
+x-transformers takes ten seconds, and so nothing here is imported unless `-m` asks for it.
 """
 
 import re
@@ -58,8 +58,8 @@ class Precision:
 
 @pytest.fixture(params=["float64", "float32"])
 def precision(request):
-    """Both libraries in one precision: float64 to 1e-12, float32 to 1e-5. Peers that go through float32 whatever they are
-    given are compared with `@single`, in float32 alone."""
+    """Both libraries in one precision: float64 to 1e-12, float32 to 1e-5. Peers that go through float32 whatever they
+    are given are compared with `@single`, in float32 alone."""
     import torch
 
     before = paddle.get_default_dtype(), torch.get_default_dtype()
@@ -72,7 +72,8 @@ def precision(request):
 
 @pytest.fixture
 def agree(precision, request):
-    """agree(ours, theirs): in the precision asked for, |ours − theirs| ≤ tolerance · max(1, |theirs|), element by element."""
+    """agree(ours, theirs): in the precision asked for, |ours − theirs| ≤ tolerance · max(1, |theirs|), element by
+    element."""
     largest = ["difference", 0.0]
     request.node.user_properties.append(largest)
 

@@ -60,14 +60,15 @@ def as_they_are(w, pairs):
 
 
 def halves(array, heads):
-    """Channels [..., heads · D] from our order, pairs side by side, to that of peers that have the first of all pairs and
-    then the second of all pairs in each head."""
+    """Channels [..., heads · D] from our order, pairs side by side, to that of peers that have the first of all pairs
+    and then the second of all pairs in each head."""
     split = array.reshape(*array.shape[:-1], heads, -1, 2)
     return np.ascontiguousarray(np.swapaxes(split, -1, -2)).reshape(array.shape)
 
 
 def sentences(rng, site, valid=VALID):
-    """Queries x [3, 7, C] with their validity, and what they look at with its own: themselves, or across another text."""
+    """Queries x [3, 7, C] with their validity, and what they look at with its own: themselves, or across another
+    text."""
     x = rng.normal(size=(3, LENGTH, D_MODEL))
     if site.sublayer != "cross":
         return x, valid, x, valid

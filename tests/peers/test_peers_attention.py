@@ -98,7 +98,8 @@ def test_single_head_is_pytorchs_lookup(build, precision, agree, rng, site):
 
 @SELF
 def test_recurrent_is_pytorchs_lstm(build, precision, agree, rng, site):
-    """torch.nn.LSTM has a bias beside each of its two matrices, ours one: the second is 0. Gates stand in the same order. Its padding is at the end alone."""
+    """torch.nn.LSTM has a bias beside each of its two matrices, ours one: the second is 0. Gates stand in the same
+    order. Padding is at the end alone, where packing allows it."""
     ours, w = build("attention", "recurrent", d_model=D_MODEL, site=site)
     width = D_MODEL if site.causal else D_MODEL // 2
     theirs = torch.nn.LSTM(D_MODEL, width, batch_first=True, bidirectional=not site.causal)
@@ -225,8 +226,8 @@ def test_local_is_x_transformers_limit_on_the_past(build, precision, agree, rng)
 @SELF
 @single
 def test_differential_is_that_of_diffllama(build, registry, precision, agree, rng, site, position, layer):
-    """DiffLlama's pairs of heads are h and h + H / 2, ours 2h and 2h + 1; its norm of heads has no weight (ours: 1); its
-    rotary channels stand in halves."""
+    """DiffLlama's pairs of heads are h and h + H / 2, ours 2h and 2h + 1; its norm of heads has no weight (ours: 1);
+    its rotary channels stand in halves."""
     diffllama = pytest.importorskip("transformers.models.diffllama.modeling_diffllama")
     site = Site(site.stack, "self", layer, 3, 3)
     ours, w = build("attention", {"name": "differential", "bias": False}, **GIVEN, site=site)

@@ -105,8 +105,8 @@ def test_the_loss_of_balance_is_that_of_the_switch_transformers(build, precision
 
 @single
 def test_two_experts_of_several_are_chosen_and_weighed_as_by_mixtral(build, precision, agree, rng):
-    """MixtralTopKRouter; the experts are torch.nn.Linear and ReLU, for Mixtral's own have a gate. (NLLB-MoE's have none,
-    but Transformers 5.23 sends its tokens to the first two experts alone.)"""
+    """MixtralTopKRouter; the experts are torch.nn.Linear and ReLU, for Mixtral's own have a gate. (NLLB-MoE's have
+    none, but Transformers 5.23 sends its tokens to the first two experts alone.)"""
     mixtral = pytest.importorskip("transformers.models.mixtral.modeling_mixtral")
     ours, w = build("feed_forward", {"name": "mixture_of_experts", "experts": 5, "top_k": 2}, **GIVEN)
     config = mixtral.MixtralConfig(

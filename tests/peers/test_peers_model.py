@@ -69,8 +69,8 @@ def log_probs(model, source, source_valid, target, valid):
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_the_transformer_is_pytorchs(make, precision, agree, texts, placement, activation):
     """torch.nn.Transformer between torch.nn.Embedding and torch.nn.Linear, as `paddle-tfm bench` builds it; beside it
-    stand only the sinusoids. tests/bench compares losses and gradients. A post-norm stack of PyTorch's ends with a second
-    norm, which is taken away."""
+    stand only the sinusoids. tests/bench compares losses and gradients. A post-norm stack of PyTorch's ends with a
+    second norm, which is taken away."""
     from paddle_tfm.bench.pytorch import Peer, copy_weights, counterparts
 
     model, w = make(
@@ -97,10 +97,10 @@ def sinusoids():
 @pytest.mark.parametrize("feed_forward, projection", [("relu", "relu"), ("swiglu", "gated-silu")])
 @single
 def test_a_model_of_our_parts_is_t5(make, agree, texts, feed_forward, projection):
-    """Pre-norm by RMS, biases by distance, no biases of layers, one table for both embeddings and the head. T5 does not
-    divide scores by sqrt(D): its queries' weights are ours divided by that. Nor does it multiply the table by sqrt(C) at
-    the bottom; its first version divides by that on top, so that the last norm's gain is ours times that, its later ones
-    do not."""
+    """Pre-norm by RMS, biases by distance, no biases of layers, one table for both embeddings and the head. T5 does
+    not divide scores by sqrt(D): its queries' weights are ours divided by that. Nor does it multiply the table by
+    sqrt(C) at the bottom; its first version divides by that on top, so that the last norm's gain is ours times that,
+    its later ones do not."""
     peer = pytest.importorskip("transformers")
     model, w = make(
         *SHARED, "model.norm=rms", "model.position=t5", f"model.attention={NO_BIAS}", "model.scale_embedding=false",
@@ -108,8 +108,8 @@ def test_a_model_of_our_parts_is_t5(make, agree, texts, feed_forward, projection
     )  # fmt: skip
     theirs = peer.T5ForConditionalGeneration(
         peer.T5Config(
-            vocab_size=V, d_model=C, d_kv=C // H, d_ff=FF, num_heads=H, num_layers=2, num_decoder_layers=2, pad_token_id=0,
-            eos_token_id=2, decoder_start_token_id=1, dropout_rate=0.0, layer_norm_epsilon=1e-6,
+            vocab_size=V, d_model=C, d_kv=C // H, d_ff=FF, num_heads=H, num_layers=2, num_decoder_layers=2,
+            pad_token_id=0, eos_token_id=2, decoder_start_token_id=1, dropout_rate=0.0, layer_norm_epsilon=1e-6,
             feed_forward_proj=projection, tie_word_embeddings=feed_forward == "relu",  # so it knows its first version
         )
     )  # fmt: skip
@@ -154,8 +154,8 @@ def encoder_decoder(theirs, source, source_valid, target, valid):
 
 @single
 def test_a_model_of_our_parts_is_marian(make, agree, texts):
-    """Post-norm with sinusoidal positions, of which Marian has all sines before all cosines: its d_model channels are ours
-    in that order, wherever a weight meets the residual stream."""
+    """Post-norm with sinusoidal positions, of which Marian has all sines before all cosines: its d_model channels are
+    ours in that order, wherever a weight meets the residual stream."""
     peer = pytest.importorskip("transformers")
     model, w = make(*SHARED, "model.placement=post", "model.head={name: linear, bias: false}")
     theirs = peer.MarianMTModel(
@@ -262,12 +262,13 @@ def test_a_model_of_our_parts_is_mistral(make, agree, texts):
 
 @single
 def test_sandwich_and_geglu_are_gemma_2s(make, agree, texts):
-    """A norm at both ends of each branch; gains without their 1, the embedding's table as output matrix. Its softcapping is
-    switched off, and its GELU is by erf."""
+    """A norm at both ends of each branch; gains without their 1, the embedding's table as output matrix. Its
+    softcapping is switched off, and its GELU is by erf."""
     peer = pytest.importorskip("transformers")
     model, w = make(
         *LLAMA, "model.placement=sandwich", "model.scale_embedding=true", "model.head=tied",
-        "model.feed_forward={name: geglu, bias: false}", "model.attention={name: grouped_query, kv_heads: 2, bias: false}",
+        "model.feed_forward={name: geglu, bias: false}",
+        "model.attention={name: grouped_query, kv_heads: 2, bias: false}",
     )  # fmt: skip
     given = config(2, head_dim=C // H, query_pre_attn_scalar=C // H, hidden_activation="gelu", tie_word_embeddings=True)
     theirs = peer.Gemma2ForCausalLM(
@@ -313,7 +314,7 @@ def test_sub_ln_is_bitnets(make, agree, texts):
 
 @single
 def test_a_model_of_our_parts_is_gpt_2(make, agree, texts):
-    """Learned positions, GELU by erf, the embedding's table as output matrix. GPT-2's matrices are [in, out] as ours."""
+    """Learned positions, GELU by erf, the embedding's table as output matrix. Its matrices are [in, out] as ours."""
     peer = pytest.importorskip("transformers")
     model, w = make(*DECODER_ONLY, "model.position=learned", "model.feed_forward=gelu", "model.head=tied")
     theirs = peer.GPT2LMHeadModel(
@@ -396,7 +397,7 @@ def test_a_model_of_our_parts_is_mpt(make, agree, texts):
     agree(log_probs(model, *texts), decoder_only(theirs, *texts[2:]))
 
 
-# --------------------------------------------------------------------------------------------------- stacks by placement
+# -------------------------------------------------------------------------------------------------- stacks by placement
 
 
 def x_transformers_stack(w, stack, placement, across):

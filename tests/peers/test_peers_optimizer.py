@@ -18,8 +18,9 @@ BETAS = {"beta1": 0.8, "beta2": 0.95}
 
 @pytest.fixture
 def walk(registry, precision, rng):
-    """walk(spec, make, paths): parameters after each step, [steps, all elements], ours and theirs. `make(matrices, others)`
-    gives the optimizer over parameters of two dimensions and over the others; rates are set before each step."""
+    """walk(spec, make, paths): parameters after each step, [steps, all elements], ours and theirs. `make(matrices,
+    others)` gives the optimizer over parameters of two dimensions and over the others; rates are set before each
+    step."""
 
     def run(spec, make, paths=tuple(SHAPES)):
         starts = {path: rng.normal(size=SHAPES[path]) for path in paths}
@@ -80,8 +81,8 @@ def test_adamw_is_pytorchs(walk, precision, agree, given):
 
 @pytest.mark.parametrize("given", [{}, BETAS, {"beta2": 0.5}], ids=str)
 def test_radam_is_pytorchs_but_for_the_threshold(walk, precision, agree, given):
-    """PyTorch's RAdam takes bare momentum up to ρ_t = 5, ours up to 4 as the paper: that step differs, all others agree.
-    ε stands beside another root, which float64 sees in the eleventh digit."""
+    """PyTorch's RAdam takes bare momentum up to ρ_t = 5, ours up to 4 as the paper: that step differs, all others
+    agree. ε stands beside another root, which float64 sees in the eleventh digit."""
 
     def make(matrices, others):
         return torch.optim.RAdam([*matrices, *others], 1.0, betas(given), eps=1e-9)

@@ -72,8 +72,8 @@ def test_learned_is_pytorchs_embedding(build, precision, agree, rng):
 @single
 @pytest.mark.parametrize("base", [10000.0, 100.0])
 def test_rotary_is_llamas(build, precision, agree, rng, base):
-    """Llama's pairs are channels i and i + D / 2, ours 2i and 2i + 1. Its angles are float32, ours float64: far from the
-    beginning they are apart by its rounding."""
+    """Llama's pairs are channels i and i + D / 2, ours 2i and 2i + 1. Its angles are float32, ours float64: far from
+    the beginning they are apart by its rounding."""
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     ours, _ = build("position", {"name": "rotary", "base": base}, **POSITION, site=DECODER)
     config = llama.LlamaConfig(

@@ -24,7 +24,7 @@ def theirs(name, **options):
 @pytest.mark.parametrize(
     "spec, name, options",
     [
-        # Ours reach the floor one step after the run, so that the last step still learns: one step more is asked of theirs.
+        # Ours reach the floor one step after the run, so that the last step still learns: theirs is asked for one more.
         ({"name": "cosine", "warmup": 10}, "get_cosine_schedule_with_warmup", {"num_warmup_steps": 10, "num_training_steps": STEPS + 1}),
         ({"name": "cosine", "warmup": 10, "floor": PEAK / 4}, "get_cosine_with_min_lr_schedule_with_warmup", {"num_warmup_steps": 10, "num_training_steps": STEPS + 1, "min_lr_rate": 0.25}),
         ({"name": "inverse_sqrt", "warmup": 10}, "get_inverse_sqrt_schedule", {"num_warmup_steps": 10}),
