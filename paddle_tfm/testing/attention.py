@@ -14,10 +14,8 @@ from paddle_tfm.testing.report import Failed, NotHere, check
 from paddle_tfm.testing.subject import Subject
 
 LENGTH = 32  # keys
-TOO_SHARP, TOO_SOFT = (
-    0.3,
-    1.02,
-)  # Σ weight²; with LENGTH keys all alike it is 1 / LENGTH, of which TOO_SOFT is a multiple
+TOO_SHARP = 0.4  # Σ weight²: 1 is all on one key
+TOO_SOFT = 1.02  # the same, times LENGTH: 1 is the same for all keys
 
 
 class Alone:

@@ -265,11 +265,11 @@ def _predictions(pairs) -> list[Prediction]:
 def prefers_the_reference(subject: Subject) -> None:
     metric = subject.build()
     if not metric.needs_search:
-        worse, better = (metric.compute([], Likelihood(*sums, 10)) for sums in ((30.0, 5), (10.0, 8)))
+        worse, better = (metric.compute([], Likelihood(*sums, 10, 40)) for sums in ((30.0, 5), (10.0, 8)))
         if (better > worse) != metric.higher_is_better:
             raise Failed(f"a likelier text gets {better:.4g}, a less likely one {worse:.4g}")
         return
-    likelihood = Likelihood(10.0, 5, 10)
+    likelihood = Likelihood(10.0, 5, 10, 40)
     exact = metric.compute(_predictions([(one, one) for one, _ in TEXTS]), likelihood)
     found = metric.compute(_predictions(TEXTS), likelihood)
     turned = metric.compute(_predictions(TEXTS[::-1]), likelihood)

@@ -17,10 +17,7 @@ class NoResidual(Post):
     sublayers. A missing residual was once read as "post-norm is worse". x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {
-        "identity_path": "the mistake: nothing is added to x",
-        "order_matters": "the mistake: nothing is added to x",
-    }
+    limits: ClassVar[dict[str, str]] = {"identity_path": "the mistake: nothing is added to x"}
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
         return self.norms[i](self.drops[i](sublayer(x)), at.valid, at.positions)

@@ -19,6 +19,7 @@ class OneVector(Sinusoidal):
     limits: ClassVar[dict[str, str]] = {
         "positions_differ": "the mistake: all positions get one vector",
         "order_matters": "the mistake: all positions get one vector",
+        "direction": "the mistake: all positions get one vector",
     }
 
     def __init__(self, d_model: int):

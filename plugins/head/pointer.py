@@ -8,7 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import NEVER, Head, Memory
-from paddle_tfm_plugins.head._cross_entropy import log_softmax, log_sum_exp
+from paddle_tfm_plugins.head._cross_entropy import full_precision, log_softmax, log_sum_exp
 
 LOWEST = -69.0  # log-probability (1e-30) of a word beyond the vocabulary that the source does not have
 
@@ -42,23 +42,23 @@ class PointerGenerator(Head):
         """Logits of the vocabulary [B, T, V], the gate before its sigmoid [B, T, 1], weights of the source [B, T, S]."""
         # W_k is applied to the query instead of to each source token: the same product, and no keys to make every step.
         q = paddle.matmul(self.query(h), self.key.weight, transpose_y=True) * h.shape[-1] ** -0.5
-        scores = paddle.matmul(q, memory.x, transpose_y=True).astype("float32")  # [B, T, S]
-        shown = memory.valid.astype("float32").unsqueeze(1)  # [B, 1, S]
+        scores = full_precision(paddle.matmul(q, memory.x, transpose_y=True))  # [B, T, S]
+        shown = memory.valid.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
         # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing.
         copy = F.softmax(scores + (1.0 - shown) * NEVER, -1) * shown
         context = paddle.matmul(copy.astype(h.dtype), memory.x)  # [B, T, C]
         gate = self.gate(paddle.concat([h, context], -1))
-        return self.output(h).astype("float32"), gate.astype("float32"), copy
+        return full_precision(self.output(h)), full_precision(gate), copy
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
         logits, gate, copy = self._parts(h, memory)
         batch, length, words = logits.shape
         made = F.log_sigmoid(gate) + log_softmax(logits)  # [B, T, V]
         made = paddle.concat(
-            [made, paddle.full([batch, length, memory.extra], LOWEST, "float32")], -1
+            [made, paddle.full([batch, length, memory.extra], LOWEST, made.dtype)], -1
         )  # [B, T, V + extra]
         ids = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
-        mass = paddle.zeros([batch, length, words + memory.extra], "float32")
+        mass = paddle.zeros([batch, length, words + memory.extra], copy.dtype)
         mass = paddle.put_along_axis(mass, ids, copy, -1, reduce="add", broadcast=False)
         return paddle.logaddexp(made, F.log_sigmoid(-gate) + _log(mass))
 
