@@ -44,8 +44,9 @@ class PointerGenerator(Head):
         q = paddle.matmul(self.query(h), self.key.weight, transpose_y=True) * h.shape[-1] ** -0.5
         scores = full_precision(paddle.matmul(q, memory.x, transpose_y=True))  # [B, T, S]
         shown = memory.valid.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
-        # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing.
-        copy = F.softmax(scores + (1.0 - shown) * NEVER, -1) * shown
+        # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing. Where all is
+        # hidden, its even weights stay: they sum to one.
+        copy = F.softmax(scores + (1.0 - shown) * NEVER, -1) * (shown + 1.0 - shown.max(-1, keepdim=True))
         context = paddle.matmul(copy.astype(h.dtype), memory.x)  # [B, T, C]
         gate = self.gate(paddle.concat([h, context], -1))
         return full_precision(self.output(h)), full_precision(gate), copy
