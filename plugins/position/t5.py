@@ -17,9 +17,9 @@ def bucket(distance: int, buckets: int, max_distance: int) -> int:
     With e = buckets // 2 this is e + ⌊(buckets − e) log(distance / e) / log(max_distance / e)⌋ from e on, computed in
     whole numbers, so that no distance is on the wrong side of a border by rounding.
     """
-    exact, number = buckets // 2, distance
+    exact = buckets // 2
     if distance < exact:
-        return number
+        return distance
     rest = buckets - exact
     reached = sum(distance**rest * exact**t >= max_distance**t * exact**rest for t in range(1, rest))
     return exact + reached
