@@ -59,7 +59,7 @@ def write(name: str, kind: str, single_file: bool = False, out: Path | None = No
     }
     _write(files)
     advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}")
-    return Written(tuple(files), f"pip install -e {folder}\n{advice}")
+    return Written(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
 
 
 def _advice(check: str, run: str) -> str:

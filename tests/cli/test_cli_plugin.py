@@ -125,7 +125,7 @@ def test_a_new_file_is_a_plugin(kind):
 def test_a_new_package_passes_its_own_tests():
     """As after `pip install -e .`, which puts its folder on the path; its tests run with the pytest plugin."""
     told = call("plugin", "new", "my-norm", "--kind", "norm").out
-    assert "pip install -e my-norm" in told and "paddle-tfm plugin check my_norm" in told
+    assert 'pip install -e "my-norm[test]"' in told and "paddle-tfm plugin check my_norm" in told
     command = [
         sys.executable,
         "-m",
