@@ -17,7 +17,7 @@ from paddle_tfm.testing.laws import CLOSE, STEPS, apart, demand_same, reachable
 from paddle_tfm.testing.report import Failed, NotHere, Seen, check
 
 KIND = "encoder-decoder"
-WORDS = 17
+WORDS, LONGEST = 17, 64
 DROWNED = 3.0  # how many times the size of a token what is added to all tokens alike may have
 
 
@@ -46,7 +46,7 @@ class WholeModel:
     def model(self, seed: int = 1, dropout: float = 0.0) -> nn.Layer:
         """In evaluation mode."""
         given = {"d_model": 32, "num_heads": 4, "head_dim": 8, "d_ff": 48, "layers": 2, "vocabulary": WORDS}
-        given |= {"max_length": 64, "dropout": dropout, "pad_id": self.pad_id}
+        given |= {"max_length": LONGEST, "dropout": dropout, "pad_id": self.pad_id}
         paddle.seed(seed)
         made = self.cls(**constructor(self.cls, given, self.options))
         made.eval()
@@ -186,6 +186,74 @@ def padding(whole: WholeModel) -> None:
     demand_same(
         usual, whole.logits(model, source, more)[:, :6][whole.valid], "with 4 more columns of padding in the target"
     )
+
+
+@check(
+    KIND,
+    law="padding changes nothing in training either",
+    means="batches with much padding train another model than even ones, and evaluation is worse than training",
+    look="BatchNorm over padding: it must get the real tokens only",
+)
+def padding_in_training(whole: WholeModel) -> None:
+    model, (source, target), (longer, more) = whole.model(), whole.texts(), whole.texts(extra=4)
+    model.train()
+    usual = whole.logits(model, source, target)
+    if apart(usual, whole.logits(model, source, target)) > CLOSE:
+        raise NotHere("its dropout could not be set to zero")
+    demand_same(usual[whole.valid], whole.logits(model, longer, more)[:, :6][whole.valid], "4 more columns of padding")
+
+
+@check(
+    KIND,
+    law="the residual passes: where the matrices of all layers are zero, an output still depends on its own word",
+    means="a residual is missing: every layer has to pass on everything by itself, and deep stacks cannot",
+    look="`x +` around each sublayer: norm(x + f(x)), or x + f(norm(x))",
+)
+def residual(whole: WholeModel) -> None:
+    source, target = whole.texts()
+    for stack, texts, changed in (
+        ("encoder", (source, target), (_last_word_changed(source), target)),
+        ("decoder", (source, target), (source, _last_word_changed(target))),
+    ):
+        model = whole.model()
+        matrices = [
+            (name, p) for name, p in model.named_parameters() if p.ndim > 1 and not {WORDS, LONGEST} & set(p.shape)
+        ]
+        of_stack = [p for name, p in matrices if stack[:3] in name]
+        if stack == "encoder" and not of_stack:
+            continue  # which layers are the encoder's cannot be told
+        for parameter in of_stack or [p for _, p in matrices]:
+            parameter.set_value(paddle.zeros_like(parameter))
+        usual, other = whole.logits(model, *texts), whole.logits(model, *changed)
+        if np.abs(usual - other).max() <= 1e-6 * np.abs(usual).max():
+            raise Failed(f"with the {stack}'s matrices zero, another word in the {stack}'s text changes nothing")
+
+
+def _last_word_changed(ids: Tensor) -> Tensor:
+    """The last word of the longest text is another one."""
+    changed = ids.clone()
+    row, last = (0, 5) if int(ids[0, 5]) else (1, 5)
+    changed[row, last] = (changed[row, last] - 3 + 5) % (WORDS - 3) + 3
+    return changed
+
+
+@check(
+    KIND,
+    law="every norm is used at one place",
+    means="one set of gains has to serve inputs of different kinds; with BatchNorm, evaluation is far worse than training",
+    look="a norm for each sublayer of each layer: made inside the loop over layers",
+)
+def own_norms(whole: WholeModel) -> None:
+    model = whole.model()
+    calls: dict[str, int] = {}
+    for name, layer in model.named_sublayers():
+        if "norm" in type(layer).__name__.lower() and not list(layer.children()):
+            layer.register_forward_post_hook(lambda *_, name=name: calls.update({name: calls.get(name, 0) + 1}))
+    whole.logits(model, *whole.texts())
+    often = {name: count for name, count in calls.items() if count > 1}
+    if often:
+        name, count = max(often.items(), key=lambda each: each[1])
+        raise Failed(f"{name} is called {count} times in one pass")
 
 
 @check(

@@ -122,6 +122,14 @@ def test_a_new_file_is_a_plugin(kind):
     assert f"{kind} my_thing" in done.out
 
 
+@pytest.mark.conformance
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_file_passes_the_whole_kit(kind):
+    call("plugin", "new", "my-thing", "--kind", kind, "--single-file")
+    done = call("plugin", "check", "my_thing.py", "--brief")
+    assert done.status == 0, done.out
+
+
 def test_a_new_package_passes_its_own_tests():
     """As after `pip install -e .`, which puts its folder on the path; its tests run with the pytest plugin."""
     told = call("plugin", "new", "my-norm", "--kind", "norm").out
