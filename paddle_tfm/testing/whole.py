@@ -161,7 +161,30 @@ def learns(whole: WholeModel) -> None:
     look="the causal mask: that it is given to the decoder's self-attention, its direction, an off-by-one",
 )
 def causal(whole: WholeModel) -> None:
-    model, (source, target) = whole.model(), whole.texts()
+    _future_changed(whole, whole.model())
+
+
+@check(
+    KIND,
+    law="no future leak while training either",
+    means="what is trained is not what will be decoded",
+    look="BatchNorm in the decoder: its statistics in training hold later tokens",
+)
+def causal_in_training(whole: WholeModel) -> None:
+    _future_changed(whole, _in_training(whole))
+
+
+def _in_training(whole: WholeModel) -> nn.Layer:
+    """A model in training mode that draws nothing."""
+    model, texts = whole.model(), whole.texts()
+    model.train()
+    if apart(whole.logits(model, *texts), whole.logits(model, *texts)) > CLOSE:
+        raise NotHere("its dropout could not be set to zero")
+    return model
+
+
+def _future_changed(whole: WholeModel, model: nn.Layer) -> None:
+    source, target = whole.texts()
     usual = whole.logits(model, source, target)
     for t in (1, 3, 5):
         changed = target.clone()
@@ -195,11 +218,8 @@ def padding(whole: WholeModel) -> None:
     look="BatchNorm over padding: it must get the real tokens only",
 )
 def padding_in_training(whole: WholeModel) -> None:
-    model, (source, target), (longer, more) = whole.model(), whole.texts(), whole.texts(extra=4)
-    model.train()
+    model, (source, target), (longer, more) = _in_training(whole), whole.texts(), whole.texts(extra=4)
     usual = whole.logits(model, source, target)
-    if apart(usual, whole.logits(model, source, target)) > CLOSE:
-        raise NotHere("its dropout could not be set to zero")
     demand_same(usual[whole.valid], whole.logits(model, longer, more)[:, :6][whole.valid], "4 more columns of padding")
 
 

@@ -297,6 +297,7 @@ WHOLE = _of(
     ("missing residual in the encoder", "norm(x + F.dropout", "norm(x * float(self.across is not None) + F.dropout", "residual"),
     ("missing residual in the decoder", "norm(x + F.dropout", "norm(x * float(self.across is None) + F.dropout", "residual"),
     ("one norm shared by three sublayers", "[nn.LayerNorm(d_model) for _ in range(3 if decoder else 2)]", "[nn.LayerNorm(d_model)] * 3", "own_norms"),
+    ("BatchNorm in the decoder", "nn.LayerNorm(d_model) for _", "(nn.BatchNorm1D(d_model, data_format='NLC') if decoder else nn.LayerNorm(d_model)) for _", "causal_in_training"),
     ("BatchNorm that counts padding", "nn.LayerNorm(d_model) for _", "nn.BatchNorm1D(d_model, data_format='NLC') for _", "padding_in_training"),
     ("cross-attention looks at the target", "self.across(x, memory, memory_mask)", "self.across(x, x, mask)", "looks"),
     ("the encoder in a plain list", "self.encoder, self.decoder = nn.LayerList(encoder), nn.LayerList(decoder)", "self.encoder, self.decoder = encoder, nn.LayerList(decoder)", "registered"),

@@ -1,0 +1,86 @@
+"""docs/clinic.md, in both languages: its checks exist, its commands are understood, its rows are the recipe's variants."""
+
+import re
+import shlex
+import textwrap
+from pathlib import Path
+
+import click
+import pytest
+
+from paddle_tfm import load_recipe
+from paddle_tfm.cli import group
+from paddle_tfm.recipe import shipped
+from paddle_tfm.testing import checks
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["docs/clinic.md", "docs/clinic.zh-CN.md"]
+RECIPE = "findings/why-mine-fails"
+KINDS = ("attention", "norm", "position", "placement", "head", "initializer", "encoder-decoder")
+
+
+def text(page):
+    return (ROOT / page).read_text("utf-8")
+
+
+def section(page, number):
+    return re.split(r"^## (?=\d )", text(page), flags=re.MULTILINE)[number]
+
+
+def code(page):
+    return re.findall(r"^```python\n(.*?)^```", text(page), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_check_it_names_is_one(page):
+    known = {check.name for kind in KINDS for check in checks(kind)}
+    rows = re.findall(r"^\| .*?\|$", section(page, 2), re.MULTILINE)[1:]
+    named = [re.findall(r"`(\w+)`", row.rsplit("|", 2)[1]) for row in rows]
+    assert len(rows) == 14 and all(named)
+    assert {name for names in named for name in names} <= known
+    assert set(re.findall(r"^\*\*[^*]+\*\* ?[（(].*?`(\w+)`", section(page, 4), re.MULTILINE)) <= known
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_its_table_has_the_variants_of_the_recipe(page):
+    rows = re.findall(r"^\| `([\w-]+)` \|", section(page, 3), re.MULTILINE)
+    assert sorted(rows) == sorted({run.variant for run in load_recipe(RECIPE).runs()})
+    assert f"{load_recipe(RECIPE).runs()[0].settings.train.steps}" in section(page, 3)
+
+
+def test_both_languages_say_the_same():
+    english, chinese = (
+        [re.sub("#.*", "", each) for each in code(page)] + re.findall(r"^\| `.*$", section(page, 3), re.MULTILINE)
+        for page in PAGES
+    )
+    numbers = [[re.findall(r"\d+\.\d+", each) for each in found] for found in (english, chinese)]
+    assert numbers[0] == numbers[1]
+    assert english[:12] == chinese[:12]
+    assert all(len(each.splitlines()) == 2 for page in PAGES for each in code(page))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_its_code_is_python_and_its_commands_are_understood(page):
+    assert len(code(page)) == 14
+    for block in code(page):
+        compile("def f(self):\n" + textwrap.indent(block, "    "), page, "exec")
+    commands = [shlex.split(line)[1:] for line in re.findall(r"^(paddle-tfm .*)$", text(page), re.MULTILINE)]
+    assert len(commands) == 3
+    for verb, *words in commands:
+        command = group.get_command(None, verb)
+        if isinstance(command, click.Group):
+            command = command.get_command(None, words.pop(0))
+        command.make_context(verb, words)
+    assert set(re.findall(r"`paddle-tfm run ([\w/-]+)`", text(page))) <= set(shipped())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_its_links_lead_somewhere(page):
+    def anchors(file):
+        for heading in re.findall(r"^#+ (.+)$", text(file), re.MULTILINE):
+            yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+    for target, anchor in re.findall(r"\]\(([\w.-]*)(?:#([^)]+))?\)", text(page)):
+        file = f"docs/{target}" if target else page
+        assert (ROOT / file).exists(), target
+        assert not anchor or anchor in set(anchors(file)), anchor
