@@ -41,3 +41,16 @@ def test_pronunciation_is_no_worse_than_the_baselines_of_the_shared_task(tmp_pat
 def test_relative_positions_go_further_on_scan(tmp_path):
     runs = results(tmp_path, "scan-cutoff26")
     assert mean(runs, "exact_match", "shaw") > mean(runs, "exact_match", "sinusoidal") + 0.05
+
+
+def test_the_clinic_tells_its_mistakes_apart(tmp_path):
+    """What docs/clinic.md reads off the table of `findings/why-mine-fails`."""
+    runs = results(tmp_path, "findings/why-mine-fails")
+    of = {variant: mean(runs, "exact_match", variant) for variant in {run["variant"] for run in runs}}
+    for hidden in ("shared-norm", "chained-heads", "padding-in-loss"):
+        assert abs(of[hidden] - of["right"]) < 0.05
+    assert of["right"] > 0.9 > of["no-scale"] > of["plain-list"] > of["batch-norm"] > of["decoder-batch-norm"]
+    for hopeless in ("one-vector", "wide-initial-values", "no-residual", "sees-the-future"):
+        assert of[hopeless] < 0.1
+    assert mean(runs, "loss", "sees-the-future") < 0.01 < mean(runs, "loss", "right")
+    assert mean(runs, "loss", "batch-norm") > 10 * mean(runs, "loss", "right")
