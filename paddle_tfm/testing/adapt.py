@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import paddle
@@ -28,7 +29,10 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "num_heads": ("num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads"),
     "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "depth"),
-    "dropout": ("dropout", "dropout_rate", "dropout_prob", "drop", "p", "attn_dropout", "attention_dropout", "drop_rate"),
+    "dropout": (
+        "dropout", "dropout_rate", "dropout_prob", "dropout_p", "drop", "drop_prob", "p", "attn_dropout", "attention_dropout",
+        "drop_rate",
+    ),
     "d_ff": ("d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim"),
     "layers": (
         "num_layers", "n_layers", "n_layer", "layers", "num_layer", "n", "num_encoder_layers", "num_decoder_layers",
@@ -42,12 +46,14 @@ NAMES: dict[str, tuple[str, ...]] = {
     "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
     "max_length": ("max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length"),
 }  # fmt: skip
+SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 QUERY, KEY, VALUE = ("query", "q", "queries", "x"), ("key", "k", "keys", "memory"), ("value", "v", "values")
 MASK = ("mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "masks", "causal_mask")
 
 
 def constructor(cls: type, given: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
-    """Arguments for a constructor: the options, and for its other parameters what the kit has under any usual name.
+    """Arguments for a constructor: the options, and for its other parameters what the kit has under any usual name; numbers
+    in the place of their defaults too, so that what is built is small.
 
     Raises:
         UserError: an option that it does not have, or a required parameter that nobody can fill.
@@ -63,13 +69,17 @@ def constructor(cls: type, given: Mapping[str, object], options: Mapping[str, ob
         key = meaning.get(name.lower())
         if name in options:
             found[name] = options[name]
-        elif key in given and (parameter.default is parameter.empty or key in ("dropout", "max_length")):
+        elif key in given and (parameter.default is parameter.empty or _is_size(name, parameter.default)):
             found[name] = given[key]
         elif parameter.default is parameter.empty:
             raise UserError(
                 f"{cls.__name__} needs the argument '{name}', which the kit does not know; give it: --option {name}=…"
             )
     return found
+
+
+def _is_size(name: str, default: object) -> bool:
+    return isinstance(default, (int, float)) and not isinstance(default, bool) and name.lower() not in SHORT
 
 
 def first(out: object) -> Tensor:
@@ -168,6 +178,15 @@ class Call:
         for convention in [self.stated] if self.stated else MASKS:
             yield from ((convention, dimensions) for dimensions in (4, 3, 2))
 
+    def limits(self) -> dict[str, str]:
+        """What cannot be seen of a layer that is called like this."""
+        found = {}
+        if self.key is None:
+            found["looks"] = "queries, keys and values are one text"
+        if self.mask is None:
+            found["both_ways"] = "it takes no mask: which way it looks, it decides itself"
+        return found
+
     def told(self) -> str:
         """What was worked out about the mask, for people."""
         if self.mask is None:
@@ -191,6 +210,19 @@ def masked(allowed: Tensor, convention: str, dimensions: int, dtype) -> Tensor:
     return {4: allowed, 3: allowed[:, 0], 2: allowed[0, 0]}[dimensions]
 
 
+@dataclass(frozen=True)
+class OneText:
+    """What a layer keeps that takes one text for queries, keys and values: none of them can be changed alone."""
+
+    both: KeyValue
+
+    def extend(self, new: OneText) -> OneText:
+        return OneText(self.both.extend(new.both))
+
+    def select(self, rows: Tensor) -> OneText:
+        return OneText(self.both.select(rows))
+
+
 def attention(cls: type, options: Mapping[str, object], mask: str | None = None) -> tuple[type[Attention], Call]:
     """An attention `forward(query, key, value, mask)`, or `forward(x, mask)` for self-attention alone."""
     call = Call(cls, mask)
@@ -198,7 +230,7 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
     class Ordinary(Attention):
         """The layer, its past kept as the vectors that it was given."""
 
-        limits = {"repeatable": OWN_DROPOUT}
+        limits = {"repeatable": OWN_DROPOUT, **call.limits(), **getattr(cls, "limits", {})}
 
         def __init__(self, d_model: int, num_heads: int, dropout: float, site: Site, max_length: int):
             super().__init__()
@@ -208,10 +240,12 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
             self.layer = cls(**constructor(cls, given | {"dropout": dropout, "max_length": max_length}, options))
             call.settle(self.layer, d_model)
 
-        def project(self, source: Tensor, at: At) -> KeyValue:
-            return KeyValue(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
+        def project(self, source: Tensor, at: At) -> KeyValue | OneText:
+            kv = KeyValue(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
+            return kv if call.key is not None else OneText(kv)
 
-        def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+        def forward(self, x: Tensor, kv: KeyValue | OneText, at: At, mask: Mask, tap: Tap) -> Tensor:
+            kv = kv.both if isinstance(kv, OneText) else kv
             key, value = kv.key.squeeze(1), kv.value.squeeze(1)
             queries, keys = x.shape[1], key.shape[1]
             allowed = mask.allowed().expand([x.shape[0], 1, queries, keys])
@@ -235,6 +269,8 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
     """A norm `forward(x)`."""
 
     class Ordinary(Norm):
+        limits = getattr(cls, "limits", {})
+
         def __init__(self, d_model: int):
             super().__init__()
             self.layer = cls(**constructor(cls, {"d_model": d_model}, options))
@@ -250,6 +286,8 @@ def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncodin
     """An encoding `forward(x)` that returns x with positions added, or the positions' vectors alone."""
 
     class Ordinary(PositionalEncoding):
+        limits = getattr(cls, "limits", {})
+
         def __init__(self, d_model: int, max_length: int):
             super().__init__()
             given = {"d_model": d_model, "max_length": max_length, "dropout": 0.0}

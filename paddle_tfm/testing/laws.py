@@ -637,7 +637,7 @@ def half_precision(scene: Scene) -> None:
 
 @check(
     *MODEL,
-    law="the same seed gives the same model, the same training step, and another seed another",
+    law="the same seed gives the same model, and the same training step",
     means="runs cannot be repeated, nor resumed",
     look="draws from Paddle's, NumPy's or Python's generator in `forward` (use paddle_tfm.layers.Dropout), in an "
     "initializer (use its `rng`)",
@@ -654,9 +654,9 @@ def repeatable(scene: Scene) -> None:
     batch = scene.batch()
     one.train()
     losses = []
-    for i, step in enumerate((1, 1, 2)):
+    for i in range(2):
         paddle.seed(i)
-        with paddle.no_grad(), randomness.drawing(7, step):
+        with paddle.no_grad(), randomness.drawing(7, 1):
             losses.append(float(one.loss(batch)))
     if losses[0] != losses[1]:
         raise Failed(f"one training step computed twice: the loss is {losses[0]:.6g}, then {losses[1]:.6g}")

@@ -202,7 +202,8 @@ def follows_the_rate(subject: Subject) -> None:
     "optimizer",
     law="it has inertia: after twenty equal gradients, one opposite gradient does not turn it around",
     means="momentum hardly acts: a batch that is unlike the others undoes what they did",
-    look="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment",
+    look="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment; a rule without "
+    "momentum declares it",
 )
 def inertia(subject: Subject) -> None:
     rng = np.random.default_rng(7)

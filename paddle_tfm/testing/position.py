@@ -189,6 +189,7 @@ def in_order(subject: Subject) -> None:
         raise NotHere("it draws no positions")
     for place in subject.places:
         encoding = _alone(subject, place)
+        encoding.train()
         for seed in range(8):
             rng = np.random.default_rng(seed)
             found = encoding.remap(_at(*range(8)), lambda rng=rng: rng).numpy()

@@ -43,12 +43,13 @@ def law(request: pytest.FixtureRequest):
     to look; a declared limit, and what has nothing to look at here, is skipped with its reason."""
     mark = request.node.get_closest_marker("conformance")
     options, name = dict(mark.kwargs), request.param
+    way, component = options.pop("way", None), options.pop("component")
 
     def run() -> None:
         from paddle_tfm.testing import FAIL, LIMIT, SKIP, examine, installed, with_class
         from paddle_tfm.testing.target import examine_class
 
-        way, component, only = options.pop("way", None), options.pop("component"), frozenset({name})
+        only = frozenset({name})
         if way is not None:
             report = examine_class(way, component, options, only=only)
         else:

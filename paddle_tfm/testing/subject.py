@@ -20,7 +20,7 @@ from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import Site
-from paddle_tfm.registry import Entry, Registry, component_kind
+from paddle_tfm.registry import Entry, Registry, Spec, component_kind
 from paddle_tfm.settings import PER_SITE, ModelSettings, at_site, sites
 
 VOCABULARY, FIRST_WORD, MAX_LENGTH = 13, 4, 32
@@ -88,6 +88,21 @@ def default_dtype(name: str) -> Iterator[None]:
         paddle.set_default_dtype(before)
 
 
+def move(layer: nn.Layer, rng: np.random.Generator) -> None:
+    """Values that a method begins with, as after some training: zeros are drawn, others keep their sign and change in size."""
+    for parameter in layer.parameters():
+        if getattr(parameter, "keep_initial", False):
+            value, drawn = parameter.numpy(), rng.normal(size=parameter.shape)
+            parameter.set_value(np.where(value == 0, drawn, value * np.exp(drawn / 2)).astype(value.dtype))
+
+
+def open_gates(layer: nn.Layer, rng: np.random.Generator) -> None:
+    """Kept parameters that are zero throughout, drawn: behind a closed gate there is nothing to see."""
+    for parameter in layer.parameters():
+        if getattr(parameter, "keep_initial", False) and not parameter.numpy().any():
+            parameter.set_value(rng.normal(size=parameter.shape).astype(parameter.numpy().dtype))
+
+
 @dataclass(frozen=True)
 class Scene:
     """A size of model with the component at certain sites; models and batches are made anew whenever asked for."""
@@ -111,11 +126,7 @@ class Scene:
         with default_dtype(dtype):
             made = build(settings, self.subject.registry, VOCABULARY, VOCABULARY, seed)
         if moved:
-            rng = np.random.default_rng([seed, 9])
-            for parameter in made.parameters():
-                if getattr(parameter, "keep_initial", False):
-                    drawn = rng.normal(size=parameter.shape).astype(dtype)
-                    parameter.set_value(parameter + paddle.to_tensor(drawn))
+            move(made, np.random.default_rng([seed, 9]))
             made.train()
             with paddle.no_grad():
                 made(self.batch(seed=5))
@@ -141,8 +152,11 @@ class Subject:
     def __init__(self, registry: Registry, kind: str, name: str, options: Mapping[str, object] | None = None):
         self.registry, self.kind, self.name = registry, kind, name
         self.cls = registry.entry(kind, name).load()
-        self.limits: Mapping[str, str] = getattr(self.cls, "limits", {})
         self.spec = {"name": name, **self._parts(), **(options or {})}
+        of_parts = [registry.entry(*part).load() for part in self._same_kind()]
+        self.limits: Mapping[str, str] = {
+            check: reason for cls in [*of_parts, self.cls] for check, reason in getattr(cls, "limits", {}).items()
+        }
         self.refusals: dict[str, str] = self._accepted[2]
         """Site → the sentence with which the component refuses it."""
 
@@ -158,6 +172,12 @@ class Subject:
                 part = self.base[nested[0]]
                 found[key] = [part] if nested[1] else part
         return found
+
+    def _same_kind(self) -> Iterator[tuple[str, str]]:
+        """(kind, name) of its parts that are of its kind, such as the encodings of a chain: their limits are its own."""
+        for kind, spec, _ in self.registry.parts(self.kind, self.spec, self.kind):
+            if kind == self.kind:
+                yield kind, Spec.parse(spec).name
 
     @cached_property
     def base(self) -> dict[str, object]:

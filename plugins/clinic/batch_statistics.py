@@ -12,8 +12,8 @@ from paddle_tfm_plugins.norm.batch import BatchNorm
 class BatchStatistics(BatchNorm):
     """Wrong on purpose: BatchNorm with the statistics of the batch in evaluation too.
 
-    Symptom: fed with references it looks right; while it writes, a token at a time, statistics are of single tokens and
-    outputs fall apart, the more so the smaller the batch. x [B, T, C] → [B, T, C].
+    Symptom: an output changes with what else is in the batch; in a decoder that writes a token at a time, statistics are of
+    single tokens. x [B, T, C] → [B, T, C].
     """
 
     limits: ClassVar[dict[str, str]] = {

@@ -15,8 +15,8 @@ from paddle_tfm_plugins.attention.multihead import MultiHead
 class ChainedHeads(MultiHead):
     """Wrong on purpose: the query of each head is what the head before it found, as a loop over heads easily does.
 
-    Symptom: more heads make it worse, for the later ones search for what the earlier ones found instead of what the token
-    asks for. Every head should get the same input. x [B, T, C] → [B, T, C].
+    Symptom: on an easy task none. The later heads search for what the earlier ones found as well as for what the token asks
+    for; every head should get the same input. x [B, T, C] → [B, T, C].
     """
 
     accepts = frozenset({"embed"})

@@ -12,8 +12,7 @@ from paddle_tfm_plugins.norm.batch import BatchNorm
 class CountsPadding(BatchNorm):
     """Wrong on purpose: BatchNorm whose statistics count padding, as nn.BatchNorm1D's do.
 
-    Symptom: batches with long sentences and much padding give other values than even ones; evaluation differs from
-    training. x [B, T, C] → [B, T, C].
+    Symptom: training changes when a batch is padded further; where batches hold texts of one length, hardly. x [B, T, C] → [B, T, C].
     """
 
     limits: ClassVar[dict[str, str]] = {

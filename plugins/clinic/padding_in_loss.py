@@ -12,10 +12,9 @@ from paddle_tfm_plugins.head.linear import LinearHead
 
 
 class PaddingInLoss(LinearHead):
-    """Wrong on purpose: the loss also asks for padding after the end of a sentence, as a mean over all positions does.
+    """Wrong on purpose: the loss also asks for padding after the end of a sentence; what it asks there is added.
 
-    Symptom: a loss that looks better than it is, for padding is easy; short sentences are learned less, the more so the
-    more padding there is. h [B, T, C] → log-probabilities [B, T, V].
+    Symptom: the loss of a batch changes when it is padded further; on an easy task the model hardly does. h [B, T, C] → log-probabilities [B, T, V].
     """
 
     limits: ClassVar[dict[str, str]] = {

@@ -65,7 +65,7 @@ class PointerGenerator(Head):
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
         """As of `log_probs`, which it does not call: copying changes P of the source's words only, so that those and the
-        target are all that is computed beside the softmax, [B, T, 1 + S] instead of [B, T, V + extra]."""
+        target are all that is computed beside the softmax over V: [B, T, 1 + S], and [B, S, S] for equal words."""
         logits, gate, copy = self._parts(h, memory)
         slots = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
         ids = paddle.concat([target.unsqueeze(-1), slots], -1)  # [B, T, 1 + S]: the target, then each source token
