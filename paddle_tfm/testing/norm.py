@@ -64,7 +64,7 @@ def _kept(subject: Subject) -> tuple[set[str], dict[str, float]]:
 )
 def invariances(subject: Subject) -> None:
     kept, moved = _kept(subject)
-    for change in subject.cls.invariances:
+    for change in sorted(subject.cls.invariances):
         if change not in kept:
             raise Failed(f"it says that it is invariant to {change}, and moves by {moved[change]:.2g}")
     raise Seen(f"invariant to {', '.join(sorted(kept)) or 'nothing'}")
