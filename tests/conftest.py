@@ -9,13 +9,23 @@ import pytest
 if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side: one thread each
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from paddle_tfm import build_model
+from paddle_tfm import build_model, create_registry
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.runtime import load_paddle
 
 paddle = load_paddle()
 VOCABULARY = 13
 SMALL = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.0", "model.max_length=32"]
+
+
+@pytest.fixture(scope="session")
+def registry():
+    return create_registry()
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20260)
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm import create_registry
-
 
 def pytest_ignore_collect(collection_path, config):
     """Whether to pass a file by: `-m` has a choice that leaves peers out, as that of pyproject.toml does."""
@@ -90,16 +88,6 @@ def agree(precision, request):
         assert apart <= (precision.tolerance if tolerance is None else tolerance), f"apart by {apart:.1e}"
 
     return check
-
-
-@pytest.fixture(scope="session")
-def registry():
-    return create_registry()
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20260)
 
 
 @pytest.fixture

@@ -7,13 +7,6 @@ import paddle
 import pytest
 from paper_cases import parameters
 
-from paddle_tfm import create_registry
-
-
-@pytest.fixture(scope="session")
-def registry():
-    return create_registry()
-
 
 @dataclass(frozen=True)
 class Precision:
@@ -38,11 +31,6 @@ def precision(request):
     paddle.set_default_dtype(request.param)
     yield Precision(request.param, *((1e-10, 1e-12) if request.param == "float64" else (1e-5, 5e-6)))
     paddle.set_default_dtype(before)
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20260)
 
 
 @pytest.fixture
