@@ -16,16 +16,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_tfm import recipe as recipes
 from paddle_tfm import runtime
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
+from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.registry import Registry
 
 if TYPE_CHECKING:
     from paddle_tfm.model.transformer import Transformer
-    from paddle_tfm.recipe import Recipe
+    from paddle_tfm.recipe.loading import Recipe
     from paddle_tfm.train.run import Run
 
 
@@ -94,7 +94,7 @@ def run(
         UserError: a problem of the recipe or its data, or `out` holds runs already.
     """
     registry, where = create_registry(plugins), runtime.load_paddle().get_device()
-    from paddle_tfm.ablation.sweep import Sweep
+    from paddle_tfm.sweep.sweep import Sweep
 
     recipe, files = recipes.load(name, overrides), tuple(map(Path, plugins))
     folder = Path(out or Path("runs") / recipe.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable
@@ -47,3 +48,12 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict:
     if lacking := [key for key in keys if key not in data]:
         raise UserError(f"{path}: damaged: it lacks {', '.join(lacking)}")
     return data
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            total.update(block)
+    return total.hexdigest()

@@ -122,7 +122,7 @@ def register_initializers() -> Components:
 
 @hookspec
 def register_tasks() -> Components:
-    """What is learned: pairs of texts in the splits train, valid and test. Subclass `paddle_tfm.data.Task`.
+    """What is learned: pairs of texts in the splits train, valid and test. Subclass `paddle_tfm.protocols.Task`.
 
     Example::
 
@@ -132,7 +132,7 @@ def register_tasks() -> Components:
 
 @hookspec
 def register_datasets() -> Components:
-    """A named corpus: where its files come from and how they are read. Subclass `paddle_tfm.data.Dataset`.
+    """A named corpus: where its files come from and how they are read. Subclass `paddle_tfm.protocols.Dataset`.
 
     A recipe says ``task: {name: parallel, dataset: my-corpus}``, and `paddle-tfm data ls` lists it.
 
@@ -144,7 +144,7 @@ def register_datasets() -> Components:
 
 @hookspec
 def register_tokenizers() -> Components:
-    """Text to pieces and back. Subclass `paddle_tfm.data.Tokenizer`.
+    """Text to pieces and back. Subclass `paddle_tfm.protocols.Tokenizer`.
 
     Example::
 

@@ -31,15 +31,15 @@ def can_fork() -> bool:
     return sys.platform.startswith("linux") and paddle.device.get_device() == "cpu"
 
 
-def spare() -> int:
+def available_workers() -> int:
     """How many processes may share work here: as many as there are threads, where processes can fork."""
     return runtime.threads() if can_fork() else 1
 
 
-def portion(total: int, most: int) -> int:
+def batch_budget(total: int, most: int) -> int:
     """Tokens of a batch out of `total`, at most `most`: such that all processes have as many batches, and at once no more
     than twice `most` are worked on. Small batches cost more calls than large ones."""
-    number = spare()
+    number = available_workers()
     most, least = min(most, max(LEAST, 2 * most // number)), min(most, LEAST)
     rounds = max(1, math.ceil(total / (number * most)))
     return max(least, min(most, math.ceil(1.1 * total / (number * rounds))))  # a tenth for padding
@@ -133,10 +133,10 @@ def _serve(pipe, others, answer: Callable[[object], object], threads: int) -> No
         os._exit(0)
 
 
-def each(function: Callable[[object], object], items: Sequence[object]) -> Iterator[tuple[int, object]]:
+def imap_unordered(function: Callable[[object], object], items: Sequence[object]) -> Iterator[tuple[int, object]]:
     """(i, function(items[i])) for all items, in the order in which they get done; several at a time where there are
     processes to spare. Begin with those that take longest."""
-    processes = min(spare(), len(items))
+    processes = min(available_workers(), len(items))
     if processes < 2:
         for i, item in enumerate(items):
             yield i, function(item)

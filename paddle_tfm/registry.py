@@ -187,11 +187,8 @@ class Registry:
 
     def options(self, kind: str, name: str) -> dict[str, Option]:
         """What a recipe may set on this component."""
-        from paddle_tfm.protocols import GIVENS, SETTABLE
-
-        kept = GIVENS[kind] - SETTABLE.get(kind, frozenset())
-        found = parameters(self.entry(kind, name).load())
-        return {key: option for key, option in found.items() if key not in kept}
+        cls = self.entry(kind, name).load()
+        return {key: option for key, option in parameters(cls).items() if key not in cls.givens - cls.settable}
 
     def parts(self, kind: str, value: object, path: str) -> Iterator[tuple[str, object, str]]:
         """(kind, spec, path) of the components that a component's options name, such as the encodings of a chain."""
@@ -216,21 +213,19 @@ class Registry:
             return [
                 Problem(path, f"'{spec.name}' is no {kind}: its class must subclass the one of paddle_tfm for {kind}s")
             ]
-        from paddle_tfm.protocols import GIVENS
-
         options = self.options(kind, spec.name)
         problems = []
         for key, setting in spec.options.items():
             if key in options:
                 problems += self._check_option(options[key], setting, f"{path}.{key}")
-            elif key in GIVENS[kind] and key in parameters(cls):
+            elif key in cls.givens and key in parameters(cls):
                 problems.append(Problem(f"{path}.{key}", f"'{spec.name}' gets '{key}' from the model; it is no option"))
             else:
                 problems.append(Problem(f"{path}.{key}", _no_option(spec.name, key, options)))
         for part in self.parts(kind, spec, path):
             problems += self.check(*part)
         for key, option in options.items():
-            if option.required and key not in spec.options and key not in GIVENS[kind]:
+            if option.required and key not in spec.options and key not in cls.givens:
                 problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
         return problems
 

@@ -10,7 +10,7 @@ import pytest
 
 from paddle_tfm import load_recipe
 from paddle_tfm.cli import group
-from paddle_tfm.recipe import shipped
+from paddle_tfm.recipe.loading import shipped
 from paddle_tfm.testing import checks
 
 ROOT = Path(__file__).parent.parent

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
+from paddle_tfm import protocols
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
 from paddle_tfm.hookspecs import KINDS
-from paddle_tfm.protocols import GIVENS
 from paddle_tfm.testing import FAIL, INFO, LIMIT, PASS, SKIP, checks
 
 ROOT = Path(__file__).parent.parent
@@ -132,7 +132,7 @@ def test_the_table_of_checks_is_complete(page, kind):
 def test_the_table_of_givens_is_that_of_the_protocols(page):
     rows = re.findall(r"^\| (\w+) \| (`.*`) \| `(register_\w+)` \|$", _text(page), re.MULTILINE)
     assert {kind: (set(re.findall(r"`(\w+)`", givens)), hook) for kind, givens, hook in rows} == {
-        kind: (set(GIVENS[kind]), KINDS[kind]) for kind in LAYERS
+        kind: (set(protocols.base_class(kind).givens), KINDS[kind]) for kind in LAYERS
     }
 
 

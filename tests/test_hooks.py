@@ -18,7 +18,7 @@ from paddle_tfm import hookspecs
 from paddle_tfm.cli.run import train
 from paddle_tfm.hookspecs import KINDS, PROJECT, hookimpl
 from paddle_tfm.plugins import Plugins, Provider
-from paddle_tfm.protocols import GIVENS, Prediction
+from paddle_tfm.protocols import BASES, Prediction
 from paddle_tfm.registry import Registry
 
 HOOKS = [name for name in vars(hookspecs) if name.startswith(("register_", "on_"))]
@@ -32,7 +32,7 @@ TINY = [
 
 def test_there_are_register_hooks_for_every_kind_and_six_events():
     assert sorted(KINDS.values()) == sorted(set(HOOKS) - set(EVENTS))
-    assert list(KINDS) == list(GIVENS)
+    assert list(KINDS) == list(BASES)
     assert len(EVENTS) == 6
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import NEVER, Mask
+from paddle_tfm.protocols import MASKED_SCORE, Mask
 
 VALID = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], bool)
 
@@ -34,7 +34,7 @@ def expected(first, queries, causal, table=None):
         for q in range(queries):
             for k in range(5):
                 if not VALID[b, k] or (causal and k > first + q):
-                    hidden[b, :, q, k] = NEVER
+                    hidden[b, :, q, k] = MASKED_SCORE
                 if table is not None:
                     hidden[b, :, q, k] += table[:, k - first - q + 4]
     return hidden

@@ -26,7 +26,7 @@ def children():
 def test_every_item_is_done_once():
     x = paddle.arange(12, dtype="float32")
     before = children()
-    found = dict(processes.each(lambda item: (float((x * item).sum()), os.getpid()), [3, 1, 4, 1, 5, 9, 2]))
+    found = dict(processes.imap_unordered(lambda item: (float((x * item).sum()), os.getpid()), [3, 1, 4, 1, 5, 9, 2]))
     assert [found[i][0] for i in range(7)] == [66.0 * item for item in [3, 1, 4, 1, 5, 9, 2]]
     pids = {pid for _, pid in found.values()}
     assert os.getpid() not in pids and 1 <= len(pids) <= 3
@@ -34,15 +34,15 @@ def test_every_item_is_done_once():
 
 
 def test_one_thread_or_one_item_needs_no_other_process(monkeypatch):
-    assert list(processes.each(lambda item: os.getpid(), [0])) == [(0, os.getpid())]
-    assert list(processes.each(lambda item: item, [])) == []
+    assert list(processes.imap_unordered(lambda item: os.getpid(), [0])) == [(0, os.getpid())]
+    assert list(processes.imap_unordered(lambda item: item, [])) == []
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert {pid for _, pid in processes.each(lambda item: os.getpid(), [0, 1])} == {os.getpid()}
+    assert {pid for _, pid in processes.imap_unordered(lambda item: os.getpid(), [0, 1])} == {os.getpid()}
 
 
 def test_work_goes_to_whoever_is_free():
     """One long item, and many short ones beside it."""
-    done = [i for i, _ in processes.each(lambda seconds: time.sleep(seconds), [1.0, *[0.01] * 20])]
+    done = [i for i, _ in processes.imap_unordered(lambda seconds: time.sleep(seconds), [1.0, *[0.01] * 20])]
     assert done[-1] == 0
 
 
@@ -55,7 +55,7 @@ def test_ctrl_c_during_a_fork_is_not_lost(monkeypatch):
     handler = signal.getsignal(signal.SIGINT)
     monkeypatch.setitem(globals(), "CTRL_C_AT_FORKS", [signal.SIGINT])
     with pytest.raises(KeyboardInterrupt):
-        list(processes.each(lambda item: item, [1, 2, 3]))
+        list(processes.imap_unordered(lambda item: item, [1, 2, 3]))
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGINT) == handler
 
@@ -71,23 +71,26 @@ def refuse(item):
 def test_what_a_process_complains_of_is_heard():
     before = children()
     with pytest.raises(UserError, match=r"^line 3: nothing to translate$"):
-        list(processes.each(refuse, [1, 2, 3]))
+        list(processes.imap_unordered(refuse, [1, 2, 3]))
     with pytest.raises(RuntimeError, match=r"(?s)Traceback.*KeyError: 'unexpected'"):
-        list(processes.each(refuse, [1, 5, 3]))
+        list(processes.imap_unordered(refuse, [1, 5, 3]))
     assert children() == before
 
 
 def test_who_looks_no_further_ends_the_others():
     before = children()
-    for _ in processes.each(lambda item: time.sleep(0.01 if item == 0 else 30), [0, 1, 2, 3]):
+    for _ in processes.imap_unordered(lambda item: time.sleep(0.01 if item == 0 else 30), [0, 1, 2, 3]):
         break
     assert children() == before
 
 
 def test_a_process_has_one_thread():
-    assert [value for _, value in processes.each(lambda item: processes.spare(), [0, 1])] == [1, 1]
+    assert [value for _, value in processes.imap_unordered(lambda item: processes.available_workers(), [0, 1])] == [
+        1,
+        1,
+    ]
 
 
 def test_an_answer_that_cannot_be_sent_is_told():
     with pytest.raises(RuntimeError, match=r"(?s)Can't.*pickle|cannot pickle"):
-        list(processes.each(lambda item: lambda: item, [0, 1]))
+        list(processes.imap_unordered(lambda item: lambda: item, [0, 1]))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm import yaml_lines
-from paddle_tfm.ablation.sweep import check
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
-from paddle_tfm.recipe import find, label, load, shipped
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.loading import find, label, load, shipped
+from paddle_tfm.recipe.settings import PER_SITE, at_site, model_components, sites, tokenizer_specs
 from paddle_tfm.registry import Registry
-from paddle_tfm.settings import PER_SITE, at_site, model_components, sites, tokenizer_specs
+from paddle_tfm.sweep.sweep import check
 
 
 @pytest.fixture(autouse=True)

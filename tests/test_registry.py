@@ -13,11 +13,10 @@ import pytest
 from paddle import nn
 
 from paddle_tfm import create_registry, hookspecs
-from paddle_tfm.data import Task
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
 from paddle_tfm.plugins import Plugins, create_plugins
-from paddle_tfm.protocols import Norm, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Task
 from paddle_tfm.registry import Registry, Spec
 
 
@@ -75,7 +74,7 @@ class Typed(Task):
         self.got = {"pair": pair, "names": names, "rows": rows, "mode": mode, "ranges": ranges, "anything": anything}
 
 
-SITE = Site("decoder", "self", 0, 1, 1)
+SITE = LayerSite("decoder", "self", 0, 1, 1)
 
 
 def function():

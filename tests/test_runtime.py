@@ -156,16 +156,17 @@ print(json.dumps(found))
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
     {"errors", "randomness"},
-    {"algebra", "layers", "runtime", "yaml_lines", "files", "plugin_template"},
+    {"algebra", "layers", "runtime", "files", "plugin_template"},
     {"protocols", "hookspecs", "processes"},
     {"plugins"},
-    {"registry", "settings"},
+    {"registry"},
     {"recipe"},
     {"data"},
     {"model"},
     {"search", "testing"},
+    {"inference"},
     {"train"},
-    {"ablation"},
+    {"sweep", "comparison"},
     {"api"},
     {"bench"},
     {"cli"},
@@ -241,7 +242,7 @@ import paddle
 import paddle.nn.functional as F
 
 from paddle_tfm import hookimpl
-from paddle_tfm.data import Example, Task, Tokenizer
+from paddle_tfm.protocols import Example, Task, Tokenizer
 from paddle_tfm.layers import Embedding, Linear
 from paddle_tfm.protocols import (
     Attention, FeedForward, Geometry, Head, Hypothesis, Initializer, KeyValue, Metric, Norm, Optimizer, Placement,
@@ -258,10 +259,10 @@ class OneHead(Attention):
     def geometry(cls, d_model, num_heads, **options):
         return Geometry(1, 1, d_model)
 
-    def project(self, source, at):
+    def project(self, source, info):
         return KeyValue(self.key(source).unsqueeze(1), self.value(source).unsqueeze(1))
 
-    def forward(self, x, kv, at, mask, tap):
+    def forward(self, x, kv, info, mask, tap):
         q = self.query(x).unsqueeze(1)
         scores = paddle.matmul(q, kv.key, transpose_y=True) + mask.dense(x.dtype)
         return paddle.matmul(F.softmax(scores), kv.value).squeeze(1)
@@ -273,7 +274,7 @@ class Same(Norm):
 
 
 class Plain(Placement):
-    def wrap(self, i, x, sublayer, at):
+    def wrap(self, i, x, sublayer, info):
         return self.norms[i](x + sublayer(x))
 
 
@@ -291,7 +292,7 @@ class Square(FeedForward):
         super().__init__()
         self.inner = Linear(d_model, d_model)
 
-    def forward(self, x, at, tap):
+    def forward(self, x, info, tap):
         return paddle.square(self.inner(x))
 
 
@@ -333,8 +334,8 @@ class Right(Metric):
 class First(Search):
     def run(self, decoding):
         found = []
-        tokens = paddle.full([len(decoding.limits)], decoding.bos, dtype="int64")
-        outputs = [[] for _ in decoding.limits]
+        tokens = paddle.full([len(decoding.max_lengths)], decoding.bos, dtype="int64")
+        outputs = [[] for _ in decoding.max_lengths]
         for _ in range(3):
             tokens = decoding.advance(tokens).argmax(-1)
             for output, token in zip(outputs, tokens.tolist()):
@@ -391,12 +392,13 @@ TRAINING = """
 import json, sys
 from pathlib import Path
 import pluggy
-from paddle_tfm import hookspecs, recipe, runtime
+from paddle_tfm import hookspecs, runtime
+from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.registry import Registry
 runtime.load_paddle()
 import toys
-from paddle_tfm.ablation.sweep import Sweep
+from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.train.run import load_run
 manager = pluggy.PluginManager(hookspecs.PROJECT)
 manager.add_hookspecs(hookspecs)

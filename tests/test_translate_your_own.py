@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddle_tfm import create_registry, load_recipe, recipe
-from paddle_tfm.ablation.sweep import check
+from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
-from paddle_tfm.settings import tokenizer_specs
+from paddle_tfm.recipe import loading as recipe
+from paddle_tfm.recipe.settings import tokenizer_specs
+from paddle_tfm.sweep.sweep import check
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, TRANSLATION = "translate-your-own.md", "translate-your-own.zh-CN.md"

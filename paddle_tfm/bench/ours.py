@@ -11,22 +11,21 @@ from pathlib import Path
 
 import paddle
 
-from paddle_tfm import recipe as recipes
 from paddle_tfm.bench.decode import PEERS_HAVE
 from paddle_tfm.bench.given import FIELDS, Given
 from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
-from paddle_tfm.data.task import Example
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
-from paddle_tfm.protocols import NEVER
+from paddle_tfm.protocols import MASKED_SCORE, Example
+from paddle_tfm.recipe import loading as recipes
+from paddle_tfm.recipe.settings import at_site
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
-from paddle_tfm.settings import at_site
-from paddle_tfm.train.gradients import FEW
 from paddle_tfm.train.run import create, load_run
+from paddle_tfm.train.shared_step import FEW
 from paddle_tfm.train.trainer import Trainer
 
 MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
@@ -152,7 +151,7 @@ class Decoder:
             while len(ids) <= limit:
                 h, _ = self.model.decode(paddle.to_tensor([ids]), self.model.start(memory))
                 log_probs = self.model.head.log_probs(h[:, -1:], memory)[0, 0]
-                log_probs[PAD] = log_probs[BOS] = NEVER
+                log_probs[PAD] = log_probs[BOS] = MASKED_SCORE
                 best = int(log_probs.argmax())
                 if best == EOS:
                     break

@@ -22,9 +22,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from paddle_tfm import recipe as recipes
-from paddle_tfm import runtime, yaml_lines
+from paddle_tfm import runtime
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.recipe import loading as recipes
+from paddle_tfm.recipe import yaml_lines
 
 # Side → the package that it needs; those that are not Paddle's come with the extra `[bench]`.
 SIDES = {

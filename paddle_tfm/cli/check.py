@@ -30,12 +30,12 @@ def command(recipe: str, overrides, plugins) -> None:
     """
     from rich.markup import escape
 
-    from paddle_tfm import recipe as recipes
+    from paddle_tfm.recipe import loading as recipes
 
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
     use_device("cpu")
-    from paddle_tfm.ablation.sweep import check, declared_limits
+    from paddle_tfm.sweep.sweep import check, declared_limits
 
     runs = check(loaded, registry)
     variants = list(dict.fromkeys(run.variant for run in runs))

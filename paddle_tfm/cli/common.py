@@ -161,7 +161,7 @@ class Stop:
 
 def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Dotted paths of the recipe's settings, for shell completion."""
-    from paddle_tfm import recipe as recipes
+    from paddle_tfm.recipe import loading as recipes
 
     name = context.params.get("recipe") or context.info_name
     try:
@@ -188,7 +188,7 @@ def complete_recipe(context: click.Context, parameter: click.Parameter, incomple
     """Names of shipped recipes, then files."""
     from click.shell_completion import CompletionItem
 
-    from paddle_tfm.recipe import shipped
+    from paddle_tfm.recipe.loading import shipped
 
     names = [CompletionItem(name) for name in sorted(shipped()) if name.startswith(incomplete)]
     return [*names, CompletionItem(incomplete, type="file")]

@@ -35,9 +35,9 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins) -> None:
       paddle-tfm compare runs/reverse runs/rms --metric token_error_rate --out runs/both
       paddle-tfm compare runs/a/default/seed-1 runs/b/default/seed-1 --bootstrap --metric bleu
     """
-    from paddle_tfm import yaml_lines
-    from paddle_tfm.ablation.comparison import collect, compare, grouped
+    from paddle_tfm.comparison.table import collect, compare, grouped
     from paddle_tfm.errors import UserError
+    from paddle_tfm.recipe import yaml_lines
 
     if bootstrap:
         if len(folders) != 2 or baseline:
@@ -74,8 +74,8 @@ def present(comparison, printer, folders=()) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from paddle_tfm.ablation.report import around, samples, verdict, write
     from paddle_tfm.cli.progress import clock
+    from paddle_tfm.comparison.report import around, samples, verdict, write
 
     paths = write(comparison)
     several = len(comparison.rows) > 1
@@ -124,7 +124,7 @@ def _heading(name: str) -> str:
 
 
 def _difference(comparison, row) -> str:
-    from paddle_tfm.ablation.report import change
+    from paddle_tfm.comparison.report import change
 
     found = row.difference
     return "–" if found is None else f"{change(comparison, found)} {found.verdict}"

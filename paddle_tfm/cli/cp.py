@@ -22,7 +22,7 @@ def command(recipe: str, file: Path, force: bool) -> None:
     Example:
       paddle-tfm cp quickstart mine.yaml && paddle-tfm run mine.yaml
     """
-    from paddle_tfm import recipe as recipes
+    from paddle_tfm.recipe import loading as recipes
 
     source = recipes.find(recipe)
     target = file / source.name if file.is_dir() else file

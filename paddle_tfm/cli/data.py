@@ -14,7 +14,7 @@ from paddle_tfm.cli.data_facts import print_facts, print_lengths, print_pairs
 from paddle_tfm.errors import UserError, unknown
 
 if TYPE_CHECKING:
-    from paddle_tfm.data import Dataset, RemoteFile
+    from paddle_tfm.protocols import Dataset, RemoteFile
 
 
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -120,8 +120,8 @@ def show(name, options, plugins, split, number) -> None:
       paddle-tfm data show tatoeba-en-zh
       paddle-tfm data show scan cutoff=26 --split test -n 3
     """
-    from paddle_tfm.data import SPLITS
     from paddle_tfm.data.cache import present
+    from paddle_tfm.protocols import SPLITS
 
     if split not in SPLITS:
         raise UserError(f"--split: {unknown('split', split, SPLITS)}")
@@ -162,7 +162,7 @@ def _build(registry, name: str, settings: Sequence[str]) -> Dataset:
     """The dataset with these options. `registry.build` would import Paddle, which nothing here needs."""
     from pydantic import TypeAdapter, ValidationError
 
-    from paddle_tfm import yaml_lines
+    from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.registry import parameters
 
     cls = _load(registry.entry("dataset", name))
@@ -186,11 +186,11 @@ def _build(registry, name: str, settings: Sequence[str]) -> Dataset:
 
 
 def _load(entry) -> type[Dataset]:
-    from paddle_tfm.data import Dataset
+    from paddle_tfm.protocols import Dataset
 
     cls = entry.load()
     if not issubclass(cls, Dataset):
-        raise UserError(f"'{entry.name}' is no dataset: its class must subclass paddle_tfm.data.Dataset")
+        raise UserError(f"'{entry.name}' is no dataset: its class must subclass paddle_tfm.protocols.Dataset")
     return cls
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 from paddle_tfm.cli.common import console, print_table
-from paddle_tfm.data import SPLITS, Dataset, RemoteFile
+from paddle_tfm.data import datasets
 from paddle_tfm.data.fetch import in_words
+from paddle_tfm.protocols import SPLITS, Dataset, RemoteFile
 
 
 def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[str]) -> None:
@@ -55,7 +56,7 @@ def print_lengths(dataset: Dataset) -> None:
     rows = []
     for split in SPLITS:
         words, letters = (Counter(), Counter()), (Counter(), Counter())  # length → how many texts have it
-        for example in dataset.examples(split):
+        for example in datasets.examples(dataset, split):
             for side, text in enumerate((example.source, example.target)):
                 words[side][len(text.split())] += 1
                 letters[side][len(text)] += 1
@@ -82,5 +83,5 @@ def print_pairs(dataset: Dataset, split: str, number: int) -> None:
     from rich.markup import escape
 
     console().print()
-    for example in islice(dataset.examples(split), number):
+    for example in islice(datasets.examples(dataset, split), number):
         console().print(f"{escape(example.source)}  [dim]→[/]  {escape(example.target)}", soft_wrap=True)

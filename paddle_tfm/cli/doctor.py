@@ -99,7 +99,7 @@ def _device(report: Report, paddle) -> None:
         report.say("ok", "device", f"cpu. {INSTALL_HELP.split('. ', 1)[1]}")
         from paddle_tfm import processes
 
-        if (number := processes.spare()) > 1:
+        if (number := processes.available_workers()) > 1:
             told = f"a training step and a search are shared among up to {number}, of one thread each"
             report.say("ok", "processes", f"{told} (OMP_NUM_THREADS=1: among none)")
 

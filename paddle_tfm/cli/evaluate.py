@@ -13,8 +13,7 @@ from paddle_tfm.cli.lines import check_output
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from paddle_tfm.data.task import Example
-    from paddle_tfm.protocols import Metric, Prediction
+    from paddle_tfm.protocols import Example, Metric, Prediction
 
 QUARTERS = "quarters"
 
@@ -60,8 +59,8 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
       paddle-tfm evaluate runs/reverse --buckets 4,8 --by source --json scores.json
       paddle-tfm evaluate runs/reverse --hypotheses other-system.txt
     """
-    from paddle_tfm import yaml_lines
     from paddle_tfm.errors import UserError
+    from paddle_tfm.recipe import yaml_lines
 
     if file is not None:
         check_output(str(file), None, "--json")
@@ -75,7 +74,7 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     from paddle_tfm.data.corpus import load_corpus
     from paddle_tfm.data.shapes import check_texts
     from paddle_tfm.protocols import Prediction
-    from paddle_tfm.settings import DECODER_ONLY
+    from paddle_tfm.recipe.settings import DECODER_ONLY
     from paddle_tfm.train.evaluate import likelihood, of_texts, predict, score, signatures, squeezed
     from paddle_tfm.train.logs import write_predictions
     from paddle_tfm.train.run import load_run
@@ -158,7 +157,10 @@ def _by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int],
 
     unit, sizes = lengths([each.source if by == "source" else each.reference for each in predictions])
     rows = buckets(sizes, edges)
-    found = [{"length": name, "examples": len(at), "metrics": scored(at) if at else {}} for name, at in rows.items()]
+    found = [
+        {"length": name, "examples": len(indices), "metrics": scored(indices) if indices else {}}
+        for name, indices in rows.items()
+    ]
     return {"by": by, "unit": unit, "rows": found}
 
 

@@ -51,7 +51,7 @@ def command(run, prompt, length, count, temperature, top_k, top_p, seed, search,
       paddle-tfm generate RUN --temperature 0.5 --top-k 20 --count 3 --seed 7
       paddle-tfm generate RUN --search greedy --prompt "Two dogs"
     """
-    from paddle_tfm import yaml_lines
+    from paddle_tfm.recipe import yaml_lines
 
     registry = create_registry(plugins)
     use_device(device)

@@ -42,15 +42,15 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
       paddle-tfm lr multi30k
       paddle-tfm lr mine.yaml model.d_model=512 --steps 100 --figure lr.png
     """
-    from paddle_tfm import recipe as recipes
+    from paddle_tfm.recipe import loading as recipes
 
     if not lowest < highest:
         raise UserError(f"--from {lowest:g} must be below --to {highest:g}")
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
     use_device(device)
-    from paddle_tfm.ablation.sweep import check
     from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.sweep.sweep import check
     from paddle_tfm.train.range_test import range_test, suggestion
     from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer

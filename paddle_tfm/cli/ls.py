@@ -29,8 +29,8 @@ def command(what: str, plugins, kind, out) -> None:
 
 
 def _recipes(plugins, kind, out) -> None:
-    from paddle_tfm.recipe import shipped
-    from paddle_tfm.yaml_lines import load_file
+    from paddle_tfm.recipe.loading import shipped
+    from paddle_tfm.recipe.yaml_lines import load_file
 
     rows = []
     for name, file in sorted(shipped().items()):

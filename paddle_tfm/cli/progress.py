@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 if TYPE_CHECKING:
-    from paddle_tfm.ablation.sweep import Event
+    from paddle_tfm.sweep.sweep import Event
 
 
 def clock(seconds: float) -> str:

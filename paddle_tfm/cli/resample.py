@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from paddle_tfm.cli.common import console
 
 if TYPE_CHECKING:
-    from paddle_tfm.ablation.bootstrap import Resampled
+    from paddle_tfm.comparison.bootstrap import Resampled
     from paddle_tfm.protocols import Metric
     from paddle_tfm.registry import Registry
 
@@ -28,7 +28,7 @@ def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: P
     load_paddle()
     from dataclasses import asdict
 
-    from paddle_tfm.ablation.bootstrap import DRAWS, SEED, paired_bootstrap, read_predictions, require_same_examples
+    from paddle_tfm.comparison.bootstrap import DRAWS, SEED, paired_bootstrap, read_predictions, require_same_examples
     from paddle_tfm.files import json_text, write_whole
     from paddle_tfm.train.run import find_run
 
@@ -49,8 +49,9 @@ def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: P
 def _metrics(folder: Path, chosen: str | None, registry: Registry) -> dict[str, Metric]:
     """All metrics of the run's recipe that texts suffice for; or the one that was chosen, as the recipe has it if it has
     it."""
-    from paddle_tfm import recipe, yaml_lines
     from paddle_tfm.errors import UserError
+    from paddle_tfm.recipe import loading as recipe
+    from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.registry import Spec
     from paddle_tfm.train.evaluate import of_texts
 

@@ -25,7 +25,7 @@ class Recipes(click.Group):
     """One command for each shipped recipe; any other name is a recipe file."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        from paddle_tfm.recipe import shipped
+        from paddle_tfm.recipe.loading import shipped
 
         return sorted(shipped())
 
@@ -33,8 +33,8 @@ class Recipes(click.Group):
         return recipe_command(name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        from paddle_tfm.recipe import shipped
-        from paddle_tfm.yaml_lines import load_file
+        from paddle_tfm.recipe.loading import shipped
+        from paddle_tfm.recipe.yaml_lines import load_file
 
         with formatter.section("Recipes"):
             files = sorted(shipped().items())
@@ -92,7 +92,7 @@ def recipe_command(name: str) -> click.Command:
 
 def _describe(name: str) -> str:
     """What the recipe compares and how long it takes."""
-    from paddle_tfm import recipe as recipes
+    from paddle_tfm.recipe import loading as recipes
 
     try:
         recipe = recipes.load(name)
@@ -114,16 +114,16 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
     """Load, check, train and compare; then say where everything is."""
     from rich.markup import escape
 
-    from paddle_tfm import recipe as recipes
     from paddle_tfm import runtime
+    from paddle_tfm.recipe import loading as recipes
 
     recipe = recipes.load(name, overrides)
     registry = create_registry(plugins)
     where = use_device(device)
 
-    from paddle_tfm.ablation.sweep import Sweep
     from paddle_tfm.cli.data import bars
     from paddle_tfm.cli.progress import ProgressBar
+    from paddle_tfm.sweep.sweep import Sweep
     from paddle_tfm.train.trainer import Interrupted
 
     folder = out or Path("runs") / recipe.name
@@ -157,8 +157,8 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
     finally:
         bar.close()
     # Only now: it needs SciPy, which takes a second to load.
-    from paddle_tfm.ablation.comparison import collect, compare
     from paddle_tfm.cli.compare import present
+    from paddle_tfm.comparison.table import collect, compare
 
     comparison = compare(
         collect(done), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")

@@ -18,7 +18,7 @@ def command(recipe: str, overrides) -> None:
       paddle-tfm show quickstart
       paddle-tfm show reverse model.norm.eps=1e-6 > mine.yaml
     """
-    from paddle_tfm import recipe as recipes
-    from paddle_tfm import yaml_lines
+    from paddle_tfm.recipe import loading as recipes
+    from paddle_tfm.recipe import yaml_lines
 
     click.echo(yaml_lines.dump(recipes.load(recipe, overrides).data), nl=False)

@@ -15,7 +15,7 @@ from paddle_tfm.cli.evaluate import checkpoint_option, search_option
 from paddle_tfm.cli.lines import STANDARD, check_output, chunks, given_lines, writing
 
 if TYPE_CHECKING:
-    from paddle_tfm.search.translation import Translation
+    from paddle_tfm.inference.translate import Translation
 
 ONE_LINE = str.maketrans("\n\r", "  ")
 ONE_CELL = str.maketrans("\n\r\t", "   ")
@@ -94,13 +94,13 @@ def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pi
       paddle-tfm translate RUN --nbest 3 --search "{name: sampling, top_p: 0.9, samples: 3}" < in
       paddle-tfm translate RUN --prefix "We" --attention maps "Wir gehen nach Hause ."
     """
-    from paddle_tfm import yaml_lines
+    from paddle_tfm.recipe import yaml_lines
 
     given = given_lines(texts, source)
     check_output(target, source)
     registry = create_registry(plugins)
     use_device(device)
-    from paddle_tfm.search.alignment import align
+    from paddle_tfm.inference.align import align
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
@@ -136,7 +136,7 @@ def _row(number: int, output: Translation, nbest: int | None, scores: bool) -> s
 def _maps(folder: Path | None, pictures: int):
     if folder is None:
         return None
-    from paddle_tfm.search.maps import AlignmentFolder
+    from paddle_tfm.inference.maps import AlignmentFolder
 
     return AlignmentFolder(folder, pictures, warn)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from paddle_tfm.data.fetch import Unreachable, fetch
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import write_whole
-from paddle_tfm.settings import components
+from paddle_tfm.files import sha256, write_whole
+from paddle_tfm.recipe.settings import components
 
 try:
     import fcntl
@@ -23,7 +23,7 @@ except ImportError:
     fcntl = None  # no POSIX system: two processes that fetch at once may spoil a file, which its hash then tells
 
 if TYPE_CHECKING:
-    from paddle_tfm.data.task import Dataset, RemoteFile
+    from paddle_tfm.protocols import Dataset, RemoteFile
     from paddle_tfm.registry import Registry
 
 VARIABLE = "PADDLE_TFM_DATA"
@@ -81,15 +81,6 @@ def prepare(data: Mapping, registry: Registry) -> None:
             pending += registry.parts(kind, spec, path)
 
 
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            total.update(block)
-    return total.hexdigest()
-
-
 @contextlib.contextmanager
 def _locked(where: Path) -> Iterator[None]:
     """Within this block no other process fetches into the folder."""
@@ -108,8 +99,6 @@ def _may_write(where: Path) -> bool:
 
 
 def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
-    from paddle_tfm.data.fetch import Unreachable, fetch
-
     try:
         if not _may_write(where):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

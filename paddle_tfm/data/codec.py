@@ -11,13 +11,12 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from paddle_tfm.data.task import Example
-from paddle_tfm.data.tokenizer import Tokenizer
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
+from paddle_tfm.protocols import Example, Tokenizer
+from paddle_tfm.recipe.settings import DECODER_ONLY, ENCODER_ONLY, Settings, tokenizer_specs
 from paddle_tfm.registry import Registry
-from paddle_tfm.settings import DECODER_ONLY, ENCODER_ONLY, Settings, tokenizer_specs
 
 KEPT = 8_000_000  # ids of a split that are kept in memory
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from paddle_tfm.data.codec import Codec, EncodedTexts
-from paddle_tfm.data.task import SPLITS, Example, Excerpt
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import SPLITS, Example, Excerpt
+from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.settings import Settings
 
 MEMORY = 64 << 20  # bytes of text of a split that stay in memory; what is beyond lies in a temporary file
 

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
-from paddle_tfm.data.cache import sha256
-from paddle_tfm.data.task import RemoteFile
+from paddle_tfm.files import sha256
+from paddle_tfm.protocols import RemoteFile
 
 STALL = 30.0  # seconds without a byte after which a connection is given up
 TRIES = 3  # in a row that bring no byte, then the next mirror

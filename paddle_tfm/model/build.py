@@ -15,9 +15,9 @@ from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.layers import Dropout, Embedding
 from paddle_tfm.model.stack import Decoder, Encoder, Layer
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Placement, PositionalEncoding, Profile, Site, Tap
+from paddle_tfm.protocols import LayerSite, Placement, PositionalEncoding, Profile, Tap
+from paddle_tfm.recipe.settings import BOTH, ModelSettings, at_site
 from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.settings import BOTH, ModelSettings, at_site
 
 
 def build(
@@ -87,18 +87,18 @@ class _Builder:
             self.problems += error.problems
             return None
 
-    def _at(self, kind: str, site: Site) -> tuple[str, object]:
+    def _at(self, kind: str, site: LayerSite) -> tuple[str, object]:
         below, spec = at_site(kind, self.settings[kind], site.stack, site.sublayer)
         return f"model.{kind}{below}", spec
 
-    def _norm(self, site: Site, width: int, role: str = "norm") -> nn.Layer:
+    def _norm(self, site: LayerSite, width: int, role: str = "norm") -> nn.Layer:
         path, spec = self._at("norm", site)
         given = {"site": site, "max_length": self.model.max_length}
         paddle.seed(randomness.digest(self.seed, "build", f"{site}.{role}") >> 1)
         return self.registry.build("norm", spec, path, d_model=width, **given)
 
-    def _site(self, stack: str, sublayer: str, layer: int) -> Site:
-        return Site(stack, sublayer, layer, self.model.encoder_layers, self.model.decoder_layers)
+    def _site(self, stack: str, sublayer: str, layer: int) -> LayerSite:
+        return LayerSite(stack, sublayer, layer, self.model.encoder_layers, self.model.decoder_layers)
 
     def _stack(self, stack: str) -> nn.Layer | None:
         model = self.model
@@ -125,7 +125,7 @@ class _Builder:
             self.problems += error.problems
             return None
 
-    def _class(self, kind: str, site: Site) -> type | None:
+    def _class(self, kind: str, site: LayerSite) -> type | None:
         path, spec = self._at(kind, site)
         if problems := self.registry.check(kind, spec, path):
             self.problems += problems
@@ -151,7 +151,7 @@ class _Builder:
             return None
         return Layer(branches["self"], branches.get("cross"), branches["feed_forward"], wrapping)
 
-    def _branch(self, site: Site, placement: type[Placement] | None) -> nn.Layer | None:
+    def _branch(self, site: LayerSite, placement: type[Placement] | None) -> nn.Layer | None:
         model = self.model
         kind = "feed_forward" if site.sublayer == "feed_forward" else "attention"
         path, spec = self._at(kind, site)
@@ -199,7 +199,9 @@ class _Builder:
             self.problems.append(Problem(path, f"'{spec.name}' refuses: {error}"))
             return None
 
-    def _compatible(self, encoding, name: str, attention: type, attention_name: str, site: Site, path: str) -> None:
+    def _compatible(
+        self, encoding, name: str, attention: type, attention_name: str, site: LayerSite, path: str
+    ) -> None:
         uses = encoding.uses()
         if site.sublayer == "cross" and "embed" in uses:
             self.problems.append(
@@ -207,12 +209,12 @@ class _Builder:
                     path, f"'{name}' is added to embeddings, so it has no place in cross-attention; choose it per stack"
                 )
             )
-        if refused := uses - attention.accepts - {"embed"}:
+        if refused := uses - attention.supports - {"embed"}:
             self.problems.append(
                 Problem(
                     path,
                     f"'{name}' acts through {', '.join(sorted(refused))}, which attention '{attention_name}' does not "
-                    f"honour (it accepts {', '.join(sorted(attention.accepts)) or 'nothing'})",
+                    f"honour (it accepts {', '.join(sorted(attention.supports)) or 'nothing'})",
                 )
             )
 
@@ -221,7 +223,7 @@ class _Builder:
 
 
 def initialize(model: Transformer, initializer, seed: int) -> None:
-    """Draw every matrix and table that is not marked by `keep` from (seed, its path); zero the padding rows; apply the
+    """Draw every matrix and table that is not marked by `keep_initial` from (seed, its path); zero the padding rows; apply the
     placements' branch gain; tell every dropout its path, every parameter its name."""
     tables = {id(layer.weight): layer for layer in model.sublayers() if isinstance(layer, (Embedding, nn.Embedding))}
     for path, parameter in model.named_parameters():
@@ -252,14 +254,14 @@ def calibrate(model: Transformer, batch) -> None:
     }
     if not wanting:
         return
-    training, tap = model.training, Tap(listening=True)
+    training, tap = model.training, Tap(recording=True)
     model.eval()
     with paddle.no_grad():
         model(batch, tap)
     if training:
         model.train()
     for name, stack in wanting.items():
-        seen = [(path, value) for path, value in tap.observed if path.startswith(f"{name}.")]
+        seen = [(path, value) for path, value in tap.recorded if path.startswith(f"{name}.")]
         entry = next(float(value.var()) for path, value in seen if path == f"{name}.input")
         branches = [float(value.var()) for path, value in seen if path.endswith(".branch")]
         placements = [layer.placement for layer in stack.layers]

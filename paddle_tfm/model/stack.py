@@ -11,7 +11,6 @@ from paddle import Tensor, nn
 from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import (
-    At,
     Attention,
     FeedForward,
     KeyValue,
@@ -21,6 +20,7 @@ from paddle_tfm.protocols import (
     Placement,
     PositionalEncoding,
     Tap,
+    TokenInfo,
 )
 
 
@@ -56,30 +56,32 @@ class Layer(nn.Layer):
         self.feed_forward = feed_forward
         self.placement = placement
 
-    def forward(self, x: Tensor, past: LayerState, own: Place, across: Place | None, tap: Tap):
+    def forward(self, x: Tensor, past: LayerState, own: AttentionContext, across: AttentionContext | None, tap: Tap):
         """x [B, T, C] → (x, the state with these T tokens added)."""
         kept = past.own
 
-        def look_back(y: Tensor) -> Tensor:
+        def self_attend(y: Tensor) -> Tensor:
             nonlocal kept
-            new = self.self_attention.project(y, own.at)
+            new = self.self_attention.project(y, own.info)
             kept = new if past.own is None else past.own.extend(new)
-            return observed("self", lambda tap: self.self_attention(y, kept, own.at, own.mask, tap))
+            return observed("self", lambda tap: self.self_attention(y, kept, own.info, own.mask, tap))
 
-        def look_across(y: Tensor) -> Tensor:
-            return observed("cross", lambda tap: self.cross_attention(y, past.cross, across.at, across.mask, tap))
+        def cross_attend(y: Tensor) -> Tensor:
+            return observed("cross", lambda tap: self.cross_attention(y, past.cross, across.info, across.mask, tap))
 
-        def think(y: Tensor) -> Tensor:
-            return observed("feed_forward", lambda tap: self.feed_forward(y, own.at, tap))
+        def feed_forward(y: Tensor) -> Tensor:
+            return observed("feed_forward", lambda tap: self.feed_forward(y, own.info, tap))
 
         def observed(name: str, branch) -> Tensor:
             inner = tap.within(name)
             y = branch(inner)
-            inner.observe("branch", y)
+            inner.record("branch", y)
             return y
 
-        sublayers = [look_back, think] if self.cross_attention is None else [look_back, look_across, think]
-        x = self.placement(x, sublayers, own.at)
+        sublayers = (
+            [self_attend, feed_forward] if self.cross_attention is None else [self_attend, cross_attend, feed_forward]
+        )
+        x = self.placement(x, sublayers, own.info)
         return x, LayerState(kept, past.cross)
 
     def branches(self) -> list[Attention | FeedForward]:
@@ -88,10 +90,10 @@ class Layer(nn.Layer):
 
 
 @dataclass(frozen=True)
-class Place:
+class AttentionContext:
     """Where the queries of a pass stand (`at`) and what they may see (`mask`)."""
 
-    at: At
+    info: TokenInfo
     mask: Mask
 
 
@@ -139,11 +141,14 @@ class Stack(nn.Layer):
         k_positions: Tensor,
         k_valid: Tensor,
         causal: bool,
-    ) -> list[Place]:
+    ) -> list[AttentionContext]:
         """A place for each layer; layers that share an encoding share the mask, computed once."""
         mask = Mask(q_positions, k_positions, k_valid, causal, encodings[0])
         masks = [mask] + [mask.with_encoding(encoding) for encoding in list(encodings)[1:]]
-        made = [Place(At(encoding, q_positions, q_valid), mask) for encoding, mask in zip(encodings, masks)]
+        made = [
+            AttentionContext(TokenInfo(encoding, q_positions, q_valid), mask)
+            for encoding, mask in zip(encodings, masks)
+        ]
         return made if len(made) == len(self.layers) else made * len(self.layers)
 
 
@@ -154,7 +159,7 @@ class Encoder(Stack):
         """Returns the output and the positions [1, S] of this pass."""
         positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
-        tap.within("encoder").observe("input", x)
+        tap.within("encoder").record("input", x)
         places = self.places(self.encodings, positions, valid, positions, valid, causal=False)
         for i, (layer, place) in enumerate(zip(self.layers, places)):
             x, _ = layer(x, LayerState(), place, None, tap.within(f"encoder.{i}"))
@@ -195,7 +200,9 @@ class Decoder(Stack):
         encodings = list(self.cross_encodings)
         encodings = encodings if len(encodings) == len(self.layers) else encodings * len(self.layers)
         states = [
-            LayerState(None, layer.cross_attention.project(memory.x, At(encoding, memory.positions, memory.valid)))
+            LayerState(
+                None, layer.cross_attention.project(memory.x, TokenInfo(encoding, memory.positions, memory.valid))
+            )
             for layer, encoding in zip(self.layers, encodings)
         ]
         return DecoderState(memory, tuple(states))
@@ -204,7 +211,7 @@ class Decoder(Stack):
         """x [B, T, C]: the next T embedded tokens, of which `valid` [B, T] are real → (output [B, T, C], new state)."""
         positions = paddle.arange(state.length, state.length + x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
-        tap.within("decoder").observe("input", x)
+        tap.within("decoder").record("input", x)
         first, memory = state.positions is None, state.memory
         all_positions = positions if first else paddle.concat([state.positions, positions], 1)
         all_valid = valid if first else paddle.concat([state.valid, valid], 1)

@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import NEVER, Constraints, Decoding
+from paddle_tfm.protocols import MASKED_SCORE, Constraints, Decoding
 
 FREE = -1  # where no token is forced
 
@@ -19,15 +19,15 @@ class Constrained(Decoding):
     sentence).
 
     A forced token keeps its log-probability and is exempt from the constraints; it counts in what they look back on.
-    Everything that is impossible gets NEVER or less. At a sentence's limit the end is never impossible.
+    Everything that is impossible gets MASKED_SCORE or less. At a sentence's limit the end is never impossible.
     """
 
     def __init__(self, decoding: Decoding, constraints: Constraints, prefixes: Sequence[Sequence[int]]):
         self.decoding, self.constraints = decoding, constraints
         self.bos, self.eos = decoding.bos, decoding.eos
-        self.limits, self.sentences = decoding.limits, decoding.sentences
+        self.max_lengths, self.sentences = decoding.max_lengths, decoding.sentences
         # A limit below `min_length` is that of the model, which all sentences share.
-        self.min_length = min([constraints.min_length, *self.limits])
+        self.min_length = min([constraints.min_length, *self.max_lengths])
         self.prefixes = np.full((len(prefixes), max(map(len, prefixes), default=0)), FREE, np.int64)  # [R, P]
         for row, prefix in zip(self.prefixes, prefixes):
             row[: len(prefix)] = prefix
@@ -60,17 +60,17 @@ class Constrained(Decoding):
         if not row.size:
             return log_probs
         index = paddle.to_tensor(np.stack([row, runs[row, place, -1]], 1))
-        return paddle.scatter_nd_add(log_probs, index, paddle.full([row.size], NEVER, log_probs.dtype))
+        return paddle.scatter_nd_add(log_probs, index, paddle.full([row.size], MASKED_SCORE, log_probs.dtype))
 
     def _not_ending(self, log_probs: Tensor) -> Tensor:
         """No end, except in rows where nothing else is possible."""
         end = np.zeros(log_probs.shape[1], np.float32)
-        end[self.eos] = NEVER
+        end[self.eos] = MASKED_SCORE
         going = log_probs + paddle.to_tensor(end)
-        return paddle.where(going.max(-1, keepdim=True) > NEVER / 2, going, log_probs)
+        return paddle.where(going.max(-1, keepdim=True) > MASKED_SCORE / 2, going, log_probs)
 
     def _forced(self, given: Tensor, log_probs: Tensor, t: int) -> Tensor:
         """Token t of its prefix, as `given`, and nothing else, in rows that have one."""
         token = paddle.to_tensor(self.prefixes[:, t : t + 1])  # [R, 1]
-        only = paddle.where(paddle.arange(given.shape[1]) == token, given, paddle.full_like(given, NEVER))
+        only = paddle.where(paddle.arange(given.shape[1]) == token, given, paddle.full_like(given, MASKED_SCORE))
         return paddle.where(token == FREE, log_probs, only)

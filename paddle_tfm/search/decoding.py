@@ -14,17 +14,17 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import NEVER, Decoding, Hypothesis, Search
+from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis, Search
 from paddle_tfm.search.constraints import Constrained
 
 
 class ModelDecoding(Decoding):
-    """Unfinished outputs of one batch under one model, each at most `limits` long."""
+    """Unfinished outputs of one batch under one model, each at most `max_lengths` long."""
 
     bos, eos = BOS, EOS
 
     def __init__(self, model: Transformer, batch: Batch, limits: list[int], sentences: list[int]):
-        self.model, self.limits, self.sentences = model, limits, sentences
+        self.model, self.max_lengths, self.sentences = model, limits, sentences
         memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
         self.state = model.start(memory)
         self._places = np.arange(len(sentences))  # the sentence that each row looks at
@@ -42,10 +42,10 @@ class ModelDecoding(Decoding):
         return log_probs + self._foreign
 
     def _words_of_others(self, vocabulary: int) -> Tensor:
-        """[R, V']: NEVER for words of other sentences' sources."""
+        """[R, V']: MASKED_SCORE for words of other sentences' sources."""
         memory = self.state.memory
         own = memory.copy_ids.max(1, keepdim=True).clip(min=vocabulary - memory.extra - 1)  # [R, 1]: the last possible
-        return (paddle.arange(vocabulary) > own).astype("float32") * NEVER
+        return (paddle.arange(vocabulary) > own).astype("float32") * MASKED_SCORE
 
     def select(self, rows: Tensor) -> None:
         """Go on with these rows only. While a beam puts its outputs in another order and none of its sentences ends, the
@@ -67,20 +67,20 @@ class Labelling(Decoding):
         memory = model.encode(batch.source, batch.source_valid)
         read = model.head.log_probs(model.read(memory), memory)  # [B, S, V]
         log_probs = possible(read.flatten(0, 1))
-        log_probs[:, EOS] = NEVER
+        log_probs[:, EOS] = MASKED_SCORE
         self._log_probs = log_probs.reshape(read.shape)
         self._counts = np.ones(len(sentences), np.int64)
         if model.labels == "token":
             self._counts = memory.valid.astype("int64").sum(1).numpy() - 1  # without the end token
-        self.limits, self.sentences = self._counts.tolist(), sentences
+        self.max_lengths, self.sentences = self._counts.tolist(), sentences
         self._rows, self._step = np.arange(len(sentences)), 0
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Log-probabilities [R, V] of the next label; of the end 0 where there is none, and of all others NEVER."""
+        """Log-probabilities [R, V] of the next label; of the end 0 where there is none, and of all others MASKED_SCORE."""
         rows = paddle.to_tensor(self._rows)
         log_probs = self._log_probs[:, min(self._step, self._log_probs.shape[1] - 1)].index_select(rows)
         over = paddle.to_tensor(self._step >= self._counts[self._rows]).unsqueeze(1)  # [R, 1]
-        end = paddle.full_like(log_probs, NEVER)
+        end = paddle.full_like(log_probs, MASKED_SCORE)
         end[:, EOS] = 0.0
         self._step += 1
         return paddle.where(over, end, log_probs)
@@ -94,7 +94,7 @@ def possible(log_probs: Tensor) -> Tensor:
     """log_probs [R, V'] as float32, padding and begin being impossible."""
     log_probs = log_probs if log_probs.dtype == paddle.float32 else log_probs.astype("float32")
     for impossible in (PAD, BOS):
-        log_probs[:, impossible] = NEVER
+        log_probs[:, impossible] = MASKED_SCORE
     return log_probs
 
 
@@ -146,7 +146,7 @@ def _limits(model: Transformer, batch: Batch, search: Search, prefixes: Sequence
 def portions(examples: Sequence[Encoded], max_tokens: int) -> list[Batch]:
     """All examples once, the longest first, in as many batches as keep all processes busy."""
     tokens = int(lengths(examples).max(0, initial=0).sum())
-    return list(in_order(examples, processes.portion(tokens, max_tokens)))
+    return list(in_order(examples, processes.batch_budget(tokens, max_tokens)))
 
 
 def decode_all(
@@ -175,7 +175,7 @@ def decode_all(
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, forced, numbers)
 
-    for place, outputs in processes.each(decode, batches):
+    for place, outputs in processes.imap_unordered(decode, batches):
         for i, hypotheses in zip(batches[place].index, outputs):
             found[i] = hypotheses
         if progress is not None:

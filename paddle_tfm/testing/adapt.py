@@ -15,7 +15,17 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.protocols import NEVER, At, Attention, KeyValue, Mask, Norm, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import (
+    MASKED_SCORE,
+    Attention,
+    KeyValue,
+    LayerSite,
+    Mask,
+    Norm,
+    PositionalEncoding,
+    Tap,
+    TokenInfo,
+)
 
 MASKS = ("allowed", "hidden", "additive")
 
@@ -178,7 +188,7 @@ class Call:
         for convention in [self.stated] if self.stated else MASKS:
             yield from ((convention, dimensions) for dimensions in (4, 3, 2))
 
-    def limits(self) -> dict[str, str]:
+    def expected_failures(self) -> dict[str, str]:
         """What cannot be seen of a layer that is called like this."""
         found = {}
         if self.key is None:
@@ -206,7 +216,7 @@ def masked(allowed: Tensor, convention: str, dimensions: int, dtype) -> Tensor:
     if convention == "hidden":
         allowed = paddle.logical_not(allowed)
     if convention == "additive":
-        allowed = (1.0 - allowed.astype(dtype)) * NEVER
+        allowed = (1.0 - allowed.astype(dtype)) * MASKED_SCORE
     return {4: allowed, 3: allowed[:, 0], 2: allowed[0, 0]}[dimensions]
 
 
@@ -230,9 +240,9 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
     class Ordinary(Attention):
         """The layer, its past kept as the vectors that it was given."""
 
-        limits = {"repeatable": OWN_DROPOUT, **call.limits(), **getattr(cls, "limits", {})}
+        failures = {"repeatable": OWN_DROPOUT, **call.expected_failures(), **getattr(cls, "expected_failures", {})}
 
-        def __init__(self, d_model: int, num_heads: int, dropout: float, site: Site, max_length: int):
+        def __init__(self, d_model: int, num_heads: int, dropout: float, site: LayerSite, max_length: int):
             super().__init__()
             if call.key is None and site.sublayer == "cross":
                 raise ValueError(f"{cls.__name__}.forward takes no key and no value, so it cannot look at another text")
@@ -240,11 +250,11 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
             self.layer = cls(**constructor(cls, given | {"dropout": dropout, "max_length": max_length}, options))
             call.settle(self.layer, d_model)
 
-        def project(self, source: Tensor, at: At) -> KeyValue | OneText:
+        def project(self, source: Tensor, info: TokenInfo) -> KeyValue | OneText:
             kv = KeyValue(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
             return kv if call.key is not None else OneText(kv)
 
-        def forward(self, x: Tensor, kv: KeyValue | OneText, at: At, mask: Mask, tap: Tap) -> Tensor:
+        def forward(self, x: Tensor, kv: KeyValue | OneText, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
             kv = kv.both if isinstance(kv, OneText) else kv
             key, value = kv.key.squeeze(1), kv.value.squeeze(1)
             queries, keys = x.shape[1], key.shape[1]
@@ -269,7 +279,7 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
     """A norm `forward(x)`."""
 
     class Ordinary(Norm):
-        limits = getattr(cls, "limits", {})
+        failures = getattr(cls, "expected_failures", {})
 
         def __init__(self, d_model: int):
             super().__init__()
@@ -286,7 +296,7 @@ def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncodin
     """An encoding `forward(x)` that returns x with positions added, or the positions' vectors alone."""
 
     class Ordinary(PositionalEncoding):
-        limits = getattr(cls, "limits", {})
+        failures = getattr(cls, "expected_failures", {})
 
         def __init__(self, d_model: int, max_length: int):
             super().__init__()

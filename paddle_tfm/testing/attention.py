@@ -7,7 +7,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.errors import RecipeError
-from paddle_tfm.protocols import At, KeyValue, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.laws import apart, demand_same
 from paddle_tfm.testing.probe import Probe
 from paddle_tfm.testing.report import Failed, NotHere, check
@@ -36,22 +36,22 @@ class Alone:
     def normal(self, *shape: int) -> Tensor:
         return paddle.to_tensor(self.rng.normal(size=shape).astype("float32"))
 
-    def at(self, x: Tensor) -> At:
+    def info(self, x: Tensor) -> TokenInfo:
         positions = paddle.arange(self.offset, self.offset + x.shape[1], dtype="int64").unsqueeze(0)
-        return At(self.encoding, positions, paddle.ones(x.shape[:2], dtype="bool"))
+        return TokenInfo(self.encoding, positions, paddle.ones(x.shape[:2], dtype="bool"))
 
     def project(self, source: Tensor):
         with paddle.no_grad():
-            return self.attention.project(source, self.at(source))
+            return self.attention.project(source, self.info(source))
 
     def __call__(self, x: Tensor, kv, keys: int = LENGTH) -> np.ndarray:
         """[B, T, C]; only the first `keys` keys may be seen."""
-        at = self.at(x)
+        info = self.info(x)
         valid = (paddle.arange(LENGTH) < keys).expand([x.shape[0], LENGTH])
         there = paddle.arange(self.offset, self.offset + LENGTH, dtype="int64").unsqueeze(0)
-        mask = Mask(at.positions, there, valid, self.site.causal, self.encoding)
+        mask = Mask(info.positions, there, valid, self.site.causal, self.encoding)
         with paddle.no_grad():
-            return self.attention(x, kv, at, mask, Tap()).numpy()
+            return self.attention(x, kv, info, mask, Tap()).numpy()
 
 
 def redraw(layer: nn.Layer, rng: np.random.Generator) -> None:
@@ -147,9 +147,9 @@ def values(subject: Subject) -> None:
 
 @check(
     "attention",
-    law="every way of an encoding that it says it honours (`accepts`) acts, and by distances where the encoding does",
+    law="every way of an encoding that it says it honours (`supports`) acts, and by distances where the encoding does",
     means="an encoding that users combine with it does nothing, or something else",
-    look="queries and keys both through `at.encoding`, with their own positions; the mask's bias; the terms of scores and "
+    look="queries and keys both through `info.encoding`, with their own positions; the mask's bias; the terms of scores and "
     "values",
 )
 def honours(subject: Subject) -> None:
@@ -159,7 +159,7 @@ def honours(subject: Subject) -> None:
     for alone.offset in (0, 7):
         bare.append(alone(alone.x, alone.project(alone.source)))
     by_distances = apart(*bare) < 1e-4  # weights of its own may belong to places in the text
-    for way in sorted(subject.cls.accepts - {"embed"}):
+    for way in sorted(subject.cls.supports - {"embed"}):
         found = []
         for alone.offset in (0, 7):
             alone.encoding = Probe(geometry.score_heads, geometry.head_dim, [way])

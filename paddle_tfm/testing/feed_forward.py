@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.attention import differs, redraw
 from paddle_tfm.testing.laws import demand_same
 from paddle_tfm.testing.report import Failed, check
@@ -27,9 +27,11 @@ class Alone:
         self.x = paddle.to_tensor(rng.normal(size=(2, LENGTH, WIDTH)).astype("float32"))
 
     def __call__(self, x: Tensor) -> np.ndarray:
-        at = At(PositionalEncoding(), paddle.arange(x.shape[1]).unsqueeze(0), paddle.ones(x.shape[:2], dtype="bool"))
+        info = TokenInfo(
+            PositionalEncoding(), paddle.arange(x.shape[1]).unsqueeze(0), paddle.ones(x.shape[:2], dtype="bool")
+        )
         with paddle.no_grad():
-            return self.layer(x, at, Tap()).numpy()
+            return self.layer(x, info, Tap()).numpy()
 
 
 @check(

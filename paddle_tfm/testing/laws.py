@@ -180,7 +180,7 @@ def trains(scene: Scene) -> None:
         model.clear_gradients()
         tap = Tap()
         loss = model.loss(scene.batch(seed=seed), tap=tap)
-        sum(tap.losses.values(), loss).backward()
+        sum(tap.aux_losses.values(), loss).backward()
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
                 connected.add(name)
@@ -209,7 +209,7 @@ def learns(subject: Subject) -> None:
         tap = Tap()
         loss = model.loss(batch, tap=tap) / batch.tokens
         losses.append(float(loss))
-        sum(tap.losses.values(), loss).backward()
+        sum(tap.aux_losses.values(), loss).backward()
         optimizer.step()
         optimizer.clear_grad()
     if not losses[-1] < 0.8 * losses[0]:
@@ -303,7 +303,7 @@ def padding_in_training(scene: Scene) -> None:
         model.clear_gradients()
         tap = Tap()
         loss = model.loss(scene.batch(extra_padding=extra), smoothing=0.1, tap=tap)
-        sum(tap.losses.values(), loss).backward()
+        sum(tap.aux_losses.values(), loss).backward()
         gradients = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}
         found.append({"the loss": loss.numpy(), **gradients})
     if found[0].keys() != found[1].keys():
@@ -387,7 +387,7 @@ def stepwise(model: Transformer, batch, chunks: list[int]) -> np.ndarray:
     *LAYERS,
     law="decoding step by step through the cache equals the full pass, in chunks too",
     means="the model that translates is not the one that was trained",
-    look="positions counted from the tensor's length instead of `at.positions`, keys rotated twice or not at all, a cache "
+    look="positions counted from the tensor's length instead of `info.positions`, keys rotated twice or not at all, a cache "
     "that forgets or repeats",
     each_scene=True,
 )
@@ -549,7 +549,7 @@ def _finite(model: Transformer, batch, what: str) -> None:
     loss = model.loss(batch, tap=tap)
     if not np.isfinite(float(loss)):
         raise Failed(f"{what}: the loss is {float(loss)}")
-    sum(tap.losses.values(), loss).backward()
+    sum(tap.aux_losses.values(), loss).backward()
     for name, parameter in model.named_parameters():
         if parameter.grad is not None and not np.isfinite(parameter.grad.numpy()).all():
             raise Failed(f"{what}: the gradient of {name} is not finite")
@@ -573,7 +573,7 @@ def gradients(scene: Scene) -> None:
 
     def loss() -> paddle.Tensor:
         tap = Tap()
-        return sum(tap.losses.values(), model.loss(batch, tap=tap))
+        return sum(tap.aux_losses.values(), model.loss(batch, tap=tap))
 
     model.clear_gradients()
     loss().backward()

@@ -23,7 +23,7 @@ class Table(Decoding):
     bos, eos = 1, 2
 
     def __init__(self, limits: list[int], sentences: list[int] | None = None, ending: float = 0.0):
-        self.limits = limits
+        self.max_lengths = limits
         self.sentences = list(range(len(limits))) if sentences is None else sentences
         self.rows = [(sentence, ()) for sentence in self.sentences]
         self.ending, self.steps = ending, 0
@@ -38,9 +38,9 @@ class Table(Decoding):
 
     def advance(self, tokens: Tensor) -> Tensor:
         self.steps += 1
-        if self.steps > 10 * max(self.limits) + 50:
+        if self.steps > 10 * max(self.max_lengths) + 50:
             raise Failed(
-                f"it goes on after {self.steps - 1} steps, though no output may be longer than {max(self.limits)}"
+                f"it goes on after {self.steps - 1} steps, though no output may be longer than {max(self.max_lengths)}"
             )
         fed = tokens.numpy().tolist()
         if len(fed) != len(self.rows):
@@ -67,7 +67,7 @@ LIMITS = [6, 9, 3, 7]
     "search",
     law="it ends: an output stops at the end token, and at its limit",
     means="decoding never stops, or words follow the end of a sentence",
-    look="the comparison with `eos` (not with `bos`), what happens to finished rows, `limits`",
+    look="the comparison with `eos` (not with `bos`), what happens to finished rows, `max_lengths`",
 )
 def stops(subject: Subject) -> None:
     for ending in (0.0, 3.0, -8.0):

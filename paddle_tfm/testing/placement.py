@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 from paddle_tfm.testing.laws import apart, demand_same, encoded
 from paddle_tfm.testing.norm import Plain
 from paddle_tfm.testing.report import Failed, check
@@ -23,7 +23,7 @@ class Alone:
         names = ["self", "cross", "feed_forward"] if stack == "decoder" else ["self", "feed_forward"]
         self.placements, self.count = [], len(names)
         for layer in range(LAYERS):
-            sites = [Site(stack, name, layer, LAYERS, LAYERS) for name in names]
+            sites = [LayerSite(stack, name, layer, LAYERS, LAYERS) for name in names]
             made = subject.build(sites=sites, norm=self._norm, d_model=WIDTH)
             made.eval()
             for gate in made.parameters():  # gates that start at zero: open
@@ -33,16 +33,18 @@ class Alone:
         rng = np.random.default_rng(3)
         self.x = paddle.to_tensor(rng.normal(size=(2, 4, WIDTH)).astype("float32"))
 
-    def _norm(self, site: Site, width: int) -> Plain:
+    def _norm(self, site: LayerSite, width: int) -> Plain:
         self.norms.append(Plain(width))
         return self.norms[-1]
 
     def __call__(self, x: Tensor, sublayer, layers: range = range(LAYERS)) -> np.ndarray:
         """x through these layers; `sublayer(number, x)` is every branch, numbered from the bottom."""
-        at = At(PositionalEncoding(), paddle.arange(4, dtype="int64").unsqueeze(0), paddle.ones([2, 4], dtype="bool"))
+        info = TokenInfo(
+            PositionalEncoding(), paddle.arange(4, dtype="int64").unsqueeze(0), paddle.ones([2, 4], dtype="bool")
+        )
         for layer in layers:
             first = layer * self.count
-            x = self.placements[layer](x, [lambda y, i=first + i: sublayer(i, y) for i in range(self.count)], at)
+            x = self.placements[layer](x, [lambda y, i=first + i: sublayer(i, y) for i in range(self.count)], info)
         return x.numpy()
 
 
@@ -98,7 +100,7 @@ def own_norms(subject: Subject) -> None:
     "placement",
     law="norms are told which tokens are real, and where they stand",
     means="a BatchNorm counts padding, and one with statistics for each position fails",
-    look="`self.norms[i](x, at.valid, at.positions)`",
+    look="`self.norms[i](x, info.valid, info.positions)`",
 )
 def tells_norms(subject: Subject) -> None:
     for stack in _stacks(subject):

@@ -41,7 +41,7 @@ class Check:
         except NotHere as reason:
             return Outcome(self, SKIP, str(reason))
         except Failed as failure:
-            return self._failed(subject.limits, str(failure))
+            return self._failed(subject.expected_failures, str(failure))
         return Outcome(self, INFO if self.information else PASS, "; ".join(told))
 
     def _once(self, scene) -> list[str]:
@@ -59,9 +59,9 @@ class Check:
             raise Failed(f"{type(error).__name__}: {text[:200]}{_line(error)}{where}") from error
         return []
 
-    def _failed(self, limits: Mapping[str, str], seen: str) -> Outcome:
-        if self.name in limits:
-            return Outcome(self, LIMIT, limits[self.name])
+    def _failed(self, expected_failures: Mapping[str, str], seen: str) -> Outcome:
+        if self.name in expected_failures:
+            return Outcome(self, LIMIT, expected_failures[self.name])
         return Outcome(self, FAIL, seen)
 
 

@@ -12,16 +12,16 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import recipe as recipes
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.vocabulary import BOS, PAD
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.plugins import Provider
-from paddle_tfm.protocols import Site
+from paddle_tfm.protocols import LayerSite
+from paddle_tfm.recipe import loading as recipes
+from paddle_tfm.recipe.settings import PER_SITE, ModelSettings, at_site, sites
 from paddle_tfm.registry import Entry, Registry, Spec, component_kind
-from paddle_tfm.settings import PER_SITE, ModelSettings, at_site, sites
 
 VOCABULARY, FIRST_WORD, MAX_LENGTH = 13, 4, 32
 PROBE = "probe of every way"
@@ -154,8 +154,10 @@ class Subject:
         self.cls = registry.entry(kind, name).load()
         self.spec = {"name": name, **self._parts(), **(options or {})}
         of_parts = [registry.entry(*part).load() for part in self._same_kind()]
-        self.limits: Mapping[str, str] = {
-            check: reason for cls in [*of_parts, self.cls] for check, reason in getattr(cls, "limits", {}).items()
+        self.expected_failures: Mapping[str, str] = {
+            check: reason
+            for cls in [*of_parts, self.cls]
+            for check, reason in getattr(cls, "expected_failures", {}).items()
         }
         self.refusals: dict[str, str] = self._accepted[2]
         """Site → the sentence with which the component refuses it."""
@@ -174,7 +176,7 @@ class Subject:
         return found
 
     def _same_kind(self) -> Iterator[tuple[str, str]]:
-        """(kind, name) of its parts that are of its kind, such as the encodings of a chain: their limits are its own."""
+        """(kind, name) of its parts that are of its kind, such as the encodings of a chain: their expected failures are its own."""
         for kind, spec, _ in self.registry.parts(self.kind, self.spec, self.kind):
             if kind == self.kind:
                 yield kind, Spec.parse(spec).name
@@ -184,7 +186,7 @@ class Subject:
         """The model section of base.yaml: what stands wherever the component does not."""
         return recipes.load("base").runs()[0].settings.model.model_dump()
 
-    def build(self, site: Site | None = None, **given: object):
+    def build(self, site: LayerSite | None = None, **given: object):
         """The component alone."""
         given = {"site": site, "max_length": MAX_LENGTH, "dropout": 0.0, "inner_norm": None, **given}
         return self.registry.build(self.kind, self.spec, self.kind, **given)
@@ -253,11 +255,11 @@ class Subject:
             raise UserError(f"{self} cannot stand at several sites at once: {refusal}")
         return everywhere, alone, refusals
 
-    def site(self, prefer: str = "") -> Site:
+    def site(self, prefer: str = "") -> LayerSite:
         """A site where the component may stand: the one preferred, if it may."""
         names = [name for name, _ in self._accepted[1]]
         stack, sublayer = (prefer if prefer in names else names[0]).split(".")
-        return Site(stack, sublayer, 0, USUAL.encoder_layers, USUAL.decoder_layers)
+        return LayerSite(stack, sublayer, 0, USUAL.encoder_layers, USUAL.decoder_layers)
 
     @property
     def places(self) -> list[str]:
@@ -285,8 +287,8 @@ class Subject:
         from paddle_tfm.testing.probe import Probe
 
         self.registry.tables["position"][PROBE] = Entry("position", PROBE, Probe, Provider("paddle_tfm", "testing", ""))
-        probe = {"name": PROBE, "ways": sorted(self.cls.accepts)}
-        rest = {"name": PROBE, "ways": sorted(self.cls.accepts - {"embed"})}
+        probe = {"name": PROBE, "ways": sorted(self.cls.supports)}
+        rest = {"name": PROBE, "ways": sorted(self.cls.supports - {"embed"})}
         places = [place.split(".") for place in self.places]
         position: dict[str, object] = {"encoder": self.base["position"], "decoder": {"self": self.base["position"]}}
         if ["encoder", "self"] in places:

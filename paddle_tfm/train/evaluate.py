@@ -25,7 +25,7 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
     training = model.training
     model.eval()
     batches = portions(examples, max_tokens)
-    found = dict(processes.each(lambda batch: _likelihood(model, batch.tensors()), batches))
+    found = dict(processes.imap_unordered(lambda batch: _likelihood(model, batch.tensors()), batches))
     if training:
         model.train()
     negative, correct = (sum(found[i][part] for i in range(len(batches))) for part in (0, 1))

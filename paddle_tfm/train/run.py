@@ -12,21 +12,21 @@ from pathlib import Path
 import numpy as np
 import paddle
 
-from paddle_tfm import recipe as recipes
-from paddle_tfm import yaml_lines
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.data.shapes import check_texts
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.files import read_json, write_whole
+from paddle_tfm.inference.generate import generate
+from paddle_tfm.inference.translate import Translation, translate
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric, Search
-from paddle_tfm.recipe import RunSpec
+from paddle_tfm.recipe import loading as recipes
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.loading import RunSpec
+from paddle_tfm.recipe.settings import DECODER_ONLY, Settings, components, locate
 from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.search.generation import generate
-from paddle_tfm.search.translation import Translation, translate
-from paddle_tfm.settings import DECODER_ONLY, Settings, components, locate
 from paddle_tfm.train import checkpoint
 
 
@@ -97,7 +97,7 @@ class Run:
         number: int = 0,
         tell: Callable[[str], None] = lambda text: None,
     ) -> Translation:
-        """What follows `prompt`, by a decoder-only model: `paddle_tfm.search.generation`.
+        """What follows `prompt`, by a decoder-only model: `paddle_tfm.inference.generate`.
 
         Raises:
             UserError: the model reads a source; and those of `generate` there.
@@ -129,7 +129,7 @@ class Run:
         progress: Callable[[int], None] | None = None,
         first: int = 0,
     ) -> list[list[Translation]]:
-        """Up to `nbest` outputs of each text, best first, with scores and pieces: `paddle_tfm.search.translation`.
+        """Up to `nbest` outputs of each text, best first, with scores and pieces: `paddle_tfm.inference.translate`.
 
         Raises:
             UserError: the model is decoder-only; and those of `translate` there.

@@ -22,9 +22,9 @@ from paddle_tfm.protocols import Prediction
 from paddle_tfm.train import averaging, checkpoint
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.evaluate import likelihood, predict, score, signatures
-from paddle_tfm.train.gradients import Gradients, Update
 from paddle_tfm.train.logs import append_row, cut_rows, write_predictions
 from paddle_tfm.train.run import Run, write_start
+from paddle_tfm.train.shared_step import Gradients, Update
 
 SAMPLES = 8
 

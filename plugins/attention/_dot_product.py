@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import At, KeyValue, Mask, Norm, Tap
+from paddle_tfm.protocols import KeyValue, Mask, Norm, Tap, TokenInfo
 
 
 def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> int:
@@ -37,14 +37,14 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose([0, 2, 1, 3]).reshape([batch, length, heads * width])  # [B, T, H, D] -> [B, T, H·D]
 
 
-def scores_of(q: Tensor, key: Tensor, at: At, mask: Mask, scale: float | Tensor | None = None) -> Tensor:
+def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float | Tensor | None = None) -> Tensor:
     """(q kᵀ + s) · scale before the mask, q rotated here and s what the encoding adds; scale None: 1 / sqrt(D).
 
     q [B, H, Tq, D], key [B, G, Tk, D] → [B, H, Tq, Tk]. Where G < H, head h looks at the keys of head h // (H / G).
     """
-    encoding = at.encoding
+    encoding = info.encoding
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    q = encoding.query(q, at.positions)
+    q = encoding.query(q, info.positions)
     heads, groups = q.shape[1], key.shape[1]
     if groups == heads:
         scores = paddle.matmul(q * scale, key, transpose_y=True)  # [B, H, Tq, Tk]
@@ -52,38 +52,44 @@ def scores_of(q: Tensor, key: Tensor, at: At, mask: Mask, scale: float | Tensor 
         scores = _by_groups(q * scale, key, transpose=True)
         if "scores" in encoding.uses():
             key = key.repeat_interleave(heads // groups, 1)  # [B, G, Tk, D] -> [B, H, Tk, D]: a head's own keys
-    relative = encoding.scores(q, key, at.positions, mask.k_positions)
+    relative = encoding.scores(q, key, info.positions, mask.k_positions)
     return scores if relative is None else scores + (relative * scale).astype(scores.dtype)
 
 
-def gather(weights: Tensor, value: Tensor, at: At, mask: Mask) -> Tensor:
+def gather(weights: Tensor, value: Tensor, info: TokenInfo, mask: Mask) -> Tensor:
     """weights · v + r, with r what the encoding adds to values.
 
     weights [B, H, Tq, Tk], value [B, G, Tk, W] → [B, H, Tq, W]; G as in `scores_of`.
     """
     grouped = value.shape[1] != weights.shape[1]
     context = _by_groups(weights, value, transpose=False) if grouped else paddle.matmul(weights, value)
-    relative = at.encoding.values(weights, at.positions, mask.k_positions)
+    relative = info.encoding.values(weights, info.positions, mask.k_positions)
     return context if relative is None else context + relative.astype(context.dtype)
 
 
 def lookup(
-    q: Tensor, kv: KeyValue, at: At, mask: Mask, dropout: Dropout, tap: Tap, scale: float | Tensor | None = None
+    q: Tensor,
+    kv: KeyValue,
+    info: TokenInfo,
+    mask: Mask,
+    dropout: Dropout,
+    tap: Tap,
+    scale: float | Tensor | None = None,
 ) -> Tensor:
     """softmax((q kᵀ + s) · scale + mask) v + r, with s and r what the encoding adds to scores and to values.
 
     q [B, H, Tq, D], not yet rotated; kv [B, G, Tk, D] → [B, H, Tq, width of v]. Scale and G as in `scores_of`.
     `dropout` falls on the weights.
     """
-    weights = F.softmax(mask.add_to(scores_of(q, kv.key, at, mask, scale)), -1)
-    tap.observe("attention", weights)
-    return gather(dropout(weights), kv.value, at, mask)
+    weights = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
+    tap.record("attention", weights)
+    return gather(dropout(weights), kv.value, info, mask)
 
 
-def project_out(context: Tensor, at: At, inner_norm: Norm | None, output: Linear) -> Tensor:
+def project_out(context: Tensor, info: TokenInfo, inner_norm: Norm | None, output: Linear) -> Tensor:
     """Heads side by side [B, T, H·D], through the placement's norm if there is one, projected → [B, T, C]."""
     if inner_norm is not None:
-        context = inner_norm(context, at.valid, at.positions)
+        context = inner_norm(context, info.valid, info.positions)
     return output(context)
 
 

@@ -11,7 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import At, Attention, Geometry, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
 
@@ -63,7 +63,7 @@ class Convolution(Attention):
             an empty list.
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "looks": "a kernel belongs to places around a token: no query is compared with a key",
         "averages": "weights that fall on padding or beyond the ends are lost, as in the paper's code: near the ends they sum "
         "to less than 1",
@@ -78,7 +78,7 @@ class Convolution(Attention):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         kernel: int | list[int] = 7,
         dynamic: bool = False,
         bias: bool = True,
@@ -107,22 +107,22 @@ class Convolution(Attention):
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads))
 
-    def project(self, source: Tensor, at: At) -> Window:
+    def project(self, source: Tensor, info: TokenInfo) -> Window:
         gated = self.value(source) * F.sigmoid(self.gate(source))  # [B, T, C]
-        gated = gated * at.valid.astype(gated.dtype).unsqueeze(2)
-        return Window(split_heads(gated, self.num_heads), at.positions, self.kernel - 1)
+        gated = gated * info.valid.astype(gated.dtype).unsqueeze(2)
+        return Window(split_heads(gated, self.num_heads), info.positions, self.kernel - 1)
 
-    def forward(self, x: Tensor, kv: Window, at: At, mask: Mask, tap: Tap) -> Tensor:
-        place = kv.positions.unsqueeze(1) - at.positions.unsqueeze(2) + self.left  # [B|1, Tq, Tk]: in the kernel
+    def forward(self, x: Tensor, kv: Window, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        place = kv.positions.unsqueeze(1) - info.positions.unsqueeze(2) + self.left  # [B|1, Tq, Tk]: in the kernel
         slots = paddle.arange(self.kernel, dtype=place.dtype).reshape([1, self.kernel, 1, 1])
         chosen = (place.unsqueeze(1) == slots).astype(x.dtype)  # [B|1, K, Tq, Tk]: one 1 a pair within reach
         if self.predict is None:
             weights = self._fixed(chosen, x.shape[0])
         else:
             weights = self._predicted(kv.value[:, :, -x.shape[1] :], chosen)
-        tap.observe("attention", weights)
+        tap.record("attention", weights)
         context = merge_heads(paddle.matmul(self.dropout(weights), kv.value))  # [B, T, C]
-        return project_out(context, at, self.inner_norm, self.output)
+        return project_out(context, info, self.inner_norm, self.output)
 
     def _fixed(self, chosen: Tensor, batch: int) -> Tensor:
         """The trained kernels at the places of pairs: [B, H, Tq, Tk]."""

@@ -9,7 +9,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import At, Geometry, KeyValue, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import Geometry, KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import (
     gather,
     merge_heads,
@@ -47,8 +47,8 @@ class Differential(MultiHead):
         ValueError: num_heads is odd, below 1, or does not divide d_model.
     """
 
-    accepts = frozenset({"embed", "rotate", "bias", "scores"})
-    limits = {
+    supports = frozenset({"embed", "rotate", "bias", "scores"})
+    expected_failures = {
         "values": "each head is normalized after the lookup",
         "temperature": "it cannot be read off the output, for each head is normalized; the scores are those of `multihead`",
     }
@@ -58,7 +58,7 @@ class Differential(MultiHead):
         d_model: int,
         num_heads: int,
         dropout: float,
-        site: Site,
+        site: LayerSite,
         inner_norm: Callable[[int], Norm] | None = None,
         bias: bool = True,
     ):
@@ -78,20 +78,20 @@ class Differential(MultiHead):
             raise ValueError(f"`num_heads` must be even, for a head has two softmaxes, but is {num_heads}")
         return Geometry(num_heads, num_heads, head_dim)
 
-    def project(self, source: Tensor, at: At) -> KeyValue:
+    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
         key = split_heads(self.key(source), self.num_heads)  # [B, H, S, D]
-        return KeyValue(at.encoding.key(key, at.positions), split_heads(self.value(source), self.num_heads // 2))
+        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads // 2))
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        softmaxes = F.softmax(mask.add_to(scores_of(q, kv.key, at, mask)), -1)  # [B, H, T, S]
+        softmaxes = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask)), -1)  # [B, H, T, S]
         batch, _, queries, keys = softmaxes.shape
         pairs = softmaxes.reshape([batch, self.num_heads // 2, 2, queries, keys])  # [B, H, T, S] -> [B, H/2, 2, T, S]
         weights = pairs[:, :, 0] - self.subtracted().astype(pairs.dtype) * pairs[:, :, 1]  # [B, H/2, T, S]
-        tap.observe("attention", weights)
-        context = gather(self.dropout(weights), kv.value, at, mask)  # [B, H/2, T, 2D]
+        tap.record("attention", weights)
+        context = gather(self.dropout(weights), kv.value, info, mask)  # [B, H/2, T, 2D]
         context = self.head_norm(context) * (1.0 - self.lambda_init)
-        return project_out(merge_heads(context), at, self.inner_norm, self.output)
+        return project_out(merge_heads(context), info, self.inner_norm, self.output)
 
     def subtracted(self) -> Tensor:
         """λ, a number."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paddle_tfm.protocols import Geometry, Norm, Site
+from paddle_tfm.protocols import Geometry, LayerSite, Norm
 from paddle_tfm_plugins.attention._dot_product import width_of_head
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -30,7 +30,7 @@ class FullWidthHeads(MultiHead):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         bias: bool = True,
     ):
         super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim=d_model)

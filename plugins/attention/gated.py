@@ -8,7 +8,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import At, KeyValue, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -32,7 +32,7 @@ class Gated(MultiHead):
         ValueError: as `multihead`.
     """
 
-    limits = {"averages": "the mean of the values is multiplied by a gate in (0, 1)"}
+    expected_failures = {"averages": "the mean of the values is multiplied by a gate in (0, 1)"}
 
     def __init__(
         self,
@@ -40,14 +40,14 @@ class Gated(MultiHead):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         bias: bool = True,
         head_dim: int | None = None,
     ):
         super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim)
         self.gate = Linear(d_model, self.query.weight.shape[1], bias)
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(lookup(q, kv, at, mask, self.dropout, tap))  # [B, T, H·D]
-        return project_out(context * F.sigmoid(self.gate(x)), at, self.inner_norm, self.output)
+        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
+        return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)

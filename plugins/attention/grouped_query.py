@@ -7,7 +7,7 @@ from collections.abc import Callable
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import At, Attention, Geometry, KeyValue, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads, width_of_head
 
 
@@ -33,7 +33,7 @@ class GroupedQuery(Attention):
         ValueError: num_heads does not divide d_model, or kv_heads does not divide num_heads; either is below 1.
     """
 
-    accepts = frozenset({"embed", "rotate", "bias", "scores", "values"})
+    supports = frozenset({"embed", "rotate", "bias", "scores", "values"})
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class GroupedQuery(Attention):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         kv_heads: int = 1,
         bias: bool = True,
     ):
@@ -64,14 +64,14 @@ class GroupedQuery(Attention):
             raise ValueError(f"`kv_heads` must divide `num_heads`, but {kv_heads} does not divide {num_heads}")
         return Geometry(num_heads, kv_heads, head_dim)
 
-    def project(self, source: Tensor, at: At) -> KeyValue:
+    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
         key = split_heads(self.key(source), self.kv_heads)  # [B, G, S, D]
-        return KeyValue(at.encoding.key(key, at.positions), split_heads(self.value(source), self.kv_heads))
+        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.kv_heads))
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(lookup(q, kv, at, mask, self.dropout, tap))  # [B, T, C]
-        return project_out(context, at, self.inner_norm, self.output)
+        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, C]
+        return project_out(context, info, self.inner_norm, self.output)
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]

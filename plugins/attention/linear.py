@@ -9,7 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import At, Attention, Geometry, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import merge_heads, split_heads, width_of_head
 
 LEAST = 1e-30  # of a denominator: what a row divides by that sees nothing
@@ -80,14 +80,14 @@ class LinearAttention(Attention):
         ValueError: num_heads does not divide d_model, or is below 1.
     """
 
-    accepts = frozenset({"embed"})
+    supports = frozenset({"embed"})
 
     def __init__(
         self,
         d_model: int,
         num_heads: int,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         bias: bool = True,
     ):
         super().__init__()
@@ -104,13 +104,13 @@ class LinearAttention(Attention):
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads))
 
-    def project(self, source: Tensor, at: At) -> Chunk | Sums:
+    def project(self, source: Tensor, info: TokenInfo) -> Chunk | Sums:
         key = phi(split_heads(self.key(source), self.num_heads))  # [B, H, S, D]
-        key = key * at.valid.astype(key.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing
+        key = key * info.valid.astype(key.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing
         value = split_heads(self.value(source), self.num_heads)
         return Chunk(key, value) if self.causal else fold(key, value)
 
-    def forward(self, x: Tensor, kv: Chunk | Sums, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: Chunk | Sums, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = phi(split_heads(self.query(x), self.num_heads))  # [B, H, T, D]
         past = kv.past if self.causal else kv
         top, bottom = 0.0, 0.0
@@ -118,13 +118,13 @@ class LinearAttention(Attention):
             top = paddle.matmul(q, past.outer)  # [B, H, T, D]
             bottom = bottom + paddle.matmul(q, past.key, transpose_y=True)  # [B, H, T, 1]
         if self.causal:
-            seen = at.positions.unsqueeze(2) >= at.positions.unsqueeze(1)  # [B|1, T, T]
+            seen = info.positions.unsqueeze(2) >= info.positions.unsqueeze(1)  # [B|1, T, T]
             scores = paddle.matmul(q, kv.key, transpose_y=True) * seen.unsqueeze(1).astype(q.dtype)  # [B, H, T, T]
             top = top + paddle.matmul(scores, kv.value)
             bottom = bottom + scores.sum(-1, keepdim=True)
         context = merge_heads(top / bottom.clip(min=LEAST))  # [B, T, C]
         if self.inner_norm is not None:
-            context = self.inner_norm(context, at.valid, at.positions)
+            context = self.inner_norm(context, info.valid, info.positions)
         return self.output(context)
 
     def branch_weights(self) -> list[Tensor]:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, KeyValue, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -68,7 +68,7 @@ class Local(MultiHead):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         window: int = 16,
         bias: bool = True,
         head_dim: int | None = None,
@@ -80,5 +80,5 @@ class Local(MultiHead):
             raise ValueError(f"`window` must be at least 1, but is {window}")
         self.window = window
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
-        return super().forward(x, kv, at, narrow(mask, self.window), tap)
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        return super().forward(x, kv, info, narrow(mask, self.window), tap)

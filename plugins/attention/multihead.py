@@ -7,7 +7,7 @@ from collections.abc import Callable
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import At, Attention, Geometry, KeyValue, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads, width_of_head
 
 
@@ -28,7 +28,7 @@ class MultiHead(Attention):
         ValueError: num_heads does not divide d_model and head_dim is not given; num_heads or head_dim is below 1.
     """
 
-    accepts = frozenset({"embed", "rotate", "bias", "scores", "values"})
+    supports = frozenset({"embed", "rotate", "bias", "scores", "values"})
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class MultiHead(Attention):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         bias: bool = True,
         head_dim: int | None = None,
     ):
@@ -54,15 +54,15 @@ class MultiHead(Attention):
     def geometry(cls, d_model: int, num_heads: int, head_dim: int | None = None, **options: object) -> Geometry:
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads, head_dim))
 
-    def project(self, source: Tensor, at: At) -> KeyValue:
+    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
         key = split_heads(self.key(source), self.num_heads)  # [B, H, S, D]
-        return KeyValue(at.encoding.key(key, at.positions), split_heads(self.value(source), self.num_heads))
+        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(lookup(q, kv, at, mask, self.dropout, tap))  # [B, T, H·D]
+        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
         if self.inner_norm is not None:
-            context = self.inner_norm(context, at.valid, at.positions)
+            context = self.inner_norm(context, info.valid, info.positions)
         return self.output(context)
 
     def branch_weights(self) -> list[Tensor]:

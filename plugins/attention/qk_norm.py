@@ -9,7 +9,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import At, KeyValue, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -45,7 +45,7 @@ class QKNorm(MultiHead):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         length: int = 32,
         bias: bool = True,
         head_dim: int | None = None,
@@ -56,14 +56,14 @@ class QKNorm(MultiHead):
         start = nn.initializer.Constant(math.log2(length**2 - length))
         self.gain = self.create_parameter([1], default_initializer=start)
 
-    def project(self, source: Tensor, at: At) -> KeyValue:
+    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
         key = unit(split_heads(self.key(source), self.num_heads))  # [B, H, S, D]
-        return KeyValue(at.encoding.key(key, at.positions), split_heads(self.value(source), self.num_heads))
+        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = unit(split_heads(self.query(x), self.num_heads))  # [B, H, T, D]
-        context = lookup(q, kv, at, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))
-        return project_out(merge_heads(context), at, self.inner_norm, self.output)
+        context = lookup(q, kv, info, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))
+        return project_out(merge_heads(context), info, self.inner_norm, self.output)
 
 
 def unit(x: Tensor) -> Tensor:

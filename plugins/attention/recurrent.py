@@ -12,7 +12,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, _C_ops, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import At, Attention, Geometry, Mask, Norm, Site, Tap
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import project_out
 
 
@@ -190,7 +190,7 @@ class Recurrent(Attention):
         ValueError: in cross-attention; hidden is below 1, or odd in the encoder.
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "looks": "tokens are read in order: no query is compared with a key",
         "averages": "the output is a gated state, no mean of values",
         "values": "gates are not linear",
@@ -202,7 +202,7 @@ class Recurrent(Attention):
         self,
         d_model: int,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         hidden: int | None = None,
         forget_bias: float = 1.0,
     ):
@@ -227,14 +227,14 @@ class Recurrent(Attention):
     def geometry(cls, d_model: int, num_heads: int, hidden: int | None = None, **options: object) -> Geometry:
         return Geometry(1, 1, d_model if hidden is None else hidden)
 
-    def project(self, source: Tensor, at: At) -> Unread | BothWays:
+    def project(self, source: Tensor, info: TokenInfo) -> Unread | BothWays:
         if self.causal:
-            return Unread(self.ahead, source, at.valid)
-        return BothWays((self.ahead, self.back), source, at.valid)
+            return Unread(self.ahead, source, info.valid)
+        return BothWays((self.ahead, self.back), source, info.valid)
 
-    def forward(self, x: Tensor, kv: Unread | Read | BothWays, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: Unread | Read | BothWays, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         outputs = kv.read().outputs[:, -x.shape[1] :]  # those of the newest tokens
-        return project_out(outputs.astype(x.dtype), at, self.inner_norm, self.output)
+        return project_out(outputs.astype(x.dtype), info, self.inner_norm, self.output)
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]

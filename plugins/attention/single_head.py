@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import At, Attention, Geometry, KeyValue, Mask, Tap
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup
 
 
@@ -26,7 +26,7 @@ class SingleHead(Attention):
         ValueError: head_size is below 1.
     """
 
-    accepts = frozenset({"embed", "rotate", "bias", "scores"})
+    supports = frozenset({"embed", "rotate", "bias", "scores"})
 
     def __init__(self, d_model: int, dropout: float, head_size: int | None = None, bias: bool = False):
         super().__init__()
@@ -42,13 +42,13 @@ class SingleHead(Attention):
     def geometry(cls, d_model: int, num_heads: int, head_size: int | None = None, **options: object) -> Geometry:
         return Geometry(1, 1, head_size or d_model)
 
-    def project(self, source: Tensor, at: At) -> KeyValue:
+    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
         key = self.key(source).unsqueeze(1)  # [B, S, D] -> [B, 1, S, D]
-        return KeyValue(at.encoding.key(key, at.positions), self.value(source).unsqueeze(1))
+        return KeyValue(info.encoding.key(key, info.positions), self.value(source).unsqueeze(1))
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = self.query(x).unsqueeze(1)  # [B, T, D] -> [B, 1, T, D]
-        return lookup(q, kv, at, mask, self.dropout, tap).squeeze(1)  # [B, 1, T, C] -> [B, T, C]
+        return lookup(q, kv, info, mask, self.dropout, tap).squeeze(1)  # [B, 1, T, C] -> [B, T, C]
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight]

@@ -11,7 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import At, Attention, Geometry, Mask, Norm, Site, Tap, keep
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo, keep_initial
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
 
@@ -58,8 +58,8 @@ class Synthesizer(Attention):
             is given to random, or rank to dense.
     """
 
-    accepts = frozenset({"embed", "bias"})
-    limits: ClassVar[dict[str, str]] = {
+    supports = frozenset({"embed", "bias"})
+    expected_failures: ClassVar[dict[str, str]] = {
         "looks": "mode random has the same weights for every text: no query and no key is looked at",
         "both_ways": "a score belongs to two places of the text, not to what stands there",
         "temperature": "scores are no products of queries and keys: the method has no sqrt(head_dim), and the scores of "
@@ -73,7 +73,7 @@ class Synthesizer(Attention):
         dropout: float,
         max_length: int,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         mode: Literal["dense", "random"] = "dense",
         hidden: int | None = None,
         rank: int | None = None,
@@ -101,7 +101,9 @@ class Synthesizer(Attention):
             self.columns = self.create_parameter([num_heads, max_length, hidden])  # W_2 of each head, transposed
             if bias:
                 zero = nn.initializer.Constant(0.0)
-                self.column_bias = keep(self.create_parameter([num_heads, max_length, 1], default_initializer=zero))
+                self.column_bias = keep_initial(
+                    self.create_parameter([num_heads, max_length, 1], default_initializer=zero)
+                )
         else:
             self.rows = self.create_parameter([num_heads, max_length, max_length if rank is None else rank])
             if rank is not None:
@@ -115,15 +117,15 @@ class Synthesizer(Attention):
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads))
 
-    def project(self, source: Tensor, at: At) -> Values:
+    def project(self, source: Tensor, info: TokenInfo) -> Values:
         return Values(split_heads(self.value(source), self.num_heads))
 
-    def forward(self, x: Tensor, kv: Values, at: At, mask: Mask, tap: Tap) -> Tensor:
-        scores = self._scores(x, at.positions, mask.k_positions)  # [B, H, Tq, Tk]
+    def forward(self, x: Tensor, kv: Values, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        scores = self._scores(x, info.positions, mask.k_positions)  # [B, H, Tq, Tk]
         weights = F.softmax(mask.add_to(scores), -1)
-        tap.observe("attention", weights)
+        tap.record("attention", weights)
         context = merge_heads(paddle.matmul(self.dropout(weights), kv.value))  # [B, T, C]
-        return project_out(context, at, self.inner_norm, self.output)
+        return project_out(context, info, self.inner_norm, self.output)
 
     def _scores(self, x: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """[B, H, Tq, Tk]: what the query holds for each position, read off at the keys' positions."""

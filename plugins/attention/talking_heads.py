@@ -9,7 +9,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import At, KeyValue, Mask, Norm, Site, Tap, keep
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo, keep_initial
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -44,23 +44,23 @@ class TalkingHeads(MultiHead):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: Site | None = None,
+        site: LayerSite | None = None,
         bias: bool = True,
         head_dim: int | None = None,
     ):
         super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim)
         identity = nn.initializer.Assign(np.eye(num_heads))
         self.mix_scores, self.mix_weights = (
-            keep(self.create_parameter([num_heads, num_heads], default_initializer=identity)) for _ in range(2)
+            keep_initial(self.create_parameter([num_heads, num_heads], default_initializer=identity)) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        scores = mixed(scores_of(q, kv.key, at, mask), self.mix_scores)
+        scores = mixed(scores_of(q, kv.key, info, mask), self.mix_scores)
         weights = mixed(F.softmax(mask.add_to(scores), -1), self.mix_weights)  # [B, H, T, S]
-        tap.observe("attention", weights)
-        context = gather(self.dropout(weights), kv.value, at, mask)
-        return project_out(merge_heads(context), at, self.inner_norm, self.output)
+        tap.record("attention", weights)
+        context = gather(self.dropout(weights), kv.value, info, mask)
+        return project_out(merge_heads(context), info, self.inner_norm, self.output)
 
 
 def mixed(x: Tensor, matrix: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The clinic: components that are wrong on purpose, each with one classic mistake, for `findings/why-mine-fails`.
 
-Every one declares by `limits` which checks of the conformance kit find its mistake. Use them to learn what a mistake looks
+Every one declares by `expected_failures` which checks of the conformance kit find its mistake. Use them to learn what a mistake looks
 like in a learning curve, and for nothing else.
 """
 

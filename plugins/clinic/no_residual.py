@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, Sublayer
+from paddle_tfm.protocols import Sublayer, TokenInfo
 from paddle_tfm_plugins.placement.post import Post
 
 
@@ -17,7 +17,7 @@ class NoResidual(Post):
     sublayers. A missing residual was once read as "post-norm is worse". x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {"identity_path": "the mistake: nothing is added to x"}
+    expected_failures: ClassVar[dict[str, str]] = {"identity_path": "the mistake: nothing is added to x"}
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        return self.norms[i](self.drops[i](sublayer(x)), at.valid, at.positions)
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        return self.norms[i](self.drops[i](sublayer(x)), info.valid, info.positions)

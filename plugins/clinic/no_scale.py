@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, KeyValue, Mask, Tap
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -18,12 +18,12 @@ class NoScale(MultiHead):
     through (Vaswani 2017, arXiv:1706.03762, section 3.2.1). x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {"temperature": "the mistake: scores grow with the width of a head"}
+    expected_failures: ClassVar[dict[str, str]] = {"temperature": "the mistake: scores grow with the width of a head"}
 
     def __init__(self, d_model: int, num_heads: int, dropout: float):
         super().__init__(d_model, num_heads, dropout)
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)
         q = q * q.shape[-1] ** 0.5  # undoes the division in `lookup`
-        return self.output(merge_heads(lookup(q, kv, at, mask, self.dropout, tap)))
+        return self.output(merge_heads(lookup(q, kv, info, mask, self.dropout, tap)))

@@ -16,7 +16,7 @@ class OneVector(Sinusoidal):
     Symptom: it learns which words, and not in which order: fair on words, poor on sentences. x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "positions_differ": "the mistake: all positions get one vector",
         "order_matters": "the mistake: all positions get one vector",
         "direction": "the mistake: all positions get one vector",

@@ -17,7 +17,7 @@ class PaddingInLoss(LinearHead):
     Symptom: the loss of a batch changes when it is padded further; on an easy task the model hardly does. h [B, T, C] → log-probabilities [B, T, V].
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "loss_is_log_prob": "the mistake: the loss of padding is added",
         "smoothing": "the mistake: the loss of padding is added",
         "padding_in_training": "the mistake: more padding, another loss",

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, KeyValue, Mask, Tap
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -18,7 +18,7 @@ class PlainList(MultiHead):
     `nn.LayerList`, or an attribute for each, would register them. x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "registered": "the mistake: a plain list registers nothing",
         "saved": "what is not registered is not in a checkpoint",
     }
@@ -28,13 +28,13 @@ class PlainList(MultiHead):
         self.projections = [self.query, self.key, self.value]
         del self.query, self.key, self.value
 
-    def project(self, source: Tensor, at: At) -> KeyValue:
+    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
         _, key, value = (split_heads(projection(source), self.num_heads) for projection in self.projections)
-        return KeyValue(at.encoding.key(key, at.positions), value)
+        return KeyValue(info.encoding.key(key, info.positions), value)
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.projections[0](x), self.num_heads)
-        return self.output(merge_heads(lookup(q, kv, at, mask, self.dropout, tap)))
+        return self.output(merge_heads(lookup(q, kv, info, mask, self.dropout, tap)))
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]

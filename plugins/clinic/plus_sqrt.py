@@ -16,7 +16,9 @@ class PlusSqrt(Sinusoidal):
     whose embeddings are not scaled before. x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {"magnitude": "the mistake: a constant of sqrt(d_model) is added to every token"}
+    expected_failures: ClassVar[dict[str, str]] = {
+        "magnitude": "the mistake: a constant of sqrt(d_model) is added to every token"
+    }
 
     def __init__(self, d_model: int):
         super().__init__(d_model)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, KeyValue, Mask, Tap
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -17,7 +17,7 @@ class SeesTheFuture(MultiHead):
     while it writes, there is no future to copy from. x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "causal": "the mistake: later positions are seen",
         "causal_in_training": "the mistake: later positions are seen",
         "cached": "while decoding there is no future to see",
@@ -27,6 +27,6 @@ class SeesTheFuture(MultiHead):
     def __init__(self, d_model: int, num_heads: int, dropout: float):
         super().__init__(d_model, num_heads, dropout)
 
-    def forward(self, x: Tensor, kv: KeyValue, at: At, mask: Mask, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         blind = Mask(mask.q_positions, mask.k_positions, mask.k_valid, causal=False, encoding=mask.encoding)
-        return super().forward(x, kv, at, blind, tap)
+        return super().forward(x, kv, info, blind, tap)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import At, NormFactory, Site, Sublayer
+from paddle_tfm.protocols import LayerSite, NormFactory, Sublayer, TokenInfo
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -19,12 +19,12 @@ class SharedNorm(Pre):
     x [B, T, C] → [B, T, C].
     """
 
-    limits: ClassVar[dict[str, str]] = {"own_norms": "the mistake: one norm serves all sublayers of a layer"}
+    expected_failures: ClassVar[dict[str, str]] = {"own_norms": "the mistake: one norm serves all sublayers of a layer"}
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float):
+    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
         nn.Layer.__init__(self)
         self.norms = nn.LayerList([norm(sites[0], d_model)])
         self.drops = nn.LayerList([Dropout(dropout) for _ in sites])
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        return x + self.drops[i](sublayer(self.norms[0](x, at.valid, at.positions)))
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        return x + self.drops[i](sublayer(self.norms[0](x, info.valid, info.positions)))

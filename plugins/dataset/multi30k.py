@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from paddle_tfm.data.pairs import side_by_side
-from paddle_tfm.data.task import Dataset, Example, RemoteFile
+from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm_plugins.dataset._upstream import github, one_of
 
 LANGUAGES = ("en", "de", "fr", "cs")

@@ -7,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from paddle_tfm.data.pairs import lines, share
-from paddle_tfm.data.task import Dataset, Example, RemoteFile
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm_plugins.dataset._upstream import github, one_of
 
 COMMIT = "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from paddle_tfm.data.pairs import share, table
-from paddle_tfm.data.task import Dataset, Example, RemoteFile
+from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm_plugins.dataset._upstream import github, one_of
 
 LANGUAGES = ("en", "zh")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import At, FeedForward, Norm, Tap
+from paddle_tfm.protocols import FeedForward, Norm, Tap, TokenInfo
 
 
 class TwoLayers(FeedForward):
@@ -34,10 +34,10 @@ class TwoLayers(FeedForward):
         """Element by element."""
         raise NotImplementedError
 
-    def forward(self, x: Tensor, at: At, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
         hidden = self.activation(self.inner(x))  # [B, T, d_ff]
         if self.inner_norm is not None:
-            hidden = self.inner_norm(hidden, at.valid, at.positions)
+            hidden = self.inner_norm(hidden, info.valid, info.positions)
         return self.output(self.dropout(hidden))
 
     def branch_weights(self) -> list[Tensor]:

@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import At, FeedForward, Tap
+from paddle_tfm.protocols import FeedForward, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 
@@ -35,7 +35,7 @@ class MixtureOfExperts(FeedForward):
         ValueError: top_k is not from 1 to experts; balance_weight is negative; inner_dropout is not in [0, 1).
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "trains": "an expert learns from the tokens that chose it: one that no token of a batch chose gets no gradient",
     }
 
@@ -60,22 +60,22 @@ class MixtureOfExperts(FeedForward):
             [ReLU(d_model, d_ff, bias=bias, inner_dropout=inner_dropout) for _ in range(experts)]
         )
 
-    def forward(self, x: Tensor, at: At, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
         batch, length, width = x.shape
         tokens = x.reshape([-1, width])  # [B, T, C] -> [B·T, C]
-        valid = at.valid.reshape([-1, 1])  # [B·T, 1]
+        valid = info.valid.reshape([-1, 1])  # [B·T, 1]
         scores = self.router(tokens)  # [B·T, N]
         p = F.softmax(scores if scores.dtype == paddle.float64 else scores.astype("float32"), -1)
         gates, chosen = self._route(p, valid)
-        tap.observe("router", p)
+        tap.record("router", p)
         if self.training and self.balance_weight:
-            tap.add_loss("balance", self.balance_weight * _balance(p, chosen, valid))
+            tap.add_aux_loss("balance", self.balance_weight * _balance(p, chosen, valid))
         out = paddle.zeros_like(tokens)
         for e, expert in enumerate(self.experts):
             rows = paddle.nonzero(chosen[:, e]).squeeze(-1)  # int64 [n]
             if rows.shape[0]:
                 share = gates[:, e : e + 1].index_select(rows, 0).astype(x.dtype)  # [n, 1]
-                part = expert(tokens.index_select(rows, 0), at, tap) * share  # [n, C]
+                part = expert(tokens.index_select(rows, 0), info, tap) * share  # [n, C]
                 out = paddle.scatter_nd_add(out, rows.unsqueeze(-1), part)
         return out.reshape([batch, length, width])
 

@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import NEVER, Head, Memory
+from paddle_tfm.protocols import MASKED_SCORE, Head, Memory
 from paddle_tfm_plugins.head._cross_entropy import full_precision, log_softmax, log_sum_exp
 
 LOWEST = -69.0  # log-probability (1e-30) of a word beyond the vocabulary that the source does not have
@@ -46,7 +46,7 @@ class PointerGenerator(Head):
         shown = memory.valid.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
         # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing. Where all is
         # hidden, its even weights stay: they sum to one.
-        copy = F.softmax(scores + (1.0 - shown) * NEVER, -1) * (shown + 1.0 - shown.max(-1, keepdim=True))
+        copy = F.softmax(scores + (1.0 - shown) * MASKED_SCORE, -1) * (shown + 1.0 - shown.max(-1, keepdim=True))
         context = paddle.matmul(copy.astype(h.dtype), memory.x)  # [B, T, C]
         gate = self.gate(paddle.concat([h, context], -1))
         return full_precision(self.output(h)), full_precision(gate), copy
@@ -96,4 +96,4 @@ class PointerGenerator(Head):
 
 def _log(mass: Tensor) -> Tensor:
     """Its logarithm; very low but finite where it is 0."""
-    return paddle.where(mass > 0, mass.clip(min=1.0e-30).log(), paddle.full_like(mass, NEVER))
+    return paddle.where(mass > 0, mass.clip(min=1.0e-30).log(), paddle.full_like(mass, MASKED_SCORE))

@@ -10,7 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm.data.vocabulary import EOS, SPECIAL
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import NEVER, Head, Memory
+from paddle_tfm.protocols import MASKED_SCORE, Head, Memory
 from paddle_tfm_plugins.head._cross_entropy import full_precision
 
 LEAST = 1.0e-30  # the probability that is told of what no position of the source stands for
@@ -62,7 +62,7 @@ class PointerNetwork(Head):
         scores = full_precision(self.score(pairs).squeeze(-1))  # [B, T, S]
         allowed = allowed.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
         # On a CPU Paddle's softmax leaves 1e-28 for what is hidden: enough for padding to be seen in a logarithm.
-        return F.softmax(scores + (1.0 - allowed) * NEVER, -1) * allowed
+        return F.softmax(scores + (1.0 - allowed) * MASKED_SCORE, -1) * allowed
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
         slots, allowed = self._slots(memory)

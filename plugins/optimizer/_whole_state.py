@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor
 
 
-class WholeState:
+class CompleteState:
     """Before one of Paddle's Adams among the base classes: takes up all loaded moments at once.
 
     Paddle does so parameter by parameter, when each next has a gradient. Until then they would be missing from

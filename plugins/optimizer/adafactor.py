@@ -33,7 +33,7 @@ class Adafactor(Optimizer):
         ValueError: decay is not in (0, 1]; clip, epsilon1 or epsilon2 is not positive.
     """
 
-    limits: ClassVar[dict[str, str]] = {"inertia": "it has no momentum"}
+    expected_failures: ClassVar[dict[str, str]] = {"inertia": "it has no momentum"}
 
     def __init__(
         self,

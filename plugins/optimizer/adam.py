@@ -9,7 +9,7 @@ from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
 from paddle_tfm_plugins.optimizer._rule import fraction, positive
-from paddle_tfm_plugins.optimizer._whole_state import WholeState
+from paddle_tfm_plugins.optimizer._whole_state import CompleteState
 
 
 class Adam(Optimizer):
@@ -24,7 +24,7 @@ class Adam(Optimizer):
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return AtOnce(
+        return FusedAdam(
             learning_rate=0.0,  # the trainer sets it before each step
             beta1=self.beta1,
             beta2=self.beta2,
@@ -33,7 +33,7 @@ class Adam(Optimizer):
         )
 
 
-class AtOnce(WholeState, paddle.optimizer.Adam):
+class FusedAdam(CompleteState, paddle.optimizer.Adam):
     """Paddle's Adam, all parameters in one call: on a CPU a half to a third of the time of a call for each.
 
     Paddle's own switch for it, `use_multi_tensor`, ends with an error where a parameter has no gradient, such as an
@@ -52,4 +52,4 @@ class AtOnce(WholeState, paddle.optimizer.Adam):
         super().step()
 
 
-AtOnce.__name__ = "Adam"  # Paddle takes all parameters at once in classes of this name only
+FusedAdam.__name__ = "Adam"  # Paddle takes all parameters at once in classes of this name only

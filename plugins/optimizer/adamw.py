@@ -9,7 +9,7 @@ from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
 from paddle_tfm_plugins.optimizer._rule import fraction, not_negative, positive
-from paddle_tfm_plugins.optimizer._whole_state import WholeState
+from paddle_tfm_plugins.optimizer._whole_state import CompleteState
 
 
 class AdamW(Optimizer):
@@ -27,7 +27,7 @@ class AdamW(Optimizer):
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
         parameters = list(parameters)
         decayed = {parameter.name for parameter in parameters if parameter.ndim >= 2}
-        return DecayApart(
+        return DecoupledAdamW(
             learning_rate=0.0,  # the trainer sets it before each step
             beta1=self.beta1,
             beta2=self.beta2,
@@ -38,5 +38,5 @@ class AdamW(Optimizer):
         )
 
 
-class DecayApart(WholeState, paddle.optimizer.AdamW):
+class DecoupledAdamW(CompleteState, paddle.optimizer.AdamW):
     """Paddle's AdamW."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import At, NormFactory, Placement, Profile, Site, Sublayer
+from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Profile, Sublayer, TokenInfo
 
 
 class Admin(Placement):
@@ -24,15 +24,15 @@ class Admin(Placement):
         ValueError: in `calibrate`, the profile does not have one branch for each sublayer.
     """
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float):
+    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
         super().__init__(sites, norm, d_model, dropout)
         one = nn.initializer.Constant(1.0)
         self.omegas = nn.ParameterList(
             [self.create_parameter([d_model], default_initializer=one) for _ in sites]  # [C] each
         )
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        return self.norms[i](x * self.omegas[i] + self.drops[i](sublayer(x)), at.valid, at.positions)
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        return self.norms[i](x * self.omegas[i] + self.drops[i](sublayer(x)), info.valid, info.positions)
 
     @classmethod
     def calibrate(cls, placements: Sequence[Placement], profile: Profile) -> None:

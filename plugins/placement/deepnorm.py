@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, NormFactory, Placement, Site, Sublayer
+from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo
 
 
 class DeepNorm(Placement):
@@ -25,20 +25,20 @@ class DeepNorm(Placement):
         gain: whether β is applied; False: the recipe's initial values as they are.
     """
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float, gain: bool = True):
+    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, gain: bool = True):
         super().__init__(sites, norm, d_model, dropout)
         self.alpha, beta = _constants(sites[0])
         if gain:
             self.branch_gain = beta
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        return self.norms[i](x * self.alpha + self.drops[i](sublayer(x)), at.valid, at.positions)
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        return self.norms[i](x * self.alpha + self.drops[i](sublayer(x)), info.valid, info.positions)
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha:.4g}, beta={self.branch_gain:.4g}"
 
 
-def _constants(site: Site) -> tuple[float, float]:
+def _constants(site: LayerSite) -> tuple[float, float]:
     """(α, β) of a stack."""
     n, m = site.encoder_layers, site.decoder_layers
     if n == 0 or m == 0:

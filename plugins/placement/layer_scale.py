@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import At, NormFactory, Site, Sublayer, keep
+from paddle_tfm.protocols import LayerSite, NormFactory, Sublayer, TokenInfo, keep_initial
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -26,17 +26,19 @@ class LayerScale(Pre):
         ValueError: initial is not a positive number.
     """
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float, initial: float = 0.1):
+    def __init__(
+        self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, initial: float = 0.1
+    ):
         super().__init__(sites, norm, d_model, dropout)
         if not 0.0 < initial < math.inf:
             raise ValueError(f"`initial` must be a positive number, but is {initial}")
         small = nn.initializer.Constant(initial)
         self.scales = nn.ParameterList(
-            [keep(self.create_parameter([d_model], default_initializer=small)) for _ in sites]  # [C] each
+            [keep_initial(self.create_parameter([d_model], default_initializer=small)) for _ in sites]  # [C] each
         )
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        branch = self.drops[i](sublayer(self.norms[i](x, at.valid, at.positions)))
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
         rows = algebra.flatten(branch, self.scales[i].dtype)
         scale = algebra.outer(algebra.column_of_ones(rows), self.scales[i].unsqueeze(0))  # [B·T, C]
         return x + algebra.restore(rows * scale, branch)

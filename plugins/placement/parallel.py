@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, NormFactory, Placement, Site, Sublayer
+from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo
 
 
 class Parallel(Placement):
@@ -18,11 +18,11 @@ class Parallel(Placement):
 
     final_norm = True
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float):
+    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
         super().__init__(sites[:1], norm, d_model, dropout)
 
-    def forward(self, x: Tensor, sublayers: Sequence[Sublayer], at: At) -> Tensor:
-        normed = self.norms[0](x, at.valid, at.positions)
+    def forward(self, x: Tensor, sublayers: Sequence[Sublayer], info: TokenInfo) -> Tensor:
+        normed = self.norms[0](x, info.valid, info.positions)
         branches = sublayers[0](normed)
         for sublayer in sublayers[1:]:
             branches = branches + sublayer(normed)

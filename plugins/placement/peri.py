@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, NormFactory, Site, Sublayer
+from paddle_tfm.protocols import LayerSite, NormFactory, Sublayer, TokenInfo
 from paddle_tfm_plugins.placement.sandwich import Sandwich
 
 
@@ -23,13 +23,13 @@ class Peri(Sandwich):
     """
 
     def __init__(
-        self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float, embedding_norm: bool = True
+        self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, embedding_norm: bool = True
     ):
         super().__init__(sites, norm, d_model, dropout)
         first = embedding_norm and sites[0].layer == 0
         self.embedding_norm = norm(sites[0], d_model) if first else None
 
-    def forward(self, x: Tensor, sublayers: Sequence[Sublayer], at: At) -> Tensor:
+    def forward(self, x: Tensor, sublayers: Sequence[Sublayer], info: TokenInfo) -> Tensor:
         if self.embedding_norm is not None:
-            x = self.embedding_norm(x, at.valid, at.positions)
-        return super().forward(x, sublayers, at)
+            x = self.embedding_norm(x, info.valid, info.positions)
+        return super().forward(x, sublayers, info)

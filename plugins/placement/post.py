@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, Placement, Sublayer
+from paddle_tfm.protocols import Placement, Sublayer, TokenInfo
 
 
 class Post(Placement):
@@ -13,5 +13,5 @@ class Post(Placement):
     The stack ends with the last sublayer's norm and has no other. x [B, T, C].
     """
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        return self.norms[i](x + self.drops[i](sublayer(x)), at.valid, at.positions)
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        return self.norms[i](x + self.drops[i](sublayer(x)), info.valid, info.positions)

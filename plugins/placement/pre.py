@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import At, Placement, Sublayer
+from paddle_tfm.protocols import Placement, Sublayer, TokenInfo
 
 
 class Pre(Placement):
@@ -15,5 +15,5 @@ class Pre(Placement):
 
     final_norm = True
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        return x + self.drops[i](sublayer(self.norms[i](x, at.valid, at.positions)))
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        return x + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))

@@ -8,7 +8,7 @@ from typing import ClassVar
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import At, NormFactory, Placement, Site, Sublayer, keep
+from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo, keep_initial
 
 
 class ReZero(Placement):
@@ -24,19 +24,24 @@ class ReZero(Placement):
         share_gate: whether the sublayers of a layer share one gate; False: each has its own.
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "output_normalized": "it has no norm: how large the output is, the gates decide",
     }
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float, share_gate: bool = True):
+    def __init__(
+        self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, share_gate: bool = True
+    ):
         super().__init__([], norm, d_model, dropout)
         zero = nn.initializer.Constant(0.0)
         self.share_gate = share_gate
         self.gates = nn.ParameterList(
-            [keep(self.create_parameter([1], default_initializer=zero)) for _ in (sites[:1] if share_gate else sites)]
+            [
+                keep_initial(self.create_parameter([1], default_initializer=zero))
+                for _ in (sites[:1] if share_gate else sites)
+            ]
         )
         self.drops = nn.LayerList([Dropout(dropout) for _ in sites])
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         gate = self.gates[0 if self.share_gate else i]
         return x + self.drops[i](sublayer(x)) * gate

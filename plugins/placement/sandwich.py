@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import At, NormFactory, Placement, Site, Sublayer
+from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo
 
 
 class Sandwich(Placement):
@@ -21,10 +21,10 @@ class Sandwich(Placement):
 
     final_norm = True
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float):
+    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
         super().__init__(sites, norm, d_model, dropout)
         self.branch_norms = nn.LayerList([norm(site, d_model) for site in sites])
 
-    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, at: At) -> Tensor:
-        branch = sublayer(self.norms[i](x, at.valid, at.positions))
-        return x + self.drops[i](self.branch_norms[i](branch, at.valid, at.positions))
+    def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
+        branch = sublayer(self.norms[i](x, info.valid, info.positions))
+        return x + self.drops[i](self.branch_norms[i](branch, info.valid, info.positions))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from paddle_tfm.protocols import NormFactory, Site
+from paddle_tfm.protocols import LayerSite, NormFactory
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -23,13 +23,13 @@ class SubLN(Pre):
 
     inner_norm = True
 
-    def __init__(self, sites: Sequence[Site], norm: NormFactory, d_model: int, dropout: float, gain: bool = True):
+    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, gain: bool = True):
         super().__init__(sites, norm, d_model, dropout)
         if gain:
             self.branch_gain = _gain(sites[0])
 
 
-def _gain(site: Site) -> float:
+def _gain(site: LayerSite) -> float:
     n, m = site.encoder_layers, site.decoder_layers
     if n == 0 or m == 0:
         return math.sqrt(math.log(2 * (n + m)))

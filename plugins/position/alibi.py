@@ -7,7 +7,7 @@ from typing import ClassVar
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 
 
 def slopes(num_heads: int) -> list[float]:
@@ -28,11 +28,11 @@ class ALiBi(PositionalEncoding):
         ValueError: `num_heads` is below 1.
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "direction": "both directions get the same bias: to an encoder, before and after are alike"
     }
 
-    def __init__(self, num_heads: int, site: Site):
+    def __init__(self, num_heads: int, site: LayerSite):
         super().__init__()
         if num_heads < 1:
             raise ValueError(f"`num_heads` must be at least 1, but is {num_heads}")

@@ -38,7 +38,7 @@ class FIRE(PositionalEncoding):
         ValueError: `width` is below 1, or `threshold` is not positive.
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "direction": "both directions get the same bias: to an encoder, before and after are alike"
     }
 

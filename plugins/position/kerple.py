@@ -33,7 +33,7 @@ class Kerple(PositionalEncoding):
         ValueError: `kernel` is neither.
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "direction": "both directions get the same bias: to an encoder, before and after are alike"
     }
 

@@ -13,7 +13,7 @@ class NoPosition(PositionalEncoding):
     Without it, self-attention without a causal mask is permutation-equivariant.
     """
 
-    limits: ClassVar[dict[str, str]] = {
+    expected_failures: ClassVar[dict[str, str]] = {
         "positions_differ": "it tells no positions",
         "order_matters": "it tells no positions: to an encoder a sentence is a bag of words",
         "direction": "it tells no positions",

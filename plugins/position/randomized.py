@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 
 
 class Randomized(PositionalEncoding):
@@ -43,7 +43,7 @@ class Randomized(PositionalEncoding):
     def __init__(
         self,
         encoding: PositionalEncoding,
-        site: Site,
+        site: LayerSite,
         max_length: int,
         longest: int | None = None,
         stride: int | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import Tensor, nn
 
 from paddle_tfm.algebra import outer
-from paddle_tfm.protocols import PositionalEncoding, keep
+from paddle_tfm.protocols import PositionalEncoding, keep_initial
 from paddle_tfm_plugins.position._sinusoid import Sinusoid
 
 
@@ -26,7 +26,9 @@ class ScaledSinusoidal(PositionalEncoding):
     def __init__(self, d_model: int, initial: float = 1.0, base: float = 10000.0):
         super().__init__()
         self.sinusoid = Sinusoid(d_model, base)
-        self.alpha = keep(self.create_parameter([1], default_initializer=nn.initializer.Constant(float(initial))))
+        self.alpha = keep_initial(
+            self.create_parameter([1], default_initializer=nn.initializer.Constant(float(initial)))
+        )
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         waves = self.sinusoid(positions).astype(self.alpha.dtype).expand(x.shape)

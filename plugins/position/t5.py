@@ -7,7 +7,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 
 
 def bucket(distance: int, buckets: int, max_distance: int) -> int:
@@ -41,7 +41,7 @@ class T5(PositionalEncoding):
         ValueError: `buckets` is odd or below 4; `max_distance` is not above the distances that have a bucket each.
     """
 
-    def __init__(self, num_heads: int, site: Site, buckets: int = 32, max_distance: int = 128):
+    def __init__(self, num_heads: int, site: LayerSite, buckets: int = 32, max_distance: int = 128):
         super().__init__()
         if buckets < 4 or buckets % 2:
             raise ValueError(f"`buckets` must be an even number of at least 4, but is {buckets}")

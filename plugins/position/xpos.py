@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm_plugins.position._rotation import frequencies, turned
 
 GREATEST = 1e16  # by how much a key may grow: its square is far below what float32 holds
@@ -39,7 +39,9 @@ class XPos(PositionalEncoding):
             `head_dim` is odd; `base`, `scale_base` or `gamma` is not positive.
     """
 
-    def __init__(self, head_dim: int, site: Site, base: float = 10000.0, scale_base: float = 512.0, gamma: float = 0.4):
+    def __init__(
+        self, head_dim: int, site: LayerSite, base: float = 10000.0, scale_base: float = 512.0, gamma: float = 0.4
+    ):
         super().__init__()
         if not site.causal:
             raise ValueError(

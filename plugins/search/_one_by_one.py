@@ -41,7 +41,7 @@ class OneByOne(Bounded):
         while alive:
             log_probs = decoding.advance(tokens)  # [R, V']
             tokens = self.choose(log_probs, alive)
-            full = [len(output.ids) == decoding.limits[output.place] for output in alive]
+            full = [len(output.ids) == decoding.max_lengths[output.place] for output in alive]
             if any(full):
                 tokens = paddle.where(paddle.to_tensor(full), paddle.full_like(tokens, decoding.eos), tokens)
             scores = log_probs.take_along_axis(tokens.unsqueeze(1), 1)[:, 0]

@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import NEVER, Decoding, Hypothesis
+from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
 from paddle_tfm_plugins.search._bounded import Bounded
 
 
@@ -45,12 +45,12 @@ class Beam(Bounded):
         return ((5 + length) / 6) ** self.alpha
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
-        limits = decoding.limits
-        finished: list[list[tuple[float, Hypothesis]]] = [[] for _ in limits]
+        max_lengths = decoding.max_lengths
+        finished: list[list[tuple[float, Hypothesis]]] = [[] for _ in max_lengths]
         # alive sentences, and for each its beams (ids, log-probability); rows of the model follow in the same order
-        alive = list(range(len(limits)))
-        beams: list[list[tuple[list[int], float]]] = [[([], 0.0)] for _ in limits]
-        tokens = paddle.full([len(limits)], decoding.bos, dtype="int64")
+        alive = list(range(len(max_lengths)))
+        beams: list[list[tuple[list[int], float]]] = [[([], 0.0)] for _ in max_lengths]
+        tokens = paddle.full([len(max_lengths)], decoding.bos, dtype="int64")
         length = 0
         while alive:
             length += 1
@@ -61,10 +61,10 @@ class Beam(Bounded):
             for sentence, ranked in zip(alive, candidates):
                 old = beams[sentence]
                 beams[sentence] = []
-                if length > limits[sentence]:
+                if length > max_lengths[sentence]:
                     ranked = [(score + ends[row + i], i, decoding.eos) for i, (_, score) in enumerate(old)]
                 picked = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
-                if beams[sentence] and not self._settled(finished[sentence], beams[sentence], limits[sentence]):
+                if beams[sentence] and not self._settled(finished[sentence], beams[sentence], max_lengths[sentence]):
                     going.append(sentence)
                     rows += [row + i for i, _ in picked]
                     next_tokens += [token for _, token in picked]
@@ -89,7 +89,7 @@ class Beam(Bounded):
         scores, continuations = scores.reshape(len(groups), -1), continuations.reshape(len(groups), -1)
         best = np.argsort(-scores, axis=1, kind="stable")[:, : 2 * self.size]  # of equals, the first beam's
         scores, continuations = np.take_along_axis(scores, best, 1), np.take_along_axis(continuations, best, 1)
-        possible = (scores > NEVER / 2).sum(1).tolist()  # the rest is impossible, whatever came before
+        possible = (scores > MASKED_SCORE / 2).sum(1).tolist()  # the rest is impossible, whatever came before
         ranked = zip(scores.tolist(), (best // shape[2]).tolist(), continuations.tolist(), possible)
         return [list(zip(score, i, token))[:number] for score, i, token, number in ranked]
 

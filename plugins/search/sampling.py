@@ -9,7 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm import randomness
-from paddle_tfm.protocols import NEVER
+from paddle_tfm.protocols import MASKED_SCORE
 from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
 
 FIRST = 128  # how many of the most probable tokens are looked at first, to find those that hold top_p
@@ -74,7 +74,7 @@ class Sampling(OneByOne):
         The tokens stand in the order of their ids: by probability, a difference in the last bit could swap two.
         """
         logits = (log_probs - log_probs.max(-1, keepdim=True)).astype("float64") / self.temperature
-        logits = paddle.where(log_probs > NEVER / 2, logits, paddle.full_like(logits, -math.inf))
+        logits = paddle.where(log_probs > MASKED_SCORE / 2, logits, paddle.full_like(logits, -math.inf))
         vocabulary = logits.shape[1]
         if self.top_k is None and self.top_p == 1:
             return logits.exp(), paddle.arange(vocabulary).expand(logits.shape)

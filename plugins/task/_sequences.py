@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paddle_tfm.data.task import SPLITS, Example, Task
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
 
 FEWEST = 100  # sequences that the options must allow, so that each split has some

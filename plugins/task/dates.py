@@ -11,8 +11,8 @@ from typing import NamedTuple
 from babel import Locale
 from babel.dates import tokenize_pattern
 
-from paddle_tfm.data.task import SPLITS, Example, Task
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
 
 # Sources: formats of CLDR (the two-digit year of `short` written out), and what people write besides. In this notation a

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paddle_tfm.data.task import SPLITS, Dataset, Example, Task
+from paddle_tfm.data import datasets
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
 from paddle_tfm.randomness import digest
 
 HELD_OUT = 20  # one text in so many is in valid, one in test
@@ -32,7 +33,9 @@ class Language(Task):
     def examples(self, split: str) -> Iterator[Example]:
         if split not in SPLITS:
             raise UserError(unknown("split", split, SPLITS))
-        pairs = ((pair, dataset) for dataset in self.datasets for part in SPLITS for pair in dataset.examples(part))
+        pairs = (
+            (pair, dataset) for dataset in self.datasets for part in SPLITS for pair in datasets.examples(dataset, part)
+        )
         for pair, dataset in pairs:
             for text, language in zip((pair.source, pair.target), dataset.languages):
                 cut = self._cut(text, language)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from paddle_tfm.data.task import SPLITS, Example, Task
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
 
 # {a} and {b} are people, other fields are words of `WORDS`. Chinese is written with spaces between its words, so that the

@@ -6,9 +6,10 @@ import heapq
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from paddle_tfm.data import datasets
 from paddle_tfm.data.pairs import Pair, json_lines, share, side_by_side, table
-from paddle_tfm.data.task import SPLITS, Dataset, Example, Task
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
 
 Files = str | list[str]  # one file of pairs, or one of sources and one of targets
 JSON = (".jsonl", ".jsonl.gz")
@@ -62,7 +63,7 @@ class Parallel(Task):
         if split not in SPLITS:
             raise UserError(unknown("split", split, SPLITS))
         if self.dataset is not None:
-            examples = self.dataset.examples(split)
+            examples = datasets.examples(self.dataset, split)
         else:
             examples = (Example(*pair) for pair in (self._read(split) if self.pairs is None else self.pairs))
         return (Example(each.target, each.source) for each in examples) if self.reverse else iter(examples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paddle_tfm.data.task import Example
+from paddle_tfm.protocols import Example
 from paddle_tfm_plugins.task._sequences import Sequences
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from paddle_tfm.data import datasets
 from paddle_tfm.data.pairs import lines
-from paddle_tfm.data.task import SPLITS, Dataset, Example, Excerpt, Task
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import SPLITS, Dataset, Example, Excerpt, Task
 
 WORD = re.compile(r"(?<!\S)\S")  # where one begins
 LAST_WORD = re.compile(r"\S*\Z")
@@ -65,7 +66,7 @@ class Text(Task):
     def _lines(self, split: str) -> Iterator[str]:
         """The lines of a split that hold text, without their ends."""
         if self.dataset is not None:
-            return (getattr(example, self.side) for example in self.dataset.examples(split))
+            return (getattr(example, self.side) for example in datasets.examples(self.dataset, split))
         file, share = self.files[split], self.files["valid"]
         if file is None:
             return iter(())  # nothing to be scored at the end

@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from paddle_tfm.data.task import Dataset, Example, Task
+from paddle_tfm.data import datasets
+from paddle_tfm.protocols import Dataset, Example, Task
 
 CASES = ((str.islower, "low"), (str.istitle, "Cap"), (str.isupper, "ALL"))
 
@@ -22,7 +23,7 @@ class Truecase(Task):
         self.dataset = dataset
 
     def examples(self, split: str) -> Iterator[Example]:
-        for pair in self.dataset.examples(split):
+        for pair in datasets.examples(self.dataset, split):
             tagged = [tag(token) for token in pair.target.split()]
             words = [(word, label) for word, label in tagged if word]
             if words:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cache
 
-from paddle_tfm.data.tokenizer import Tokenizer
+from paddle_tfm.protocols import Tokenizer
 
 SPACE = "▁"  # "there is a space before me"; a text that holds this character gets "_" in its place
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from paddle_tfm.data.tokenizer import Tokenizer
+from paddle_tfm.protocols import Tokenizer
 
 
 class Char(Tokenizer):

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
-from paddle_tfm.data.tokenizer import Tokenizer
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import Tokenizer
 
 FILE = "tokenizer.json"
 TRIED = 100  # training texts that are looked at

@@ -20,8 +20,9 @@ import pytest
 from command_line import TINY, call
 from visualdl import LogReader
 
-from paddle_tfm import recipe, yaml_lines
 from paddle_tfm.cli import VERBS
+from paddle_tfm.recipe import loading as recipe
+from paddle_tfm.recipe import yaml_lines
 
 COMMAND = [sys.executable, "-m", "paddle_tfm"]
 ESCAPE = "\x1b["

@@ -18,7 +18,7 @@ from paddle_tfm.data import fetch as fetching
 
 PLUGIN = '''
 from paddle_tfm import hookimpl
-from paddle_tfm.data import Dataset, Example, RemoteFile
+from paddle_tfm.protocols import Dataset, Example, RemoteFile
 
 class Numbers(Dataset):
     """Numbers in words.
@@ -184,7 +184,7 @@ def test_show(plugin, tmp_path):
         (["show", "numbers-1", "target=it"], "numbers-1: `target` must be de or fr, but is 'it'"),
         (["show", "numbers-1", "--split", "tset"], "--split: unknown split 'tset'; did you mean 'test'?"),
         (["fetch", "needs"], "needs needs the option 'size': add size=…"),
-        (["fetch", "no-dataset"], "'no-dataset' is no dataset: its class must subclass paddle_tfm.data.Dataset"),
+        (["fetch", "no-dataset"], "'no-dataset' is no dataset: its class must subclass paddle_tfm.protocols.Dataset"),
     ],
 )
 def test_mistakes_end_in_a_sentence(plugin, arguments, text):

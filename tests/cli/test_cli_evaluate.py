@@ -9,8 +9,8 @@ import shutil
 import pytest
 from command_line import TINY, call
 
-from paddle_tfm import yaml_lines
-from paddle_tfm.ablation.bootstrap import read_predictions
+from paddle_tfm.comparison.bootstrap import read_predictions
+from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.train.logs import write_predictions
 from paddle_tfm_plugins.metric.bleu import Bleu
 

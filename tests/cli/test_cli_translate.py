@@ -19,7 +19,7 @@ from command_line import TINY, call
 import paddle_tfm
 from paddle_tfm.cli import lines as cli_lines
 from paddle_tfm.cli.translate import _row
-from paddle_tfm.search.translation import Translation
+from paddle_tfm.inference.translate import Translation
 
 COMMAND = [sys.executable, "-m", "paddle_tfm", "translate"]
 LINES = ["1 2 3", "", "10", "5 6 7 8", "   ", "2 2 2", "nothing known", "3", "", "4 9 1"]
@@ -172,7 +172,8 @@ def test_n_best_is_a_table_with_the_lines_number_first(run, given, search):
 
 
 def _search(option):
-    from paddle_tfm import create_registry, yaml_lines
+    from paddle_tfm import create_registry
+    from paddle_tfm.recipe import yaml_lines
 
     return create_registry().build("search", yaml_lines.value(option[1]))
 

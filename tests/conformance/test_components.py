@@ -35,7 +35,7 @@ def test_what_is_wrong_on_purpose_fails_by_what_it_declares_and_by_nothing_else(
     report = examine(kind, name, registry=create_registry())
     assert [str(outcome) for outcome in report.failures] == []
     declared = {outcome.check.name for outcome in report if outcome.status == LIMIT}
-    assert declared == set(REGISTRY.entry(kind, name).load().limits)
+    assert declared == set(REGISTRY.entry(kind, name).load().expected_failures)
 
 
 # --------------------------------------------------------------------------------------------------------------- pairs

@@ -11,9 +11,8 @@ from paddle_tfm.data import corpus
 from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Texts, load_corpus
-from paddle_tfm.data.task import Example
-from paddle_tfm.data.tokenizer import Tokenizer
 from paddle_tfm.data.vocabulary import EOS, Vocabulary
+from paddle_tfm.protocols import Example, Tokenizer
 from paddle_tfm.train.run import create
 
 ODD = [

@@ -6,8 +6,8 @@ import pytest
 from paddle_tfm import UserError, create_registry, load_recipe
 from paddle_tfm.data.batches import Stream, collate, in_order
 from paddle_tfm.data.codec import Codec
-from paddle_tfm.data.task import Example
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
+from paddle_tfm.protocols import Example
 
 PAIRS = [Example("a b c", "x y"), Example("b c", "y"), Example("c", "x c z"), Example("a a a a", "z")]
 

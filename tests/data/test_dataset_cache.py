@@ -14,10 +14,10 @@ import pluggy
 import pytest
 
 from paddle_tfm import hookspecs
-from paddle_tfm.data import Dataset, Example, RemoteFile, cache
 from paddle_tfm.data import fetch as fetching
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugins import Plugins
+from paddle_tfm.protocols import Dataset, Example, RemoteFile, cache
 from paddle_tfm.registry import Registry
 
 TEXT = b"one\teins\ntwo\tzwei\n"

@@ -14,9 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from paddle_tfm.data import RemoteFile
 from paddle_tfm.data import fetch as fetching
 from paddle_tfm.data.fetch import Unreachable, fetch, observed
+from paddle_tfm.protocols import RemoteFile
 
 DATA = random.Random(1).randbytes(300_000)
 ROTTEN = bytes([DATA[0] ^ 1]) + DATA[1:]
@@ -311,7 +311,7 @@ def test_each_mirrors_reason_is_told(server, tmp_path):
 FETCHING = """
 import sys
 from pathlib import Path
-from paddle_tfm.data import Dataset, RemoteFile, cache
+from paddle_tfm.protocols import Dataset, RemoteFile, cache
 class Mine(Dataset):
     folder = "mine"
     def files(self):

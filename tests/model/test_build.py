@@ -116,10 +116,10 @@ def test_shared_embeddings_need_one_vocabulary():
 def test_admin_is_calibrated_from_data(make_model, make_batch):
     """ω² of a sublayer is the variance of the stack's input plus that of the branches before it (arXiv:2004.08249)."""
     model, batch = make_model("model.placement=admin"), make_batch()
-    tap = Tap(listening=True)
+    tap = Tap(recording=True)
     with paddle.no_grad():
         model(batch, tap)
-    seen = dict(tap.observed)
+    seen = dict(tap.recorded)
     calibrate(model, batch)
     total, expected = float(seen["decoder.input"].var()), []
     for layer in range(2):

@@ -4,15 +4,15 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 
 torch = pytest.importorskip("torch")
 
 D_MODEL, HEADS, HEAD_DIM, D_FF, LENGTH, MAX_LENGTH = 16, 4, 4, 24, 7, 32
-ENCODER = Site("encoder", "self", 0, 2, 3)
-DECODER = Site("decoder", "self", 0, 2, 3)
-CROSS = Site("decoder", "cross", 0, 2, 3)
-FEED_FORWARD = Site("decoder", "feed_forward", 0, 2, 3)
+ENCODER = LayerSite("encoder", "self", 0, 2, 3)
+DECODER = LayerSite("decoder", "self", 0, 2, 3)
+CROSS = LayerSite("decoder", "cross", 0, 2, 3)
+FEED_FORWARD = LayerSite("decoder", "feed_forward", 0, 2, 3)
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "max_length": MAX_LENGTH}
 ENDED = np.arange(LENGTH) < np.array([[7], [5], [2]])  # padding at the end alone
 VALID = ENDED & (
@@ -84,14 +84,14 @@ def attend(attention, precision, site, x, x_valid, source, source_valid, encodin
     encoding = PositionalEncoding() if encoding is None else encoding
     here, there = positions(x.shape[1]), positions(source.shape[1])
     x, source, real, source_valid = (precision.ours(array) for array in (x, source, x_valid, source_valid))
-    kv = attention.project(source, At(encoding, there, source_valid))
+    kv = attention.project(source, TokenInfo(encoding, there, source_valid))
     mask = Mask(here, there, source_valid, site.causal, encoding)
-    return attention(x, kv, At(encoding, here, real), mask, Tap()).numpy()[x_valid]
+    return attention(x, kv, TokenInfo(encoding, here, real), mask, Tap()).numpy()[x_valid]
 
 
 def here(precision, valid=VALID):
     """`At` without an encoding, for components that are told of padding alone."""
-    return At(PositionalEncoding(), positions(valid.shape[1]), precision.ours(valid))
+    return TokenInfo(PositionalEncoding(), positions(valid.shape[1]), precision.ours(valid))
 
 
 def additive(precision, source_valid, queries, causal):

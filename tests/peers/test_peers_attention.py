@@ -22,7 +22,7 @@ from peer_cases import (
     transposed,
 )
 
-from paddle_tfm.protocols import Site
+from paddle_tfm.protocols import LayerSite
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
@@ -229,7 +229,7 @@ def test_differential_is_that_of_diffllama(build, registry, precision, agree, rn
     """DiffLlama's pairs of heads are h and h + H / 2, ours 2h and 2h + 1; its norm of heads has no weight (ours: 1);
     its rotary channels stand in halves."""
     diffllama = pytest.importorskip("transformers.models.diffllama.modeling_diffllama")
-    site = Site(site.stack, "self", layer, 3, 3)
+    site = LayerSite(site.stack, "self", layer, 3, 3)
     ours, w = build("attention", {"name": "differential", "bias": False}, **GIVEN, site=site)
     ours.head_norm.weight.set_value(precision.ours(np.ones(2 * HEAD_DIM)))
     config = diffllama.DiffLlamaConfig(

@@ -98,7 +98,7 @@ def test_the_loss_of_balance_is_that_of_the_switch_transformers(build, precision
         x, tap = rng.normal(size=(*VALID.shape, D_MODEL)), Tap()
         ours(precision.ours(x), here(precision, np.ones_like(VALID)), tap)
         p = (precision.theirs(x).flatten(0, 1)[None] @ precision.theirs(w["router.weight"])).softmax(-1)
-        found.append(tap.losses["balance"].numpy().reshape(()))
+        found.append(tap.aux_losses["balance"].numpy().reshape(()))
         expected.append(switch.load_balancing_loss_func(p, p.argmax(-1)).numpy())
     agree(np.stack(found), np.stack(expected), 1e-6)
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import paddle_tfm
-from paddle_tfm import recipe, yaml_lines
-from paddle_tfm.ablation.sweep import check
 from paddle_tfm.cli import main
 from paddle_tfm.plugins import create_plugins
+from paddle_tfm.recipe import loading as recipe
+from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.sweep import check
 
 RECIPES = sorted(recipe.shipped())
 BIG = "vaswani-base"  # brings no data of its own

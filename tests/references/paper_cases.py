@@ -3,13 +3,13 @@
 import numpy as np
 import paddle
 
-from paddle_tfm.protocols import At, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 
 D_MODEL, HEADS, HEAD_DIM, D_FF, LENGTH, MAX_LENGTH = 12, 3, 4, 10, 6, 16
-ENCODER = Site("encoder", "self", 0, 2, 3)
-DECODER = Site("decoder", "self", 0, 2, 3)
-CROSS = Site("decoder", "cross", 0, 2, 3)
-FEED_FORWARD = Site("decoder", "feed_forward", 0, 2, 3)
+ENCODER = LayerSite("encoder", "self", 0, 2, 3)
+DECODER = LayerSite("decoder", "self", 0, 2, 3)
+CROSS = LayerSite("decoder", "cross", 0, 2, 3)
+FEED_FORWARD = LayerSite("decoder", "feed_forward", 0, 2, 3)
 SITES = [ENCODER, DECODER, CROSS]
 VALID = np.array([[True] * 6, [True] * 4 + [False] * 2, [True] * 2 + [False] * 4])
 SOURCE_VALID = np.array([[True] * 3 + [False] * 2, [True] * 5, [True] + [False] * 4])
@@ -38,6 +38,6 @@ def attend(attention, precision, site, x, x_valid, source, source_valid, encodin
     here, there = positions(x.shape[1]), positions(source.shape[1])
     x, source, x_valid, source_valid = (precision.tensor(array) for array in (x, source, x_valid, source_valid))
     attention.eval()
-    kv = attention.project(source, At(encoding, there, source_valid))
+    kv = attention.project(source, TokenInfo(encoding, there, source_valid))
     mask = Mask(here, there, source_valid, site.causal, encoding)
-    return attention(x, kv, At(encoding, here, x_valid), mask, Tap())
+    return attention(x, kv, TokenInfo(encoding, here, x_valid), mask, Tap())

@@ -8,7 +8,7 @@ import paper_equations as paper
 import pytest
 from paper_cases import CROSS, D_MODEL, DECODER, ENCODER, HEADS, LENGTH, MAX_LENGTH, SITES, attend, sentences
 
-from paddle_tfm.protocols import Site
+from paddle_tfm.protocols import LayerSite
 
 EVEN = 4  # heads, where there must be pairs or groups of them
 WINDOW = 2
@@ -229,7 +229,7 @@ def test_windows_of_other_sizes(build, precision, rng, site, window):
 
 @pytest.mark.parametrize("layer", [0, 1, 5])
 def test_what_is_subtracted_at_first_grows_with_the_layer(build, precision, rng, layer):
-    site = Site("decoder", "self", layer, 2, 8)
+    site = LayerSite("decoder", "self", layer, 2, 8)
     attention, w = build("attention", {"name": "differential", "num_heads": EVEN}, **GIVEN, site=site)
     compare(attention, precision, site, rng, functools.partial(differential_attention, heads=EVEN, layer=layer), w)
 
@@ -288,7 +288,7 @@ def test_scores_of_unit_vectors_start_at_the_papers_scale(registry):
 def test_lambda_starts_where_the_paper_lets_it(registry, layer, expected):
     """2410.05258, section 2.1: 0.2 in the first layer, near 0.8 in a deep one."""
     spec = {"name": "differential", "num_heads": EVEN}
-    attention = registry.build("attention", spec, **GIVEN, site=Site("decoder", "self", layer, 2, 31))
+    attention = registry.build("attention", spec, **GIVEN, site=LayerSite("decoder", "self", layer, 2, 31))
     for name, vector in attention.named_parameters():
         if name.startswith("lambda_"):
             vector.set_value(vector * 0.0)

@@ -6,7 +6,7 @@ import paper_equations as paper
 import pytest
 from paper_cases import D_FF, D_MODEL, FEED_FORWARD, LENGTH, VALID, positions
 
-from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 
 
 def gated(x, w, activation, inner=None):
@@ -50,8 +50,8 @@ EXPERTS = 4
 def run(network, precision, x, valid=VALID, training=False):
     (network.train if training else network.eval)()
     tap = Tap()
-    at = At(PositionalEncoding(), positions(x.shape[1]), precision.tensor(valid))
-    return network(precision.tensor(x), at, tap), tap
+    info = TokenInfo(PositionalEncoding(), positions(x.shape[1]), precision.tensor(valid))
+    return network(precision.tensor(x), info, tap), tap
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_balance_loss_is_the_papers_over_real_tokens(build, precision, x, k):
     spec = {"name": "mixture_of_experts", "experts": EXPERTS, "top_k": k, "balance_weight": 0.05}
     network, w = build("feed_forward", spec, **GIVEN)
     _, tap = run(network, precision, x, training=True)
-    (loss,) = tap.losses.values()
+    (loss,) = tap.aux_losses.values()
     logits = x[VALID] @ w["router.weight"]
     precision.same(loss, paper.balance_loss(logits, k, 0.05))
 

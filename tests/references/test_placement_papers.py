@@ -21,10 +21,10 @@ from paper_cases import (
     positions,
 )
 
-from paddle_tfm.protocols import At, PositionalEncoding, Profile, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, Profile, TokenInfo
 
 DECODER_SITES = [DECODER, CROSS, FEED_FORWARD]
-ENCODER_SITES = [ENCODER, Site("encoder", "feed_forward", 0, 2, 3)]
+ENCODER_SITES = [ENCODER, LayerSite("encoder", "feed_forward", 0, 2, 3)]
 
 
 def admin(x, branches, norms, w):
@@ -127,8 +127,8 @@ def test_placement_is_the_papers(build, registry, precision, rng, name, sites):
         called.append(i)
         return paddle.tanh(y @ precision.tensor(matrices[i]))
 
-    at = At(PositionalEncoding(), positions(LENGTH), precision.tensor(VALID))
-    ours = placement(precision.tensor(x), [functools.partial(ours_branch, i) for i in range(len(sites))], at)
+    info = TokenInfo(PositionalEncoding(), positions(LENGTH), precision.tensor(VALID))
+    ours = placement(precision.tensor(x), [functools.partial(ours_branch, i) for i in range(len(sites))], info)
     branches = [lambda y, matrix=matrix: np.tanh(y @ matrix) for matrix in matrices]
     assert len([key for key in w if key.endswith("weight")]) == NORMS.get(name, (2, 3))[len(sites) - 2]
     count = min(len(sites), NORMS.get(name, (2, 3))[0 if len(sites) == 2 else 1])
@@ -178,7 +178,7 @@ def test_admin_calibration_is_the_papers(registry):
 def test_deepnorm_constants_are_the_papers(registry, encoder_layers, decoder_layers):
     for stack, layers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
         if layers:
-            sites = [Site(stack, "self", 0, encoder_layers, decoder_layers)]
+            sites = [LayerSite(stack, "self", 0, encoder_layers, decoder_layers)]
             placement = registry.build(
                 "placement", "deepnorm", d_model=D_MODEL, dropout=0.0, sites=sites, norm=norm_factory(registry)
             )
@@ -207,7 +207,7 @@ def test_what_opens_a_branch_starts_where_the_papers_does(registry, name, initia
 @pytest.mark.parametrize("encoder_layers, decoder_layers", [(6, 6), (2, 3), (18, 1)])
 def test_sub_ln_gain_is_the_papers(registry, encoder_layers, decoder_layers):
     for stack, sublayers in (("encoder", ["self", "feed_forward"]), ("decoder", ["self", "cross", "feed_forward"])):
-        sites = [Site(stack, sublayer, 0, encoder_layers, decoder_layers) for sublayer in sublayers]
+        sites = [LayerSite(stack, sublayer, 0, encoder_layers, decoder_layers) for sublayer in sublayers]
         placement = registry.build(
             "placement", "sub_ln", d_model=D_MODEL, dropout=0.0, sites=sites, norm=norm_factory(registry)
         )
@@ -218,7 +218,7 @@ def test_sub_ln_gain_is_the_papers(registry, encoder_layers, decoder_layers):
 @pytest.mark.parametrize("stack, encoder_layers, decoder_layers", [("encoder", 12, 0), ("decoder", 0, 12)])
 def test_sub_ln_gain_of_a_single_stack_is_the_papers(registry, stack, encoder_layers, decoder_layers):
     """2210.06423, figure 2: sqrt(log 2N) and sqrt(log 2M)."""
-    sites = [Site(stack, "self", 0, encoder_layers, decoder_layers)]
+    sites = [LayerSite(stack, "self", 0, encoder_layers, decoder_layers)]
     placement = registry.build(
         "placement", "sub_ln", d_model=D_MODEL, dropout=0.0, sites=sites, norm=norm_factory(registry)
     )

@@ -16,7 +16,7 @@ class Table(Decoding):
     bos, eos = BOS, EOS
 
     def __init__(self, limits, seed=0, sentences=None):
-        self.limits, self.seed, self.calls = limits, seed, 0
+        self.max_lengths, self.seed, self.calls = limits, seed, 0
         self.sentences = list(range(len(limits))) if sentences is None else sentences
         self.rows = [(sentence, ()) for sentence in self.sentences]
 

@@ -165,13 +165,13 @@ class Random(Search):
 
     def run(self, decoding):
         rng = np.random.default_rng(0)
-        outputs, scores = [[] for _ in decoding.limits], [0.0 for _ in decoding.limits]
+        outputs, scores = [[] for _ in decoding.max_lengths], [0.0 for _ in decoding.max_lengths]
         alive, tokens = list(range(len(outputs))), paddle.full([len(outputs)], decoding.bos, dtype="int64")
         while alive:
             log_probs = decoding.advance(tokens).numpy()
             going, chosen = [], []
             for row, (i, values) in enumerate(zip(alive, log_probs)):
-                full = len(outputs[i]) == decoding.limits[i]
+                full = len(outputs[i]) == decoding.max_lengths[i]
                 token = decoding.eos if full else int(rng.choice(np.flatnonzero(values > -5e8)))
                 scores[i] += values[token]
                 if token != decoding.eos:

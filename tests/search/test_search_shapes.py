@@ -12,9 +12,9 @@ from paddle_tfm.data.batches import collate
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
-from paddle_tfm.search.alignment import align
+from paddle_tfm.inference.align import align
+from paddle_tfm.inference.generate import Continuation, generate
 from paddle_tfm.search.decoding import decode_all
-from paddle_tfm.search.generation import Continuation, generate
 from paddle_tfm_plugins.search.beam import Beam
 from paddle_tfm_plugins.search.greedy import Greedy
 from paddle_tfm_plugins.search.sampling import Sampling

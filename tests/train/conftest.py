@@ -6,7 +6,7 @@ import pytest
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.corpus import load_corpus
-from paddle_tfm.recipe import Recipe
+from paddle_tfm.recipe.loading import Recipe
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from paddle_tfm import UserError
-from paddle_tfm.ablation.comparison import collect, compare
-from paddle_tfm.ablation.report import write
 from paddle_tfm.cli import main
+from paddle_tfm.comparison.report import write
+from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.train import checkpoint
@@ -294,7 +294,7 @@ def test_identities_of_a_wrong_form_differ(make_run):
 
 
 def test_a_text_with_tabs_and_newlines_is_one_cell(tmp_path):
-    from paddle_tfm.ablation.report import _predictions
+    from paddle_tfm.comparison.report import _predictions
 
     texts = ("a\tb", "c\nd\re", " f\u2028g ")
     write_predictions(tmp_path / "predictions.tsv", [Prediction(*texts, (), (), -1.0)])

@@ -6,8 +6,7 @@ import pytest
 
 from paddle_tfm import UserError, create_registry, hookimpl, load_recipe, processes
 from paddle_tfm.data.corpus import load_corpus
-from paddle_tfm.data.task import Example, Task
-from paddle_tfm.protocols import Hypothesis, Metric, Search
+from paddle_tfm.protocols import Example, Hypothesis, Metric, Search, Task
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.evaluate import likelihood, predict
 from paddle_tfm.train.run import build_metrics

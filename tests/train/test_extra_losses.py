@@ -5,8 +5,8 @@ import pytest
 from paddle_tfm.data.batches import collate
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.protocols import FeedForward
-from paddle_tfm.train.gradients import Update
 from paddle_tfm.train.logs import read_rows
+from paddle_tfm.train.shared_step import Update
 
 MIXTURE = "model.feed_forward={name: mixture_of_experts, balance_weight: 0.5}"
 
@@ -101,10 +101,10 @@ class Summed(FeedForward):
         super().__init__()
         self.inner = inner
 
-    def forward(self, x, at, tap):
-        out = self.inner(x, at, tap)
+    def forward(self, x, info, tap):
+        out = self.inner(x, info, tap)
         if self.training:
-            tap.add_loss("size", 1e-3 * ((out**2).mean(-1) * at.valid.astype(out.dtype)).sum())
+            tap.add_aux_loss("size", 1e-3 * ((out**2).mean(-1) * info.valid.astype(out.dtype)).sum())
         return out
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from paddle_tfm.data.task import Example
-from paddle_tfm.protocols import Likelihood, Metric, Prediction
+from paddle_tfm.protocols import Example, Likelihood, Metric, Prediction
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import buckets, lengths, of_texts, predict, score, signatures
 from paddle_tfm.train.logs import write_predictions

@@ -6,22 +6,22 @@ OF_THE_ZOO = [
     (
         "attention/linear",
         "padding masked out of the values only, so that it still counts in the normalizer",
-        '        key = key * at.valid.astype(key.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing\n        value = split_heads(self.value(source), self.num_heads)\n',
-        '        value = split_heads(self.value(source), self.num_heads)\n        value = value * at.valid.astype(value.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing\n',
+        '        key = key * info.valid.astype(key.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing\n        value = split_heads(self.value(source), self.num_heads)\n',
+        '        value = split_heads(self.value(source), self.num_heads)\n        value = value * info.valid.astype(value.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing\n',
         "padding",
     ),
     (
         "attention/talking_heads",
         "scores are mixed across heads after the mask (and the bias) were added",
-        '        scores = mixed(scores_of(q, kv.key, at, mask), self.mix_scores)\n        weights = mixed(F.softmax(mask.add_to(scores), -1), self.mix_weights)  # [B, H, T, S]\n',
-        '        scores = mixed(mask.add_to(scores_of(q, kv.key, at, mask)), self.mix_scores)\n        weights = mixed(F.softmax(scores, -1), self.mix_weights)  # [B, H, T, S]\n',
+        '        scores = mixed(scores_of(q, kv.key, info, mask), self.mix_scores)\n        weights = mixed(F.softmax(mask.add_to(scores), -1), self.mix_weights)  # [B, H, T, S]\n',
+        '        scores = mixed(mask.add_to(scores_of(q, kv.key, info, mask)), self.mix_scores)\n        weights = mixed(F.softmax(scores, -1), self.mix_weights)  # [B, H, T, S]\n',
         "causal",
     ),
     (
         "attention/gated",
         "gate reshaped into heads without a transpose",
-        '        context = merge_heads(lookup(q, kv, at, mask, self.dropout, tap))  # [B, T, H·D]\n        return project_out(context * F.sigmoid(self.gate(x)), at, self.inner_norm, self.output)\n',
-        '        context = lookup(q, kv, at, mask, self.dropout, tap)  # [B, H, T, D]\n        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n        return project_out(context, at, self.inner_norm, self.output)\n',
+        '        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n        return project_out(context * F.sigmoid(self.gate(x)), at, self.inner_norm, self.output)\n',
+        '        context = lookup(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n        return project_out(context, at, self.inner_norm, self.output)\n',
         "causal",
     ),
     (

@@ -4,11 +4,11 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Geometry, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import Geometry, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.convolution import Convolution
 
 C, H = 6, 2
-ENCODER, DECODER, CROSS = Site("encoder", "self", 0, 1, 1), Site("decoder", "self", 0, 1, 1), Site("decoder", "cross", 0, 1, 1)  # fmt: skip
+ENCODER, DECODER, CROSS = LayerSite("encoder", "self", 0, 1, 1), LayerSite("decoder", "self", 0, 1, 1), LayerSite("decoder", "cross", 0, 1, 1)  # fmt: skip
 both_sites = pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
 both_kinds = pytest.mark.parametrize("dynamic", [False, True], ids=["trained", "predicted"])
 rng = np.random.default_rng(0)
@@ -40,16 +40,16 @@ def text(*shape):
 def at(x, positions=None, valid=None):
     positions = np.arange(x.shape[1])[None] if positions is None else np.asarray(positions)
     valid = np.ones(x.shape[:2], bool) if valid is None else np.asarray(valid, bool)
-    return At(PositionalEncoding(), paddle.to_tensor(positions), paddle.to_tensor(valid))
+    return TokenInfo(PositionalEncoding(), paddle.to_tensor(positions), paddle.to_tensor(valid))
 
 
 def look(attention, x, here=None):
     """Output and weights [B, H, T, T]."""
     here = at(x) if here is None else here
-    tap = Tap(listening=True)
+    tap = Tap(recording=True)
     mask = Mask(here.positions, here.positions, here.valid, attention.causal)
     out = attention(x, attention.project(x, here), here, mask, tap)
-    ((name, weights),) = tap.observed
+    ((name, weights),) = tap.recorded
     assert name.endswith("attention")
     return out.numpy(), weights.numpy()
 
@@ -151,7 +151,7 @@ def test_rows_are_selected_with_the_positions_that_they_have():
 
 
 def test_a_list_has_a_kernel_for_each_layer():
-    sites = [Site("encoder", "self", layer, 4, 4) for layer in range(4)]
+    sites = [LayerSite("encoder", "self", layer, 4, 4) for layer in range(4)]
     assert [Convolution(C, H, 0.0, site=site, kernel=[3, 5, 9]).kernel for site in sites] == [3, 5, 9, 9]
     assert Convolution(C, H, 0.0, kernel=[3, 5, 9]).kernel == 3
 
@@ -194,7 +194,7 @@ def test_branch_weights_scale_the_branch():
 
 
 def test_it_accepts_encodings_of_the_embedding_only():
-    assert Convolution.accepts == {"embed"} and Convolution.geometry(C, H, kernel=3) == Geometry(H, H, C // H)
+    assert Convolution.supports == {"embed"} and Convolution.geometry(C, H, kernel=3) == Geometry(H, H, C // H)
 
 
 @pytest.mark.parametrize(

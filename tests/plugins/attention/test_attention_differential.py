@@ -8,13 +8,13 @@ import pytest
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import At, KeyValue, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 B, T, S, C, H = 2, 4, 5, 8, 4
 D = C // H
-SITE = Site("decoder", "cross", 1, 2, 2)
+SITE = LayerSite("decoder", "cross", 1, 2, 2)
 
 
 def made(**more):
@@ -41,8 +41,8 @@ def tensor(length, seed, dtype="float32"):
 
 def run(attention, x, source, kv=None, tap=None, encoding=None):
     encoding = encoding or PositionalEncoding()
-    here = At(encoding, paddle.arange(x.shape[1]).unsqueeze(0), paddle.ones(x.shape[:2], "bool"))
-    there = At(encoding, paddle.arange(S).unsqueeze(0), paddle.to_tensor([[1] * S, [1, 0, 1, 1, 0]], "bool"))
+    here = TokenInfo(encoding, paddle.arange(x.shape[1]).unsqueeze(0), paddle.ones(x.shape[:2], "bool"))
+    there = TokenInfo(encoding, paddle.arange(S).unsqueeze(0), paddle.to_tensor([[1] * S, [1, 0, 1, 1, 0]], "bool"))
     kv = attention.project(source, there) if kv is None else kv
     return attention(x, kv, here, Mask(here.positions, there.positions, there.valid, False, encoding), tap or Tap())
 
@@ -64,7 +64,7 @@ def test_it_has_the_matrices_of_multihead_and_six_vectors_of_a_heads_width():
 
 
 def test_the_cache_has_the_size_of_multiheads():
-    here = At(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
     kv, plain = (attention.project(tensor(S, 1), here) for attention in (made(), MultiHead(C, H, 0.0)))
     assert tuple(kv.key.shape) == (B, H, S, D) and tuple(kv.value.shape) == (B, H // 2, S, 2 * D)
     assert kv.key.size + kv.value.size == plain.key.size + plain.value.size
@@ -72,10 +72,10 @@ def test_the_cache_has_the_size_of_multiheads():
 
 @pytest.mark.parametrize("value", [-0.5, 0.0, 0.3, 1.0, 1.6])
 def test_the_weights_of_a_query_sum_to_one_minus_lambda(value):
-    attention, tap = made(), Tap(listening=True)
+    attention, tap = made(), Tap(recording=True)
     let_lambda_be(attention, value)
     run(attention, tensor(T, 1), tensor(S, 2), tap=tap)
-    ((name, weights),) = tap.observed
+    ((name, weights),) = tap.recorded
     assert name.endswith("attention") and tuple(weights.shape) == (B, H // 2, T, S)
     np.testing.assert_allclose(weights.numpy().sum(-1), 1 - value, atol=1e-5)
 
@@ -96,15 +96,15 @@ def test_what_both_softmaxes_agree_on_cancels():
 
 
 def test_with_nothing_subtracted_the_weights_are_those_of_the_first_softmaxes():
-    attention, plain, tap, other = made(), MultiHead(C, H, 0.0), Tap(listening=True), Tap(listening=True)
+    attention, plain, tap, other = made(), MultiHead(C, H, 0.0), Tap(recording=True), Tap(recording=True)
     let_lambda_be(attention, 0.0)
     for name in ("query", "key", "value"):
         for which in ("weight", "bias"):
             getattr(getattr(plain, name), which).set_value(getattr(getattr(attention, name), which))
     run(attention, tensor(T, 1), tensor(S, 2), tap=tap)
     run(plain, tensor(T, 1), tensor(S, 2), tap=other)
-    first = other.observed[0][1].numpy()[:, 0::2]
-    np.testing.assert_allclose(tap.observed[0][1].numpy(), first, rtol=1e-4, atol=1e-6)
+    first = other.recorded[0][1].numpy()[:, 0::2]
+    np.testing.assert_allclose(tap.recorded[0][1].numpy(), first, rtol=1e-4, atol=1e-6)
 
 
 def test_a_head_leaves_with_the_size_that_the_layer_sets():
@@ -115,7 +115,7 @@ def test_a_head_leaves_with_the_size_that_the_layer_sets():
             parameter.set_value(paddle.eye(C) if parameter.ndim == 2 else paddle.zeros([C]))
     attention.head_norm.weight.set_value(paddle.ones([2 * D]))
     for times in (1.0, 1000.0):
-        there = At(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
+        there = TokenInfo(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
         kv = attention.project(tensor(S, 2), there)
         out = run(attention, tensor(T, 1), None, KeyValue(kv.key, kv.value * times)).numpy()
         size = np.sqrt((out.reshape(B, T, H // 2, 2 * D) ** 2).mean(-1))
@@ -129,7 +129,7 @@ def test_dropout_falls_on_the_difference():
     let_lambda_be(attention, 0.6)
     attention.output.weight.set_value(paddle.eye(C))
     attention.dropout = Dropout(0.5)
-    here = At(PositionalEncoding(), paddle.zeros([1, 1], "int64"), valid)
+    here = TokenInfo(PositionalEncoding(), paddle.zeros([1, 1], "int64"), valid)
     kv, mask = attention.project(x, here), Mask(here.positions, here.positions, valid, False)
     attention.eval()
     whole = attention(x, kv, here, mask, Tap()).numpy().reshape(-1, 2 * D)

@@ -3,7 +3,7 @@
 import numpy as np
 import paddle
 
-from paddle_tfm.protocols import At, Geometry, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import Geometry, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 
 
@@ -18,7 +18,7 @@ def test_it_is_a_sum_of_full_attentions():
         weights = np.exp(q @ k.transpose(0, 2, 1) / np.sqrt(width))
         expected += weights / weights.sum(-1, keepdims=True) @ v @ attention.output.weight.numpy()[cut]
 
-    here = At(PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.ones([2, 5], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.ones([2, 5], "bool"))
     mask = Mask(here.positions, here.positions, here.valid, False)
     out = attention(paddle.to_tensor(x), attention.project(paddle.to_tensor(x), here), here, mask, Tap())
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, KeyValue, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.gated import Gated
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -25,7 +25,7 @@ def tensor(length, seed, dtype="float32"):
 
 def run(attention, x, source, kv=None):
     here, there = (
-        At(PositionalEncoding(), paddle.arange(t.shape[1]).unsqueeze(0), paddle.ones(t.shape[:2], "bool"))
+        TokenInfo(PositionalEncoding(), paddle.arange(t.shape[1]).unsqueeze(0), paddle.ones(t.shape[:2], "bool"))
         for t in (x, source)
     )
     kv = attention.project(source, there) if kv is None else kv
@@ -68,7 +68,7 @@ def test_the_gate_belongs_to_who_asks_and_not_to_what_is_asked():
 def test_it_is_linear_in_the_values():
     gated, x, source = made(bias=False), tensor(T, 1), tensor(S, 2)
     gated.gate.weight.set_value(np.random.default_rng(4).normal(size=(C, C)).astype("float32"))
-    there = At(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
+    there = TokenInfo(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
     kv = gated.project(source, there)
     before, after = (run(gated, x, source, KeyValue(kv.key, kv.value * times)) for times in (1.0, -2.5))
     np.testing.assert_allclose(after.numpy(), -2.5 * before.numpy(), rtol=1e-4, atol=1e-5)

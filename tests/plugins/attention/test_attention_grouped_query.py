@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, KeyValue, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -66,8 +66,8 @@ def written_out(attention):
 def scene(encoding, dtype="float32"):
     rng = np.random.default_rng(1)
     x, source = (paddle.to_tensor(rng.normal(size=(B, n, C))).astype(dtype) for n in (T, S))
-    here = At(encoding, paddle.arange(2, 2 + T).unsqueeze(0), paddle.ones([B, T], "bool"))
-    there = At(encoding, paddle.arange(S).unsqueeze(0), paddle.to_tensor([[1] * S, [1, 1, 0, 1, 0]], "bool"))
+    here = TokenInfo(encoding, paddle.arange(2, 2 + T).unsqueeze(0), paddle.ones([B, T], "bool"))
+    there = TokenInfo(encoding, paddle.arange(S).unsqueeze(0), paddle.to_tensor([[1] * S, [1, 1, 0, 1, 0]], "bool"))
     return x, source, here, there, Mask(here.positions, there.positions, there.valid, False, encoding)
 
 
@@ -78,25 +78,25 @@ def run(attention, x, source, here, there, mask, tap):
 @pytest.mark.parametrize("encoding", [PositionalEncoding, EveryWay], ids=["none", "every way"])
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
 def test_it_is_multi_head_attention_with_shared_matrices(kv_heads, encoding):
-    attention, tap, other = made(kv_heads), Tap(listening=True), Tap(listening=True)
+    attention, tap, other = made(kv_heads), Tap(recording=True), Tap(recording=True)
     ours = run(attention, *scene(encoding()), tap)
     expected = run(written_out(attention), *scene(encoding()), other)
     np.testing.assert_allclose(ours.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(tap.observed[0][1].numpy(), other.observed[0][1].numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(tap.recorded[0][1].numpy(), other.recorded[0][1].numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_what_each_way_of_an_encoding_is_shown():
     encoding = EveryWay()
     run(made(2), *scene(encoding), Tap())
     assert encoding.shown == {"query": H, "key": 2, "scores": (H, H), "values": H}
-    assert EveryWay().uses() | {"embed"} == GroupedQuery.accepts
+    assert EveryWay().uses() | {"embed"} == GroupedQuery.supports
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
 def test_the_cache_holds_kv_heads_and_no_more(kv_heads):
     attention, here = (
         made(kv_heads),
-        At(PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.ones([B, 5], "bool")),
+        TokenInfo(PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.ones([B, 5], "bool")),
     )
     kv = attention.project(paddle.randn([B, 5, C]), here)
     kv = kv.extend(attention.project(paddle.randn([B, 5, C]), here)).select(paddle.to_tensor([1, 0, 1]))

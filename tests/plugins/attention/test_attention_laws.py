@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import At, Mask, Norm, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import LayerSite, Mask, Norm, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 from paddle_tfm_plugins.attention.gated import Gated
@@ -18,8 +18,8 @@ from paddle_tfm_plugins.attention.single_head import SingleHead
 from paddle_tfm_plugins.attention.talking_heads import TalkingHeads
 
 C, H = 8, 2
-SELF = Site("decoder", "self", 0, 1, 1)
-FULL = Site("encoder", "self", 0, 1, 1)
+SELF = LayerSite("decoder", "self", 0, 1, 1)
+FULL = LayerSite("encoder", "self", 0, 1, 1)
 MAKERS = {
     "multihead": lambda site, **more: MultiHead(C, H, 0.0, site=site, **more),
     "multihead head_dim": lambda site, **more: MultiHead(C, 3, 0.0, site=site, head_dim=5, **more),
@@ -60,7 +60,7 @@ def make(name, site, seed=0, **more):
 def at(x, valid=None, start=0):
     batch, length = x.shape[:2]
     positions = paddle.arange(start, start + length).unsqueeze(0)
-    return At(PositionalEncoding(), positions, paddle.ones([batch, length], "bool") if valid is None else valid)
+    return TokenInfo(PositionalEncoding(), positions, paddle.ones([batch, length], "bool") if valid is None else valid)
 
 
 def mask(q, k, causal):
@@ -293,7 +293,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
         ),
         (lambda: Local(8, 2, 0.0, window=0), "`window` must be at least 1, but is 0"),
         (
-            lambda: Local(8, 2, 0.0, site=Site("decoder", "cross", 0, 1, 1)),
+            lambda: Local(8, 2, 0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
             "a window needs one text: positions of source and target have no distance",
         ),
         (lambda: QKNorm(8, 2, 0.0, length=1), "`length` must be at least 2, but is 1"),

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.linear import LinearAttention
 
 B, T, C, H = 2, 5, 6, 2
@@ -17,7 +17,7 @@ def phi(x):
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_it_is_the_formula(causal):
-    attention = LinearAttention(C, H, site=Site("decoder", "self" if causal else "cross", 0, 1, 1))
+    attention = LinearAttention(C, H, site=LayerSite("decoder", "self" if causal else "cross", 0, 1, 1))
     for parameter in attention.parameters():
         parameter.set_value(rng.normal(0, 0.7, parameter.shape).astype("float32"))
     x = rng.normal(size=(B, T, C)).astype("float32")
@@ -31,17 +31,17 @@ def test_it_is_the_formula(causal):
         context[b, i, cut] = weights @ v[b, seen, cut] / weights.sum()
     expected = context @ attention.output.weight.numpy() + attention.output.bias.numpy()
 
-    here = At(PositionalEncoding(), paddle.arange(T).unsqueeze(0), paddle.to_tensor(valid))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(T).unsqueeze(0), paddle.to_tensor(valid))
     mask = Mask(here.positions, here.positions, here.valid, causal)
     out = attention(paddle.to_tensor(x), attention.project(paddle.to_tensor(x), here), here, mask, Tap())
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_past_has_one_size_however_long_it_is():
-    attention = LinearAttention(C, H, site=Site("decoder", "self", 0, 1, 1))
+    attention = LinearAttention(C, H, site=LayerSite("decoder", "self", 0, 1, 1))
     state, sizes = None, []
     for t in range(6):
-        here = At(PositionalEncoding(), paddle.full([1, 1], t, "int64"), paddle.ones([B, 1], "bool"))
+        here = TokenInfo(PositionalEncoding(), paddle.full([1, 1], t, "int64"), paddle.ones([B, 1], "bool"))
         new = attention.project(paddle.randn([B, 1, C]), here)
         state = new if state is None else state.extend(new)
         sizes.append([tuple(part.shape) for part in (state.key, state.value)])
@@ -51,8 +51,8 @@ def test_the_past_has_one_size_however_long_it_is():
 
 
 def test_a_memory_is_folded_when_it_is_projected():
-    attention = LinearAttention(C, H, site=Site("decoder", "cross", 0, 1, 1))
-    here = At(PositionalEncoding(), paddle.arange(9).unsqueeze(0), paddle.ones([B, 9], "bool"))
+    attention = LinearAttention(C, H, site=LayerSite("decoder", "cross", 0, 1, 1))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(9).unsqueeze(0), paddle.ones([B, 9], "bool"))
     kv = attention.project(paddle.randn([B, 9, C]), here)
     assert tuple(kv.outer.shape) == (B, H, 3, 3)
 
@@ -62,7 +62,9 @@ def test_two_memories_folded_are_one():
     whole, first, second = (
         attention.project(
             part,
-            At(PositionalEncoding(), paddle.arange(part.shape[1]).unsqueeze(0), paddle.ones(part.shape[:2], "bool")),
+            TokenInfo(
+                PositionalEncoding(), paddle.arange(part.shape[1]).unsqueeze(0), paddle.ones(part.shape[:2], "bool")
+            ),
         )
         for part in (x, x[:, :2], x[:, 2:])
     )
@@ -73,10 +75,10 @@ def test_two_memories_folded_are_one():
 
 def test_a_row_that_sees_nothing_is_the_output_bias():
     attention, x = LinearAttention(C, H), paddle.randn([1, 2, C])
-    here = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.zeros([1, 2], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.zeros([1, 2], "bool"))
     out = attention(x, attention.project(x, here), here, Mask(here.positions, here.positions, here.valid, False), Tap())
     np.testing.assert_array_equal(out.numpy()[0], np.tile(attention.output.bias.numpy(), (2, 1)))
 
 
 def test_it_accepts_encodings_of_the_embedding_only():
-    assert LinearAttention.accepts == {"embed"}
+    assert LinearAttention.supports == {"embed"}

@@ -7,14 +7,14 @@ import paddle
 import pytest
 
 from paddle_tfm.errors import RecipeError
-from paddle_tfm.protocols import At, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention import local
 from paddle_tfm_plugins.attention.local import Local, narrow
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.position.alibi import ALiBi
 
 C, H = 8, 2
-ENCODER = Site("encoder", "self", 0, 1, 1)
+ENCODER = LayerSite("encoder", "self", 0, 1, 1)
 rng = np.random.default_rng(0)
 
 
@@ -30,11 +30,11 @@ def weights(attention, positions, valid, causal, queries=None, encoding=None):
     batch, length = valid.shape
     encoding, positions, valid = encoding or PositionalEncoding(), paddle.to_tensor(positions), paddle.to_tensor(valid)
     x = paddle.to_tensor(np.random.default_rng(2).normal(size=(batch, length, C)).astype("float32"))
-    kv = attention.project(x, At(encoding, positions, valid))
+    kv = attention.project(x, TokenInfo(encoding, positions, valid))
     last = slice(length - (queries or length), length)
-    here, tap = At(encoding, positions[:, last], valid[:, last]), Tap(listening=True)
+    here, tap = TokenInfo(encoding, positions[:, last], valid[:, last]), Tap(recording=True)
     attention(x[:, last], kv, here, Mask(here.positions, positions, valid, causal, encoding), tap)
-    return tap.observed[0][1].numpy()
+    return tap.recorded[0][1].numpy()
 
 
 def seen(positions, valid, window, causal):
@@ -134,6 +134,8 @@ def test_a_recipe_that_puts_it_across_two_texts_is_refused(make_model):
 def test_gradients(float64, assert_gradients):
     attention = Local(4, 2, 0.0, window=1)
     x = paddle.to_tensor(rng.normal(size=(2, 5, 4)))
-    here = At(PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.to_tensor([[1] * 5, [1] * 4 + [0]], "bool"))
+    here = TokenInfo(
+        PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.to_tensor([[1] * 5, [1] * 4 + [0]], "bool")
+    )
     mask = Mask(here.positions, here.positions, here.valid, True)
     assert_gradients(lambda: attention(x, attention.project(x, here), here, mask, Tap()), x, *attention.parameters())

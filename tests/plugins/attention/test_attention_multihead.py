@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, KeyValue, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 B, T, S, C, H, D = 2, 3, 4, 6, 2, 3
@@ -77,12 +77,12 @@ def test_it_is_the_formula(encoding, bias):
     expected = linear((weights @ v + added).transpose(0, 2, 1, 3).reshape(B, T, C), attention.output)
 
     i, j, valid = paddle.to_tensor(i), paddle.to_tensor(j), paddle.to_tensor(valid)
-    kv = attention.project(paddle.to_tensor(source), At(encoding, j, valid))
-    tap = Tap(listening=True)
-    here = At(encoding, i, paddle.ones([B, T], "bool"))
+    kv = attention.project(paddle.to_tensor(source), TokenInfo(encoding, j, valid))
+    tap = Tap(recording=True)
+    here = TokenInfo(encoding, i, paddle.ones([B, T], "bool"))
     out = attention(paddle.to_tensor(x), kv, here, Mask(i, j, valid, False, encoding), tap)
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
-    (name, seen), *others = tap.observed
+    (name, seen), *others = tap.recorded
     assert name.endswith("attention") and not others
     np.testing.assert_allclose(seen.numpy(), weights, rtol=1e-4, atol=1e-6)
 
@@ -98,7 +98,7 @@ def test_a_soft_lookup():
             return paddle.to_tensor([0.6, 0.4, 1e-30]).log().reshape([1, 1, 1, 3])
 
     one, three = paddle.zeros([1, 1], "int64"), paddle.arange(3).unsqueeze(0)
-    here = At(Weights(), one, paddle.ones([1, 1], "bool"))
+    here = TokenInfo(Weights(), one, paddle.ones([1, 1], "bool"))
     kv = KeyValue(paddle.zeros([1, 1, 3, 1]), paddle.to_tensor([10.0, 5.0, 2.0]).reshape([1, 1, 3, 1]))
     mask = Mask(one, three, paddle.ones([1, 3], "bool"), False, Weights())
     assert attention(paddle.zeros([1, 1, 1]), kv, here, mask, Tap()).item() == pytest.approx(8.0, abs=1e-5)
@@ -110,14 +110,14 @@ def test_dropout_falls_on_the_weights():
     attention = MultiHead(2, 2, 0.5, bias=False)
     x, here = (
         paddle.ones([64, 1, 2]),
-        At(PositionalEncoding(), paddle.zeros([1, 1], "int64"), paddle.ones([64, 1], "bool")),
+        TokenInfo(PositionalEncoding(), paddle.zeros([1, 1], "int64"), paddle.ones([64, 1], "bool")),
     )
     attention.output.weight.set_value(paddle.eye(2))
     attention.value.weight.set_value(paddle.eye(2))
     kv, mask, tap = attention.project(x, here), Mask(here.positions, here.positions, here.valid, False), Tap(True)
     attention.train()
     assert set(np.unique(attention(x, kv, here, mask, tap).numpy())) == {0.0, 2.0}
-    assert (tap.observed[0][1].numpy() == 1.0).all()  # what is observed are the weights before dropout
+    assert (tap.recorded[0][1].numpy() == 1.0).all()  # what is observed are the weights before dropout
     attention.eval()
     assert (attention(x, kv, here, mask, Tap()).numpy() == 1.0).all()
 
@@ -130,4 +130,4 @@ def test_it_has_four_projections_of_the_width_of_all_heads():
 
 
 def test_it_accepts_every_way_of_an_encoding():
-    assert EveryWay().uses() | {"embed"} == MultiHead.accepts
+    assert EveryWay().uses() | {"embed"} == MultiHead.supports

@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.qk_norm import QKNorm, unit
 from paddle_tfm_plugins.position.rotary import Rotary
@@ -25,7 +25,8 @@ def made(cls=QKNorm, **more):
 def run(attention, x, source=None, encoding=None, tap=None):
     source, encoding = x if source is None else source, encoding or PositionalEncoding()
     here, there = (
-        At(encoding, paddle.arange(t.shape[1]).unsqueeze(0), paddle.ones(t.shape[:2], "bool")) for t in (x, source)
+        TokenInfo(encoding, paddle.arange(t.shape[1]).unsqueeze(0), paddle.ones(t.shape[:2], "bool"))
+        for t in (x, source)
     )
     mask = Mask(here.positions, there.positions, there.valid, False, encoding)
     return attention(x, attention.project(source, there), here, mask, tap or Tap())
@@ -37,9 +38,9 @@ def tensor(seed=1, times=1.0, dtype="float32"):
 
 def spread(attention, x, encoding=None):
     """The largest difference of two scores of a query, read off the weights."""
-    tap = Tap(listening=True)
+    tap = Tap(recording=True)
     run(attention, x, encoding=encoding, tap=tap)
-    logits = np.log(tap.observed[0][1].numpy().astype(np.float64))
+    logits = np.log(tap.recorded[0][1].numpy().astype(np.float64))
     return (logits.max(-1) - logits.min(-1)).max()
 
 
@@ -73,7 +74,7 @@ def test_cached_keys_have_length_one():
     attention = made()
     x = tensor()
     for encoding in (PositionalEncoding(), Rotary(C // H)):
-        here = At(encoding, paddle.arange(T).unsqueeze(0), paddle.ones([B, T], "bool"))
+        here = TokenInfo(encoding, paddle.arange(T).unsqueeze(0), paddle.ones([B, T], "bool"))
         lengths = np.linalg.norm(attention.project(x, here).key.numpy(), axis=-1)
         np.testing.assert_allclose(lengths, 1.0, rtol=1e-5)
 
@@ -89,7 +90,7 @@ def test_the_scale_multiplies_what_an_encoding_adds():
         def bias(self, q_positions, k_positions):
             return -0.3 * k_positions.astype("float32").unsqueeze([1, 2])
 
-    attention, x, tap = made(), tensor(), Tap(listening=True)
+    attention, x, tap = made(), tensor(), Tap(recording=True)
     attention.gain.set_value(paddle.to_tensor([1.7]))
     run(attention, x, encoding=Both(), tap=tap)
     q, k = (
@@ -100,7 +101,7 @@ def test_the_scale_multiplies_what_an_encoding_adds():
     at = np.arange(T)
     powers = np.exp(1.7 * (q @ k.transpose(0, 1, 3, 2) + q.sum(-1, keepdims=True) * at) - 0.3 * at)
     expected = powers / powers.sum(-1, keepdims=True)
-    np.testing.assert_allclose(tap.observed[0][1].numpy(), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(tap.recorded[0][1].numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_zeros_stay_zeros_and_finite():

@@ -4,11 +4,11 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Geometry, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import Geometry, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.recurrent import LSTM, Carried, Recurrent, fused, plain
 
 C = 6
-ENCODER, DECODER, CROSS = Site("encoder", "self", 0, 1, 1), Site("decoder", "self", 0, 1, 1), Site("decoder", "cross", 0, 1, 1)  # fmt: skip
+ENCODER, DECODER, CROSS = LayerSite("encoder", "self", 0, 1, 1), LayerSite("decoder", "self", 0, 1, 1), LayerSite("decoder", "cross", 0, 1, 1)  # fmt: skip
 both_sites = pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
 rng = np.random.default_rng(0)
 
@@ -33,7 +33,7 @@ def text(*shape):
 def at(x, valid=None, start=0):
     positions = paddle.arange(start, start + x.shape[1]).unsqueeze(0)
     valid = np.ones(x.shape[:2], bool) if valid is None else np.asarray(valid, bool)
-    return At(PositionalEncoding(), positions, paddle.to_tensor(valid))
+    return TokenInfo(PositionalEncoding(), positions, paddle.to_tensor(valid))
 
 
 def read(attention, x, valid=None):
@@ -222,7 +222,7 @@ def test_the_halves_of_the_encoder_are_as_wide_together_as_the_decoder():
     for site in (ENCODER, DECODER):
         assert tuple(Recurrent(C, site=site, hidden=10).output.weight.shape) == (10, C)
     assert Recurrent.geometry(C, 2) == Geometry(1, 1, C) and Recurrent.geometry(C, 2, hidden=10) == Geometry(1, 1, 10)
-    assert Recurrent.accepts == {"embed"}
+    assert Recurrent.supports == {"embed"}
 
 
 def test_the_forget_gate_starts_open(make_model):

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Geometry, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import Geometry, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.single_head import SingleHead
 
 rng = np.random.default_rng(0)
@@ -20,7 +20,7 @@ def test_it_is_the_formula_without_an_output_projection(size):
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     expected = weights / weights.sum(-1, keepdims=True) @ v
 
-    here = At(PositionalEncoding(), paddle.arange(4).unsqueeze(0), paddle.ones([2, 4], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(4).unsqueeze(0), paddle.ones([2, 4], "bool"))
     mask = Mask(here.positions, here.positions, here.valid, True)
     out = attention(paddle.to_tensor(x), attention.project(paddle.to_tensor(x), here), here, mask, Tap())
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
@@ -29,6 +29,6 @@ def test_it_is_the_formula_without_an_output_projection(size):
 
 
 def test_it_refuses_terms_on_the_values_and_has_no_place_for_an_inner_norm():
-    assert SingleHead.accepts == {"embed", "rotate", "bias", "scores"}
+    assert SingleHead.supports == {"embed", "rotate", "bias", "scores"}
     with pytest.raises(TypeError):
         SingleHead(6, 0.0, inner_norm=lambda width: None)

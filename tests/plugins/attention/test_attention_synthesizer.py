@@ -4,12 +4,12 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Geometry, Mask, PositionalEncoding, Site, Tap
+from paddle_tfm.protocols import Geometry, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.synthesizer import Synthesizer
 from paddle_tfm_plugins.position.alibi import ALiBi
 
 C, H, LONGEST = 6, 2, 8
-ENCODER, DECODER, CROSS = Site("encoder", "self", 0, 1, 1), Site("decoder", "self", 0, 1, 1), Site("decoder", "cross", 0, 1, 1)  # fmt: skip
+ENCODER, DECODER, CROSS = LayerSite("encoder", "self", 0, 1, 1), LayerSite("decoder", "self", 0, 1, 1), LayerSite("decoder", "cross", 0, 1, 1)  # fmt: skip
 MODES = [{}, {"mode": "random"}, {"mode": "random", "rank": 3}]
 modes = pytest.mark.parametrize("options", MODES, ids=str)
 rng = np.random.default_rng(0)
@@ -33,15 +33,15 @@ def at(x, positions=None, valid=None, encoding=None):
     positions = np.arange(length)[None] if positions is None else np.asarray(positions)
     valid = np.ones(x.shape[:2], bool) if valid is None else np.asarray(valid, bool)
     encoding = PositionalEncoding() if encoding is None else encoding
-    return At(encoding, paddle.to_tensor(positions), paddle.to_tensor(valid))
+    return TokenInfo(encoding, paddle.to_tensor(positions), paddle.to_tensor(valid))
 
 
 def look(attention, x, here, causal=False):
     """Output and weights [B, H, T, T]."""
-    tap = Tap(listening=True)
+    tap = Tap(recording=True)
     mask = Mask(here.positions, here.positions, here.valid, causal, here.encoding)
     out = attention(x, attention.project(x, here), here, mask, tap)
-    ((name, weights),) = tap.observed
+    ((name, weights),) = tap.recorded
     assert name.endswith("attention")
     return out.numpy(), weights.numpy()
 
@@ -141,7 +141,7 @@ def test_a_bias_of_the_encoding_is_added_to_the_scores():
     positions = paddle.arange(4).unsqueeze(0)
     expected = plain * np.exp(encoding.bias(positions, positions).numpy())
     np.testing.assert_allclose(biased, expected / expected.sum(-1, keepdims=True), rtol=1e-4)
-    assert Synthesizer.accepts == {"embed", "bias"}
+    assert Synthesizer.supports == {"embed", "bias"}
 
 
 @modes

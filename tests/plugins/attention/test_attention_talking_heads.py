@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.talking_heads import TalkingHeads
 
@@ -38,7 +38,7 @@ def made(cls=TalkingHeads, seed=0, mix=True):
 def run(attention, encoding=None, causal=False, tap=None, x=None):
     encoding = encoding or PositionalEncoding()
     x = paddle.to_tensor(np.random.default_rng(5).normal(size=(B, T, C)).astype("float32")) if x is None else x
-    here = At(encoding, paddle.arange(T).unsqueeze(0), paddle.to_tensor([[1] * T, [1, 1, 0, 1, 0]], "bool"))
+    here = TokenInfo(encoding, paddle.arange(T).unsqueeze(0), paddle.to_tensor([[1] * T, [1, 1, 0, 1, 0]], "bool"))
     mask = Mask(here.positions, here.positions, here.valid, causal, encoding)
     return attention(x, attention.project(x, here), here, mask, tap or Tap())
 
@@ -101,11 +101,11 @@ def test_heads_that_change_places_and_come_back_are_multihead():
 
 def test_masked_keys_stay_masked_and_weights_are_what_they_are():
     """Whatever the matrices; the observed weights of a head are its sums over softmaxes, each of which sums to 1."""
-    attention, tap = made(seed=3), Tap(listening=True)
+    attention, tap = made(seed=3), Tap(recording=True)
     attention.mix_scores.set_value(-5 * attention.mix_scores.detach())
     attention.mix_weights.set_value(50 * attention.mix_weights.detach())
     run(attention, causal=True, tap=tap)
-    ((_, weights),) = tap.observed
+    ((_, weights),) = tap.recorded
     allowed = np.tri(T, dtype=bool) & np.array([[1] * T, [1, 1, 0, 1, 0]], bool)[:, None]  # [B, T, T]
     hidden = np.broadcast_to(~allowed[:, None], weights.shape)
     assert np.abs(weights.numpy()[hidden]).max() < 1e-20
@@ -116,15 +116,15 @@ def test_masked_keys_stay_masked_and_weights_are_what_they_are():
 def test_dropout_falls_on_the_mixed_weights():
     """Values are ones: a head's output is the sum of the weights that were kept, each 0 or twice what was observed."""
     paddle.seed(3)
-    attention, tap = TalkingHeads(2, 2, 0.5, bias=False), Tap(listening=True)
+    attention, tap = TalkingHeads(2, 2, 0.5, bias=False), Tap(recording=True)
     attention.mix_weights.set_value(paddle.to_tensor([[2.0, 1.0], [1.0, 2.0]]))
     x, valid = paddle.ones([64, 1, 2]), paddle.ones([64, 1], "bool")
     for layer in (attention.value, attention.output):
         layer.weight.set_value(paddle.eye(2))
-    here = At(PositionalEncoding(), paddle.zeros([1, 1], "int64"), valid)
+    here = TokenInfo(PositionalEncoding(), paddle.zeros([1, 1], "int64"), valid)
     attention.train()
     out = attention(x, attention.project(x, here), here, Mask(here.positions, here.positions, valid, False), tap)
-    assert (tap.observed[0][1].numpy() == 3.0).all()
+    assert (tap.recorded[0][1].numpy() == 3.0).all()
     assert set(np.unique(out.numpy())) == {0.0, 6.0}
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from paddle_tfm.data import SPLITS, cache
+from paddle_tfm.protocols import SPLITS, cache
 from paddle_tfm_plugins.dataset.multi30k import Multi30k
 from paddle_tfm_plugins.dataset.scan import Scan
 from paddle_tfm_plugins.dataset.sigmorphon2020_g2p import Sigmorphon2020G2P

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.data import SPLITS, Dataset
 from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.protocols import SPLITS, Dataset
 from paddle_tfm_plugins.dataset import scan
 from paddle_tfm_plugins.dataset.multi30k import Multi30k
 from paddle_tfm_plugins.dataset.scan import Scan

@@ -6,13 +6,13 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.geglu import GEGLU
 from paddle_tfm_plugins.feed_forward.reglu import ReGLU
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 
-HERE = At(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
+HERE = TokenInfo(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
 GATES = {
     SwiGLU: lambda x: x / (1 + math.exp(-x)),
     GEGLU: lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
@@ -40,9 +40,9 @@ def single(cls):
 def test_known_values(cls):
     values = [-3.0, -1.0, 0.0, 0.5, 2.0]
     x = paddle.to_tensor(values).reshape([1, 5, 1])
-    at = At(PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.ones([1, 5], "bool"))
+    info = TokenInfo(PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.ones([1, 5], "bool"))
     expected = [GATES[cls](value) * value for value in values]
-    np.testing.assert_allclose(single(cls)(x, at, Tap()).numpy().reshape(-1), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(single(cls)(x, info, Tap()).numpy().reshape(-1), expected, rtol=1e-5, atol=1e-6)
 
 
 @every

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import paddle
 
-from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.gelu import GELU
 
 
@@ -14,7 +14,7 @@ def test_it_is_the_formula():
     w1, b1, w2, b2 = (feed_forward.state_dict()[f"{a}.{b}"] for a in ("inner", "output") for b in ("weight", "bias"))
     b1.set_value(paddle.randn([10]))
     b2.set_value(paddle.randn([6]))
-    here = At(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
     hidden = x @ w1.numpy() + b1.numpy()
     hidden = hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2))) / 2
     out = feed_forward(paddle.to_tensor(x), here, Tap()).numpy()

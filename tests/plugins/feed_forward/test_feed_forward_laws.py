@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Tap
+from paddle_tfm.protocols import Norm, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.geglu import GEGLU
 from paddle_tfm_plugins.feed_forward.gelu import GELU
 from paddle_tfm_plugins.feed_forward.mixture_of_experts import MixtureOfExperts
@@ -33,7 +33,7 @@ def tensor(*shape, seed=1):
 
 def at(x, valid=None):
     positions = paddle.arange(x.shape[1]).unsqueeze(0)
-    return At(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
+    return TokenInfo(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
 
 
 @pytest.mark.parametrize("cls", ALL)

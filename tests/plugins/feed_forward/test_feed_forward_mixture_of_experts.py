@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.mixture_of_experts import MixtureOfExperts
 
 C, F, N = 5, 7, 4
@@ -18,7 +18,7 @@ def make(seed=0, **options):
 
 
 def at(valid):
-    return At(PositionalEncoding(), paddle.arange(valid.shape[1]).unsqueeze(0), paddle.to_tensor(valid))
+    return TokenInfo(PositionalEncoding(), paddle.arange(valid.shape[1]).unsqueeze(0), paddle.to_tensor(valid))
 
 
 def probabilities(moe, x):
@@ -59,7 +59,7 @@ def test_the_balance_loss_counts_real_tokens(top_k):
     moe.train()
     tap = Tap()
     moe(paddle.to_tensor(x, stop_gradient=False), at(valid), tap)
-    (loss,) = tap.losses.values()
+    (loss,) = tap.aux_losses.values()
     assert float(loss) == pytest.approx(0.3 * N * (f * p.mean(0)).sum(), rel=1e-4)
     loss.backward()
     assert np.abs(moe.router.weight.grad.numpy()).max() > 0
@@ -72,7 +72,7 @@ def test_the_balance_loss_is_its_weight_where_all_is_even_and_more_where_one_exp
         moe.router.weight.set_value((50.0 * router).astype("float32"))
         tap = Tap()
         moe(paddle.to_tensor(x), at(valid), tap)
-        losses.append(float(next(iter(tap.losses.values()))))
+        losses.append(float(next(iter(tap.aux_losses.values()))))
     assert losses == pytest.approx([0.5, 2.0], rel=1e-5)
 
 
@@ -83,7 +83,7 @@ def test_there_is_no_balance_loss_at_evaluation_or_without_a_weight():
     moe(x, at(valid), tap)
     free.train()
     free(x, at(valid), tap)
-    assert not tap.losses
+    assert not tap.aux_losses
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -92,7 +92,7 @@ def test_a_batch_of_padding_alone_is_finite(training):
     moe.train() if training else moe.eval()
     out = moe(x, at(np.zeros([2, 3], bool)), tap)
     assert (out.numpy() == 0).all()
-    assert all(float(loss) == 0 for loss in tap.losses.values())
+    assert all(float(loss) == 0 for loss in tap.aux_losses.values())
 
 
 @pytest.mark.parametrize("top_k", [1, 2])
@@ -128,12 +128,12 @@ def test_an_expert_that_nobody_chose_learns_nothing_which_is_declared():
     moe.train()
     moe(x, at(np.ones([1, 3], bool)), Tap()).sum().backward()
     assert sum(net.inner.weight.grad is not None for net in moe.experts) == 1
-    assert set(MixtureOfExperts.limits) == {"trains"}
+    assert set(MixtureOfExperts.expected_failures) == {"trains"}
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_router_is_as_precise_as_the_rest(dtype):
-    tap = Tap(listening=True)
+    tap = Tap(recording=True)
     make().to(dtype=dtype)(paddle.randn([1, 3, C]).astype(dtype), at(np.ones([1, 3], bool)), tap)
-    ((_, p),) = [(name, value) for name, value in tap.observed if name.endswith("router")]
+    ((_, p),) = [(name, value) for name, value in tap.recorded if name.endswith("router")]
     assert str(p.dtype) == f"paddle.{dtype}"

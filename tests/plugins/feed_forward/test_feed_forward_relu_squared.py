@@ -4,10 +4,10 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.relu_squared import ReLUSquared
 
-HERE = At(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
+HERE = TokenInfo(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
 
 
 def make(dtype="float32", **options):

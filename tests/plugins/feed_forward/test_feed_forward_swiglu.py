@@ -3,7 +3,7 @@
 import numpy as np
 import paddle
 
-from paddle_tfm.protocols import At, PositionalEncoding, Tap
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 
@@ -15,7 +15,7 @@ def test_it_is_the_formula():
         parameter.set_value(rng.normal(size=parameter.shape).astype("float32"))
     gate, up = (x @ part.weight.numpy() + part.bias.numpy() for part in (feed_forward.gate, feed_forward.up))
     expected = gate / (1 + np.exp(-gate)) * up @ feed_forward.output.weight.numpy() + feed_forward.output.bias.numpy()
-    here = At(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
     np.testing.assert_allclose(feed_forward(paddle.to_tensor(x), here, Tap()).numpy(), expected, rtol=1e-4, atol=1e-4)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Profile, Site
+from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Profile, TokenInfo
 from paddle_tfm_plugins.placement.admin import Admin
 
 
@@ -16,7 +16,7 @@ class Same(Norm):
 def stack(layers=2):
     return [
         Admin(
-            sites=[Site("encoder", name, i, layers, 1) for name in ("self", "feed_forward")],
+            sites=[LayerSite("encoder", name, i, layers, 1) for name in ("self", "feed_forward")],
             norm=lambda site, width: Same(),
             d_model=3,
             dropout=0.0,
@@ -43,7 +43,7 @@ def test_omega_weighs_the_residual_and_is_trained():
     (placement,) = stack(1)
     Admin.calibrate([placement], Profile(4.0, [5.0, 0.0]))
     x = paddle.ones([1, 2, 3])
-    here = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
     out = placement(x, [lambda y: y * 10.0, lambda y: y * 0.0], here)
     np.testing.assert_allclose(out.numpy(), np.full((1, 2, 3), (2 * 1 + 10) * 3.0), rtol=1e-6)
     out.sum().backward()

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import Norm, Site
+from paddle_tfm.protocols import LayerSite, Norm
 from paddle_tfm_plugins.placement.deepnorm import DeepNorm
 
 SCALED = (
@@ -14,7 +14,7 @@ SCALED = (
 
 
 def make(stack, encoder_layers, decoder_layers, **options):
-    sites = [Site(stack, "self", 0, encoder_layers, decoder_layers)]
+    sites = [LayerSite(stack, "self", 0, encoder_layers, decoder_layers)]
     return DeepNorm(sites=sites, norm=lambda site, width: Norm(), d_model=4, dropout=0.0, **options)
 
 

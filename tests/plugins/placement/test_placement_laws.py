@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, TokenInfo
 from paddle_tfm_plugins.placement.admin import Admin
 from paddle_tfm_plugins.placement.deepnorm import DeepNorm
 from paddle_tfm_plugins.placement.layer_scale import LayerScale
@@ -18,7 +18,7 @@ from paddle_tfm_plugins.placement.sandwich import Sandwich
 from paddle_tfm_plugins.placement.sub_ln import SubLN
 
 C = 4
-SITES = [Site("decoder", name, 1, 2, 3) for name in ("self", "cross", "feed_forward")]
+SITES = [LayerSite("decoder", name, 1, 2, 3) for name in ("self", "cross", "feed_forward")]
 ALL = [Pre, Post, ResPost, Sandwich, Peri, Parallel, SubLN, Admin, DeepNorm, ReZero, LayerScale]
 GATE = 0.4  # where a learned number that starts at zero, or close to it, is set to for these tests
 every = pytest.mark.parametrize("cls", ALL)
@@ -98,7 +98,7 @@ def make(cls, dropout=0.0):
 
 def inputs():
     x = paddle.to_tensor(np.random.default_rng(0).normal(size=(2, 3, C)).astype("float32"))
-    return x, At(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
+    return x, TokenInfo(PositionalEncoding(), paddle.arange(3).unsqueeze(0), paddle.ones([2, 3], "bool"))
 
 
 @every

@@ -6,12 +6,12 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, TokenInfo
 from paddle_tfm_plugins.placement.layer_scale import LayerScale
 from paddle_tfm_plugins.placement.pre import Pre
 
-SITES = [Site("encoder", name, 0, 1, 1) for name in ("self", "feed_forward")]
-HERE = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
+SITES = [LayerSite("encoder", name, 0, 1, 1) for name in ("self", "feed_forward")]
+HERE = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
 
 
 class Same(Norm):

@@ -3,10 +3,10 @@
 import numpy as np
 import paddle
 
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, TokenInfo
 from paddle_tfm_plugins.placement.parallel import Parallel
 
-SITES = [Site("encoder", name, 0, 1, 1) for name in ("self", "feed_forward")]
+SITES = [LayerSite("encoder", name, 0, 1, 1) for name in ("self", "feed_forward")]
 
 
 class Double(Norm):
@@ -21,7 +21,7 @@ class Double(Norm):
 def test_all_sublayers_get_the_same_normed_input():
     placement, seen = Parallel(sites=SITES, norm=Double, d_model=3, dropout=0.0), []
     x = paddle.randn([1, 2, 3])
-    here = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
 
     def sublayer(y):
         seen.append(y)

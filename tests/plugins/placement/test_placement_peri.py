@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, Norm, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, TokenInfo
 from paddle_tfm_plugins.placement.peri import Peri
 from paddle_tfm_plugins.placement.sandwich import Sandwich
 
@@ -24,12 +24,12 @@ class Add(Norm):
 
 def make(cls, stack="decoder", layer=0, **options):
     names = ["self", "feed_forward"] if stack == "encoder" else ["self", "cross", "feed_forward"]
-    sites = [Site(stack, name, layer, 2, 2) for name in names]
+    sites = [LayerSite(stack, name, layer, 2, 2) for name in names]
     return cls(sites=sites, norm=Add, d_model=3, dropout=0.0, **options)
 
 
 def run(placement, sublayer=lambda x: x * 0.0):
-    here = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
+    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
     return placement(paddle.full([1, 2, 3], 5.0), [sublayer] * len(placement.drops), here), here
 
 

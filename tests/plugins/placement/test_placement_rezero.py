@@ -4,11 +4,11 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import At, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 from paddle_tfm_plugins.placement.rezero import ReZero
 
-SITES = [Site("decoder", name, 0, 1, 1) for name in ("self", "cross", "feed_forward")]
-HERE = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
+SITES = [LayerSite("decoder", name, 0, 1, 1) for name in ("self", "cross", "feed_forward")]
+HERE = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
 
 
 def no_norm(site, width):
@@ -87,7 +87,7 @@ def test_gates_stay_at_zero_whatever_the_initializer_and_the_stack_has_no_norm(m
 
 def test_it_declares_that_its_output_is_not_normalized():
     """With the gate open the output grows with the branch, where any placement with a norm holds it."""
-    assert set(ReZero.limits) == {"output_normalized"}
+    assert set(ReZero.expected_failures) == {"output_normalized"}
     placement, x = make(), paddle.ones([1, 2, 4])
     placement.gates[0].set_value(paddle.ones([1]))
     out = placement(x, [lambda y: 100.0 * paddle.ones_like(y)] * 3, HERE)

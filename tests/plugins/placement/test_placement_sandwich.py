@@ -3,12 +3,12 @@
 import numpy as np
 import paddle
 
-from paddle_tfm.protocols import At, PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 from paddle_tfm_plugins.norm.layer import LayerNorm
 from paddle_tfm_plugins.placement.sandwich import Sandwich
 
-SITES = [Site("decoder", name, 0, 1, 1) for name in ("self", "cross", "feed_forward")]
-HERE = At(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
+SITES = [LayerSite("decoder", name, 0, 1, 1) for name in ("self", "cross", "feed_forward")]
+HERE = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
 
 
 def make(width):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from paddle_tfm.protocols import Norm, Site
+from paddle_tfm.protocols import LayerSite, Norm
 from paddle_tfm_plugins.placement.sub_ln import SubLN
 
 
@@ -17,7 +17,7 @@ from paddle_tfm_plugins.placement.sub_ln import SubLN
     ],
 )
 def test_the_gain_is_the_papers(stack, encoder_layers, decoder_layers, squared):
-    sites = [Site(stack, "self", 0, encoder_layers, decoder_layers)]
+    sites = [LayerSite(stack, "self", 0, encoder_layers, decoder_layers)]
     given = {"sites": sites, "norm": lambda site, width: Norm(), "d_model": 4, "dropout": 0.0}
     assert SubLN(**given).branch_gain == pytest.approx(math.sqrt(squared))
     assert SubLN(**given, gain=False).branch_gain == 1.0

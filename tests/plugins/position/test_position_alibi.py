@@ -2,11 +2,11 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import Mask, Site
+from paddle_tfm.protocols import LayerSite, Mask
 from paddle_tfm_plugins.position.alibi import ALiBi
 
-ENCODER = Site("encoder", "self", 0, 2, 2)
-DECODER = Site("decoder", "self", 0, 2, 2)
+ENCODER = LayerSite("encoder", "self", 0, 2, 2)
+DECODER = LayerSite("decoder", "self", 0, 2, 2)
 
 # The paper, section 3: 1/2, 1/4, …, 1/256 for 8 heads; for n heads a sequence that starts at 2^(-8/n) with that ratio.
 SLOPES = {

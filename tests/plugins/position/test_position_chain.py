@@ -2,7 +2,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm_plugins.position.alibi import ALiBi
 from paddle_tfm_plugins.position.chain import Chain
 from paddle_tfm_plugins.position.learned import Learned
@@ -11,7 +11,7 @@ from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
 from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
 
-SITE = Site("encoder", "self", 0, 1, 1)
+SITE = LayerSite("encoder", "self", 0, 1, 1)
 POSITIONS = paddle.arange(5).unsqueeze(0)
 
 

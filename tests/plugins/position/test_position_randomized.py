@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import PositionalEncoding, Site
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.randomness import drawing
 from paddle_tfm_plugins.position.alibi import ALiBi
 from paddle_tfm_plugins.position.learned import Learned
@@ -13,9 +13,9 @@ from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
 from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
 
-ENCODER = Site("encoder", "self", 0, 2, 2)
-DECODER = Site("decoder", "self", 0, 2, 2)
-CROSS = Site("decoder", "cross", 0, 2, 2)
+ENCODER = LayerSite("encoder", "self", 0, 2, 2)
+DECODER = LayerSite("decoder", "self", 0, 2, 2)
+CROSS = LayerSite("decoder", "cross", 0, 2, 2)
 POSITIONS = paddle.arange(5).unsqueeze(0)
 
 

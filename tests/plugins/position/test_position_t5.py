@@ -4,12 +4,12 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import Mask, Site
+from paddle_tfm.protocols import LayerSite, Mask
 from paddle_tfm_plugins.position.t5 import T5, bucket
 
-ENCODER = Site("encoder", "self", 0, 2, 2)
-DECODER = Site("decoder", "self", 0, 2, 2)
-CROSS = Site("decoder", "cross", 0, 2, 2)
+ENCODER = LayerSite("encoder", "self", 0, 2, 2)
+DECODER = LayerSite("decoder", "self", 0, 2, 2)
+CROSS = LayerSite("decoder", "cross", 0, 2, 2)
 
 # 32 buckets, 128: the least distance of each bucket that holds more than one. Both ways, 16 buckets a direction: from 8 on
 # they grow by 16^(1/8) = sqrt(2); one way, from 16 on, by 8^(1/16).

@@ -8,13 +8,13 @@ import paddle
 import pytest
 from scipy.stats import chisquare
 
-from paddle_tfm.protocols import NEVER, Decoding
+from paddle_tfm.protocols import MASKED_SCORE, Decoding
 from paddle_tfm_plugins.search.greedy import Greedy
 from paddle_tfm_plugins.search.sampling import FIRST, Sampling
 
 BOS, EOS = 0, 1
 LOG_P = np.log(np.array([1e-300, 0.1, 0.4, 0.05, 0.25, 0.2]) / (1 - 1e-300))
-LOG_P[BOS] = NEVER
+LOG_P[BOS] = MASKED_SCORE
 
 
 class Same(Decoding):
@@ -23,7 +23,7 @@ class Same(Decoding):
     bos, eos = BOS, EOS
 
     def __init__(self, sentences, limit=1, log_p=LOG_P):
-        self.sentences, self.limits, self.log_p = list(sentences), [limit] * len(list(sentences)), log_p
+        self.sentences, self.max_lengths, self.log_p = list(sentences), [limit] * len(list(sentences)), log_p
 
     def advance(self, tokens):
         return paddle.to_tensor(np.tile(self.log_p, (len(tokens), 1)), dtype="float32")
@@ -77,7 +77,7 @@ def test_that_test_sees_a_wrong_distribution():
 
 def test_steps_sentences_samples_and_seeds_are_independent():
     """Pairs of draws that differ in one number only come with the product of their probabilities."""
-    log_p = np.where(np.arange(6) == EOS, NEVER, LOG_P)  # two tokens each
+    log_p = np.where(np.arange(6) == EOS, MASKED_SCORE, LOG_P)  # two tokens each
     pair = np.outer(np.exp(log_p), np.exp(log_p))[2:, 2:].ravel()
 
     def cells(pairs):
@@ -133,7 +133,7 @@ def varied(sentences, limit=12):
             rows = [np.random.default_rng([sentence, self.step]).normal(0, 2, 30) for sentence in self.alive]
             self.step += 1
             log_p = np.stack(rows)
-            log_p[:, BOS] = NEVER
+            log_p[:, BOS] = MASKED_SCORE
             return paddle.to_tensor(log_p - np.log(np.exp(log_p).sum(-1, keepdims=True)), dtype="float32")
 
         def select(self, rows):

@@ -6,8 +6,8 @@ import re
 import pytest
 from babel.dates import format_date, format_skeleton
 
-from paddle_tfm.data.task import SPLITS
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.task.dates import Dates
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]

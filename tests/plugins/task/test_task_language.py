@@ -3,7 +3,7 @@
 import pytest
 
 from paddle_tfm import UserError
-from paddle_tfm.data.task import SPLITS, Dataset, Example
+from paddle_tfm.protocols import SPLITS, Dataset, Example
 from paddle_tfm_plugins.task.language import Language
 
 

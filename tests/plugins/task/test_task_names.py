@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from paddle_tfm.data.task import SPLITS
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.task.names import FIELD, TEMPLATES, WORDS, Names
 from paddle_tfm_plugins.tokenizer.word import Word
 

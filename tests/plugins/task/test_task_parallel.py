@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.data import Dataset, Example
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import Dataset, Example
 from paddle_tfm_plugins.task.parallel import Parallel
 
 HELD = ["3", "9", "16"]  # those of 0 … 39 whose BLAKE2b of eight bytes, read as little-endian numbers, are the least

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from paddle_tfm.data.task import SPLITS
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.task.copy import Copy
 from paddle_tfm_plugins.task.reverse import Reverse
 from paddle_tfm_plugins.task.sort import Sort

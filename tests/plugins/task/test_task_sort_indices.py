@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from paddle_tfm.data.task import SPLITS
 from paddle_tfm.data.vocabulary import SPECIAL, Vocabulary
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.task.sort import Sort
 from paddle_tfm_plugins.task.sort_indices import SortIndices
 from paddle_tfm_plugins.tokenizer.word import Word

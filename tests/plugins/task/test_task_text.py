@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from paddle_tfm import UserError, create_registry
-from paddle_tfm.data.task import SPLITS, Dataset, Example, Excerpt
+from paddle_tfm.protocols import SPLITS, Dataset, Example, Excerpt
 from paddle_tfm_plugins.task.text import Text, blocks
 
 LINES = ["A man in a blue shirt.", "Two dogs run.", "Two dogs run.", "", "extraordinarily", "一二三四五六七八九十"]

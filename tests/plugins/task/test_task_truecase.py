@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddle_tfm.data.task import Dataset, Example
+from paddle_tfm.protocols import Dataset, Example
 from paddle_tfm_plugins.task.truecase import Truecase, tag
 
 

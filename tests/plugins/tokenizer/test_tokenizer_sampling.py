@@ -15,8 +15,8 @@ import sentencepiece
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.codec import Codec
-from paddle_tfm.data.task import Example
 from paddle_tfm.data.vocabulary import UNKNOWN, Vocabulary
+from paddle_tfm.protocols import Example
 from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
 from paddle_tfm_plugins.tokenizer.char import Char
 from paddle_tfm_plugins.tokenizer.sentencepiece import SentencePiece

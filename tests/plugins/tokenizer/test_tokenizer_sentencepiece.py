@@ -12,8 +12,8 @@ import sentencepiece
 
 from paddle_tfm import UserError, create_registry, load_recipe
 from paddle_tfm.data.codec import Codec
-from paddle_tfm.data.task import Example
 from paddle_tfm.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from paddle_tfm.protocols import Example
 from paddle_tfm_plugins.tokenizer.sentencepiece import FILE, SentencePiece
 
 MODELS = ("unigram", "bpe")

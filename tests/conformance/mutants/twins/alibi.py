@@ -6,7 +6,7 @@ from paddle_tfm.protocols import PositionalEncoding
 
 
 class Twin(PositionalEncoding):
-    limits = {"direction": "before and after are alike to it"}
+    expected_failures = {"direction": "before and after are alike to it"}
 
     def __init__(self, num_heads: int):
         super().__init__()

@@ -18,7 +18,7 @@ class Past(KeyValue):
 
 
 class Twin(Attention):
-    accepts = frozenset({"embed", "rotate", "bias", "scores", "values"})
+    supports = frozenset({"embed", "rotate", "bias", "scores", "values"})
 
     def __init__(self, d_model: int, num_heads: int, dropout: float):
         super().__init__()
@@ -37,21 +37,21 @@ class Twin(Attention):
     def merge(self, x):
         return x.transpose([0, 2, 1, 3]).reshape([x.shape[0], x.shape[2], self.d_model])
 
-    def project(self, source, at):
-        key = at.encoding.key(self.split(self.key(source)), at.positions)
+    def project(self, source, info):
+        key = info.encoding.key(self.split(self.key(source)), info.positions)
         value = self.split(self.value(source))
         return Past(key, value)
 
-    def forward(self, x, kv, at, mask, tap):
-        q = at.encoding.query(self.split(self.query(x)), at.positions)
+    def forward(self, x, kv, info, mask, tap):
+        q = info.encoding.query(self.split(self.query(x)), info.positions)
         scores = paddle.matmul(q, kv.key, transpose_y=True)
-        relative = at.encoding.scores(q, kv.key, at.positions, mask.k_positions)
+        relative = info.encoding.scores(q, kv.key, info.positions, mask.k_positions)
         scores = scores if relative is None else scores + relative
         scores = scores / math.sqrt(self.head_dim)
         weights = F.softmax(scores + mask.dense(scores.dtype), -1)
         weights = self.dropout(weights)
         context = paddle.matmul(weights, kv.value)
-        relative = at.encoding.values(weights, at.positions, mask.k_positions)
+        relative = info.encoding.values(weights, info.positions, mask.k_positions)
         context = context if relative is None else context + relative
         return self.output(self.merge(context))
 

@@ -14,7 +14,7 @@ class Twin(FeedForward):
         self.layers = nn.LayerList(layers)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x, at, tap):
+    def forward(self, x, info, tap):
         hidden = F.relu(self.layers[0](x))
         hidden = self.dropout(hidden)
         return self.layers[1](hidden)

@@ -8,7 +8,7 @@ from paddle_tfm.protocols import Hypothesis, Search
 
 class Twin(Search):
     def run(self, decoding):
-        count = len(decoding.limits)
+        count = len(decoding.max_lengths)
         ids, scores, open_rows = [[] for _ in range(count)], [0.0] * count, list(range(count))
         tokens = [decoding.bos] * count
         while open_rows:
@@ -17,7 +17,7 @@ class Twin(Search):
             stay, tokens = [], []
             for row, sentence in enumerate(open_rows):
                 token = int(best[row])
-                if len(ids[sentence]) == decoding.limits[sentence]:
+                if len(ids[sentence]) == decoding.max_lengths[sentence]:
                     token = decoding.eos
                 scores[sentence] += float(found[row, token])
                 if token == decoding.eos:

@@ -4,5 +4,5 @@ from paddle_tfm.protocols import Placement
 
 
 class Twin(Placement):
-    def wrap(self, i, x, sublayer, at):
-        return self.norms[i](x + self.drops[i](sublayer(x)), at.valid, at.positions)
+    def wrap(self, i, x, sublayer, info):
+        return self.norms[i](x + self.drops[i](sublayer(x)), info.valid, info.positions)

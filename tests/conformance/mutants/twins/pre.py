@@ -6,6 +6,6 @@ from paddle_tfm.protocols import Placement
 class Twin(Placement):
     final_norm = True
 
-    def wrap(self, i, x, sublayer, at):
-        normed = self.norms[i](x, at.valid, at.positions)
+    def wrap(self, i, x, sublayer, info):
+        normed = self.norms[i](x, info.valid, info.positions)
         return x + self.drops[i](sublayer(normed))

@@ -1,0 +1,1 @@
+"""What finished runs say of their variants: tables, statistics, figures, reports."""

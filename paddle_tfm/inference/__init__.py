@@ -1,0 +1,1 @@
+"""Using a trained run: translate, generate, align."""

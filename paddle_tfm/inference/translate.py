@@ -1,0 +1,96 @@
+"""Texts in, texts out: what is between a reader's lines and a search's ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from paddle_tfm.data.codec import Codec, Encoded
+from paddle_tfm.data.vocabulary import EOS, UNKNOWN
+from paddle_tfm.errors import UserError
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Example, Search
+from paddle_tfm.search.decoding import decode_all
+
+
+class Translation(NamedTuple):
+    """An output: its text, the pieces that it is made of, their ids, and its log-probability in nats, the end token
+    counted. Without arguments it is that of a text without a piece."""
+
+    text: str = ""
+    pieces: tuple[str, ...] = ()
+    ids: tuple[int, ...] = ()
+    score: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The log-probability of a token, the end token being one."""
+        return self.score / (len(self.ids) + 1)
+
+
+def translate(
+    model: Transformer,
+    codec: Codec,
+    texts: Sequence[str],
+    search: Search,
+    nbest: int = 1,
+    prefix: str | Sequence[str] = "",
+    max_tokens: int = 4096,
+    progress: Callable[[int], None] | None = None,
+    first: int = 0,
+) -> list[list[Translation]]:
+    """Up to `nbest` outputs of each text, best first; one empty output for a text without a piece.
+
+    Args:
+        prefix: what outputs must begin with, one for all texts or one for each. It is cut into pieces like a whole
+            target text, and these are forced: the output goes on after its last piece, so that a word cut in two goes
+            on only where the tokenizer has a piece for its rest. White space at its ends does not count.
+        first: the number of the first text, where these are part of more: draws of a search depend on numbers.
+    Raises:
+        UserError: the search gives fewer than `nbest`; a prefix has a piece that the model lacks, or is too long.
+    """
+    if nbest > search.nbest:
+        raise UserError(
+            f"{nbest} outputs of each text are wanted, but the search gives at most {search.nbest}; `paddle-tfm ls "
+            "components --kind search` says which give more"
+        )
+    wanted = [prefix] * len(texts) if isinstance(prefix, str) else prefix
+    examples = [codec.encode(Example(text, beginning)) for text, beginning in zip(texts, wanted)]
+    forced = [_prefix(model, codec, example) for example in examples]
+    asked = [i for i, example in enumerate(examples) if len(example.source) > 1]  # more than the end token
+    if progress is not None and len(asked) < len(texts):
+        progress(len(texts) - len(asked))
+    found = decode_all(
+        model,
+        [examples[i] for i in asked],
+        search,
+        max_tokens,
+        progress,
+        [forced[i] for i in asked],
+        [first + i for i in asked],
+    )
+    outputs = [[Translation()] for _ in texts]
+    for i, hypotheses in zip(asked, found):
+        outputs[i] = [_translation(codec, examples[i], *hypothesis) for hypothesis in hypotheses[:nbest]]
+    return outputs
+
+
+def _translation(codec: Codec, example: Encoded, ids: Sequence[int], score: float) -> Translation:
+    pieces = codec.pieces(ids, example.extra)
+    return Translation(codec.text(pieces), tuple(pieces), tuple(ids), score)
+
+
+def _prefix(model: Transformer, codec: Codec, example: Encoded) -> list[int]:
+    """The ids of the prefix, which stands in the place of the target."""
+    ids = example.target_copy if model.head.extends_vocabulary else example.target
+    ids = ids[:-1] if ids and ids[-1] == EOS else ids
+    text = example.example.target
+    if UNKNOWN in ids:
+        unknown = [piece for piece, i in zip(codec.target.tokenize(text), ids) if i == UNKNOWN]
+        raise UserError(f"prefix '{text}': the model has no piece {', '.join(map(repr, unknown))}")
+    if len(ids) >= model.max_length:
+        raise UserError(
+            f"prefix '{text[:40]} …' has {len(ids)} pieces, but an output has at most {model.max_length - 1} "
+            "(model.max_length)"
+        )
+    return ids

@@ -1,0 +1,139 @@
+# ruff: noqa: F401
+"""The promises between kinds of components, a page a kind. A variant is a subclass of one of these classes, and nothing else.
+
+Legend of shapes: B batch · T target or own length · S source length · C d_model · H score heads · D head_dim (the
+attention says what it is; not always C / H) · V vocabulary.
+
+Invariants.
+ 1. `Attention.project` makes keys and values, `Attention.forward` looks them up. Caching is the engine's business: it
+    calls `extend` and `select` on what `project` returned, and nothing else.
+ 2. Training is the incremental step with T tokens and an empty past: one code path.
+ 3. A sublayer is called exactly once a pass.
+ 4. An encoding is a pure function of positions, never of a tensor's length.
+ 5. State is an explicit value; a layer keeps none.
+ 6. No layer asks which variant it holds.
+ 7. Every random draw is a function of (seed, purpose or parameter path, step): use `paddle_tfm.layers.Dropout`.
+ 8. A component that makes no sense at its site, or with its neighbour, raises `ValueError` in its constructor.
+
+A constructor takes flat keyword parameters. Those named like a *given* of its kind (`Component.givens`) are filled by the
+engine; the others are options of the recipe, and so are the few givens in `Component.settable`.
+
+Names are imported from here; a page is loaded when one of its names is asked for, so that a metric or a tokenizer, which
+needs no Paddle, imports none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paddle_tfm.protocols.attention import Attention, Geometry, KeyValue
+    from paddle_tfm.protocols.component import Component
+    from paddle_tfm.protocols.context import LayerSite, Memory, TokenInfo
+    from paddle_tfm.protocols.dataset import Dataset, RemoteFile
+    from paddle_tfm.protocols.feed_forward import FeedForward
+    from paddle_tfm.protocols.head import Head
+    from paddle_tfm.protocols.initializer import Initializer, keep_initial
+    from paddle_tfm.protocols.mask import MASKED_SCORE, Mask
+    from paddle_tfm.protocols.metric import Likelihood, Metric, Prediction
+    from paddle_tfm.protocols.norm import Norm
+    from paddle_tfm.protocols.optimizer import Optimizer
+    from paddle_tfm.protocols.placement import NormFactory, Placement, Profile, Sublayer
+    from paddle_tfm.protocols.position import PositionalEncoding
+    from paddle_tfm.protocols.schedule import Schedule
+    from paddle_tfm.protocols.search import Constraints, Decoding, Hypothesis, Search
+    from paddle_tfm.protocols.tap import Tap
+    from paddle_tfm.protocols.task import SPLITS, Example, Excerpt, Task
+    from paddle_tfm.protocols.tokenizer import Tokenizer
+
+_PAGES: dict[str, tuple[str, ...]] = {
+    "attention": (
+        "Attention",
+        "Geometry",
+        "KeyValue",
+    ),
+    "component": ("Component",),
+    "context": (
+        "LayerSite",
+        "Memory",
+        "TokenInfo",
+    ),
+    "dataset": (
+        "Dataset",
+        "RemoteFile",
+    ),
+    "feed_forward": ("FeedForward",),
+    "head": ("Head",),
+    "initializer": (
+        "Initializer",
+        "keep_initial",
+    ),
+    "mask": (
+        "MASKED_SCORE",
+        "Mask",
+    ),
+    "metric": (
+        "Likelihood",
+        "Metric",
+        "Prediction",
+    ),
+    "norm": ("Norm",),
+    "optimizer": ("Optimizer",),
+    "placement": (
+        "NormFactory",
+        "Placement",
+        "Profile",
+        "Sublayer",
+    ),
+    "position": ("PositionalEncoding",),
+    "schedule": ("Schedule",),
+    "search": (
+        "Constraints",
+        "Decoding",
+        "Hypothesis",
+        "Search",
+    ),
+    "tap": ("Tap",),
+    "task": (
+        "Example",
+        "Excerpt",
+        "SPLITS",
+        "Task",
+    ),
+    "tokenizer": ("Tokenizer",),
+}
+# kind → the class that its components subclass
+BASES: dict[str, str] = {
+    "attention": "Attention",
+    "norm": "Norm",
+    "placement": "Placement",
+    "position": "PositionalEncoding",
+    "feed_forward": "FeedForward",
+    "head": "Head",
+    "initializer": "Initializer",
+    "task": "Task",
+    "dataset": "Dataset",
+    "tokenizer": "Tokenizer",
+    "metric": "Metric",
+    "search": "Search",
+    "schedule": "Schedule",
+    "optimizer": "Optimizer",
+}
+_PAGE_OF = {name: page for page, names in _PAGES.items() for name in names}
+__all__ = sorted([*_PAGE_OF, "BASES", "base_class"])
+
+
+def __getattr__(name: str):
+    if name in _PAGE_OF:
+        return getattr(importlib.import_module(f"paddle_tfm.protocols.{_PAGE_OF[name]}"), name)
+    raise AttributeError(f"module 'paddle_tfm.protocols' has no attribute '{name}'")
+
+
+def base_class(kind: str) -> type:
+    """The class that components of this kind subclass."""
+    return __getattr__(BASES[kind])
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PAGE_OF})

@@ -1,0 +1,18 @@
+"""What components of all kinds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class Component:
+    """What all kinds have in common."""
+
+    kind: ClassVar[str]
+    givens: ClassVar[frozenset[str]] = frozenset()
+    """Constructor parameters that the engine fills. Every other parameter is an option of the recipe."""
+    settable: ClassVar[frozenset[str]] = frozenset()
+    """Givens that a recipe may set all the same, where it makes sense that they differ by place."""
+    expected_failures: ClassVar[Mapping[str, str]] = {}
+    """Check of the conformance kit -> why this variant, done right, does not pass it; users are told."""

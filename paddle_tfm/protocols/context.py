@@ -1,0 +1,56 @@
+"""What travels with a pass: where a layer stands, which tokens a call is about, what the decoder may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from paddle import Tensor
+
+if TYPE_CHECKING:
+    from paddle_tfm.protocols.position import PositionalEncoding
+
+
+@dataclass(frozen=True)
+class LayerSite:
+    """Where a component sits: `stack` (encoder | decoder), `sublayer` (self | cross | feed_forward | final), `layer`."""
+
+    stack: str
+    sublayer: str
+    layer: int
+    encoder_layers: int
+    decoder_layers: int
+
+    @property
+    def causal(self) -> bool:
+        """Whether a position here must not see later ones: the decoder's self-attention."""
+        return self.stack == "decoder" and self.sublayer == "self"
+
+    def __str__(self) -> str:
+        return f"{self.stack}.{self.layer}.{self.sublayer}"
+
+
+class TokenInfo(NamedTuple):
+    """The tokens that a call is about: their encoding, positions int64 [B|1, T], and valid bool [B, T] (True: real)."""
+
+    encoding: PositionalEncoding
+    positions: Tensor
+    valid: Tensor
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the decoder may look at: the encoder's output [B, S, C] with positions, validity, and `copy_ids` [B, S], the
+    source tokens as ids of the target vocabulary, extended by `extra` ids for words that it lacks."""
+
+    x: Tensor
+    positions: Tensor
+    valid: Tensor
+    copy_ids: Tensor
+    extra: int = 0
+
+    def select(self, rows: Tensor) -> Memory:
+        """The sentences `rows` of the batch, in that order."""
+        pick = [part.index_select(rows, 0) for part in (self.x, self.valid, self.copy_ids)]
+        positions = self.positions if self.positions.shape[0] == 1 else self.positions.index_select(rows, 0)
+        return replace(self, x=pick[0], positions=positions, valid=pick[1], copy_ids=pick[2])

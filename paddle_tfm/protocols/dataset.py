@@ -1,0 +1,52 @@
+"""A named corpus: where its files come from and how they are read. It is pure data: opening and fetching are the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from paddle_tfm.protocols.component import Component
+from paddle_tfm.protocols.task import Example
+
+
+class RemoteFile(NamedTuple):
+    """A file of a dataset: its upstream name, where it is to be had (`urls`, tried in turn), and what it must be.
+
+    Without `sha256` nobody has told us the content: the first copy is trusted, and later ones must equal it.
+    `size` is in bytes.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    sha256: str | None = None
+    size: int | None = None
+
+
+class Dataset(Component):
+    """A named corpus: where its files come from and how a split is read. Options are the constructor's parameters.
+
+    A subclass says in one line of its docstring what it is, lists its files (`catalogue`; `files`, if options choose
+    among them) and reads them (`read`). Fetching, checking and the place on disk are the engine's (`data.cache`).
+    `folder` is the name of its folder there. `languages` are those of source and target, where texts are in languages.
+    """
+
+    kind: ClassVar[str] = "dataset"
+    folder: ClassVar[str] = ""
+    home: ClassVar[str] = ""
+    licence: ClassVar[str] = ""
+    citation: ClassVar[str] = ""
+    languages: tuple[str, str] | None = None
+
+    @classmethod
+    def catalogue(cls) -> Sequence[RemoteFile]:
+        """Every file of the corpus, whatever the options."""
+        return ()
+
+    def files(self) -> Sequence[RemoteFile]:
+        """The files that these options need."""
+        return self.catalogue()
+
+    def read(self, split: str, paths: Mapping[str, Path]) -> Iterator[Example]:
+        """The examples of a split out of the files at hand: upstream name → path."""
+        raise NotImplementedError

@@ -1,0 +1,71 @@
+"""A number that says how good predictions are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from paddle_tfm.protocols.component import Component
+
+
+class Prediction(NamedTuple):
+    """One translated example. Texts are what people read, white space squeezed: `reference` is the corpus' own text, with
+    what a tokenizer does not keep (case, rare characters). Pieces are the tokenizer's; there are none where the texts
+    come from a file."""
+
+    source: str
+    reference: str
+    hypothesis: str
+    reference_pieces: tuple[str, ...] = ()
+    hypothesis_pieces: tuple[str, ...] = ()
+    score: float = 0.0
+
+
+class Likelihood(NamedTuple):
+    """Sums over the real target tokens of a split, the reference being fed (teacher forcing), and how many characters the
+    references have."""
+
+    negative_log: float
+    correct: int
+    tokens: int
+    characters: int = 0
+
+
+class Metric(Component):
+    """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, as most
+    are: that is what resampling a test set works on. Otherwise write `compute`."""
+
+    kind: ClassVar[str] = "metric"
+    higher_is_better: ClassVar[bool] = True
+    needs_search: ClassVar[bool] = True  # False: the likelihood is enough (perplexity)
+    needs_pieces: ClassVar[bool] = False  # True: texts are not enough, so that it cannot score a file of them
+    percent: ClassVar[bool] = False  # shown as 99.2% instead of 0.992
+    points: ClassVar[bool] = False  # on a scale of 0 to 100 by itself: shown as 34.21
+
+    def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
+        """What is summed: float64 [N, K], a row for each prediction, which depends on that prediction alone."""
+        raise NotImplementedError
+
+    def value(self, total: np.ndarray) -> float:
+        """The metric from the sum [K] of the rows.
+
+        Raises:
+            ValueError: there was nothing to measure.
+        """
+        raise NotImplementedError
+
+    def compute(self, predictions: Sequence[Prediction], likelihood: Likelihood) -> float:
+        """The metric of `predictions`, or of `likelihood`. Default: value(Σ statistics).
+
+        Raises:
+            ValueError: there was nothing to measure.
+        """
+        if not predictions:
+            raise ValueError("`predictions` must hold at least one")
+        return self.value(self.statistics(predictions).sum(0))
+
+    def signature(self) -> str:
+        """What must stand beside the number for others to compare theirs with it (version, tokenization); "": nothing."""
+        return ""

@@ -1,0 +1,30 @@
+"""The side channel of a pass: auxiliary losses, and activations that are recorded on request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from paddle import Tensor
+
+
+@dataclass(frozen=True)
+class Tap:
+    """The way out for what is not the output: observations for whoever listens, and extra terms of the loss."""
+
+    recording: bool = False
+    scope: str = ""
+    recorded: list[tuple[str, Tensor]] = field(default_factory=list)
+    aux_losses: dict[str, Tensor] = field(default_factory=dict)
+
+    def within(self, scope: str) -> Tap:
+        """The same tap for a part of the model: what is observed there is named ``scope.name``."""
+        return replace(self, scope=f"{self.scope}.{scope}" if self.scope else scope) if self.recording else self
+
+    def record(self, name: str, value: Tensor) -> None:
+        """Offer a tensor (attention maps, statistics); it is kept only if somebody listens."""
+        if self.recording:
+            self.recorded.append((f"{self.scope}.{name}", value))
+
+    def add_aux_loss(self, name: str, value: Tensor) -> None:
+        """Add a scalar, already weighted, to the training loss (mixture-of-experts balance)."""
+        self.aux_losses[name] = self.aux_losses[name] + value if name in self.aux_losses else value

@@ -1,0 +1,56 @@
+"""Text to pieces and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from paddle_tfm.protocols.component import Component
+
+
+class Tokenizer(Component):
+    """Splits a text into pieces, and puts pieces together again.
+
+    Promise: ``detokenize(tokenize(text)) == normalize(text)``, where `normalize` says what is not kept (runs of spaces).
+    """
+
+    kind: ClassVar[str] = "tokenizer"
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Learn from the training texts of one side, or of both where one tokenizer serves both. Most tokenizers have
+        nothing to learn. `texts` can be gone through once, and may be millions: keep a bounded part of them."""
+
+    def normalize(self, text: str) -> str:
+        """What of `text` survives: by default, runs of white space become one space and the ends are trimmed."""
+        return " ".join(text.split())
+
+    def tokenize(self, text: str) -> list[str]:
+        """The pieces of a text."""
+        raise NotImplementedError
+
+    @property
+    def sampling(self) -> bool:
+        """Whether `sample` draws, so that each epoch sees other pieces."""
+        return False
+
+    def sample(self, text: str, rng: np.random.Generator) -> list[str]:
+        """One random segmentation, for training: a function of the text and of what `rng` gives, which belongs to this
+        example and epoch. The promise holds for it too."""
+        return self.tokenize(text)
+
+    def pieces(self) -> list[str]:
+        """Pieces that belong in the vocabulary though the training texts may not show them, known after `fit`."""
+        return []
+
+    def detokenize(self, pieces: Iterable[str]) -> str:
+        """The text of pieces."""
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        """Write what `fit` learned into `folder`."""
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""

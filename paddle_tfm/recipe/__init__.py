@@ -1,0 +1,1 @@
+"""From YAML to checked settings: a recipe is data and never code."""

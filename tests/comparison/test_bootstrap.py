@@ -1,0 +1,228 @@
+"""Paired bootstrap resampling against enumeration, the formula of a standard error, and sacreBLEU's own."""
+
+import itertools
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+import sacrebleu
+from sacrebleu.significance import PairedTest
+
+from paddle_tfm import UserError
+from paddle_tfm.comparison import bootstrap
+from paddle_tfm.comparison.bootstrap import (
+    SLOW_DRAWS,
+    paired_bootstrap,
+    read_predictions,
+    require_same_examples,
+    resampled_values,
+)
+from paddle_tfm.protocols import Metric, Prediction
+from paddle_tfm.train.logs import write_predictions
+from paddle_tfm_plugins.metric.bleu import Bleu
+from paddle_tfm_plugins.metric.chrf import Chrf
+from paddle_tfm_plugins.metric.exact_match import ExactMatch
+from paddle_tfm_plugins.metric.word_error_rate import WordErrorRate
+
+
+def right_or_wrong(marks):
+    return [Prediction("", "a", "a" if mark else "b") for mark in marks]
+
+
+def system(size, quality, seed, corpus=0):
+    """Outputs whose every word is right with the probability `quality`, of references that `corpus` draws."""
+    words, errors = random.Random(corpus), random.Random(seed)
+    found = []
+    for _ in range(size):
+        reference = [f"w{words.randrange(40)}" for _ in range(words.randrange(6, 16))]
+        written = [word if errors.random() < quality else "x" for word in reference]
+        found.append(Prediction("", " ".join(reference), " ".join(written)))
+    return found
+
+
+class Slow(Metric):
+    """An exact match that is no function of sums, as a user may write one."""
+
+    def compute(self, predictions, likelihood):
+        return sum(each.hypothesis == each.reference for each in predictions) / len(predictions)
+
+
+# --------------------------------------------------------------------------------------------------------- the numbers
+
+
+def test_p_and_the_interval_are_those_of_all_possible_draws():
+    one, two = right_or_wrong([1, 0, 0, 1, 0]), right_or_wrong([1, 1, 0, 1, 1])
+    gain = [0, 1, 0, 0, 1]
+    exact = np.array([sum(gain[i] for i in draw) / 5 for draw in itertools.product(range(5), repeat=5)])
+    found = paired_bootstrap("exact_match", ExactMatch(), one, two, draws=100_000)
+    assert found.difference == pytest.approx(0.4)
+    assert found.p == pytest.approx(2 * (exact <= 0).mean(), abs=0.006)  # 2 · 0.0778, ± 3.5 standard errors
+    assert (found.low, found.high) == tuple(np.quantile(exact, [0.025, 0.975]))
+    assert found.verdict == "undetermined"
+
+
+@pytest.mark.parametrize("quality", [0.99, 0.9])
+def test_the_spread_is_the_standard_error_of_paired_proportions(quality):
+    one, two = system(400, 0.97, 1), system(400, quality, 2)
+    marks = np.array([[each.hypothesis == each.reference for each in run] for run in (one, two)], float)
+    gain = marks[1] - marks[0]
+    values = resampled_values(ExactMatch(), (one, two))
+    found = values[:, 1] - values[:, 0]
+    assert found.std() == pytest.approx(gain.std() / math.sqrt(400), rel=0.03)
+    assert found.mean() == pytest.approx(gain.mean(), abs=4 * found.std() / 100)
+    assert values.std(0) == pytest.approx(marks.std(1) / math.sqrt(400), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "key"), [(Bleu(), sacrebleu.BLEU(), "BLEU"), (Chrf(), sacrebleu.CHRF(), "chrF2")]
+)
+def test_it_agrees_with_sacrebleu(ours, theirs, key):
+    one, two = system(300, 0.7, 1), system(300, 0.71, 2)
+    named = [(name, [each.hypothesis for each in run]) for name, run in (("one", one), ("two", two))]
+    test = PairedTest(named, {key: theirs}, [[each.reference for each in one]], test_type="bs", n_samples=2000)
+    baseline, other = test()[1][key]
+    values = resampled_values(ours, (one, two))
+    found = paired_bootstrap(key, ours, one, two)
+    assert (found.baseline, found.other) == (baseline.score, other.score)
+    assert values.mean(0) == pytest.approx([baseline.mean, other.mean], abs=0.15)
+    widths = (np.quantile(values, 0.975, 0) - np.quantile(values, 0.025, 0)) / 2
+    assert widths == pytest.approx([baseline.ci, other.ci], rel=0.08)
+    # sacreBLEU counts the draws whose |difference| lies further above the mean of them than the difference itself: one
+    # tail of two where the systems are apart. From our draws that is its p; our own is about twice as much.
+    apart = np.abs(values[:, 1] - values[:, 0])
+    tail = ((apart - apart.mean() > abs(found.difference)).sum() + 1) / (len(apart) + 1)
+    assert 0.001 < tail < 0.5
+    assert other.p_value == pytest.approx(tail, abs=5 * math.sqrt(tail / 2000))
+    assert found.p / 2 == pytest.approx(tail, rel=0.5)
+
+
+def test_sums_are_what_scoring_the_drawn_texts_gives():
+    one, two = system(40, 0.8, 1), system(40, 0.8, 2)
+    for metric in (Bleu(), Chrf(word_order=2), WordErrorRate(), ExactMatch()):
+        again = type("Again", (Metric,), {"compute": lambda self, *given, of=metric: of.compute(*given)})()
+        slow = resampled_values(again, (one, two), draws=30)
+        assert np.array_equal(resampled_values(metric, (one, two), draws=30), slow)
+        assert len(np.unique(slow)) > 5
+
+
+def test_each_draw_has_as_many_examples_and_each_example_the_same_chance():
+    (counts,) = bootstrap._counts(50, 2000, seed=1)
+    assert set(counts.sum(1)) == {50}
+    assert counts.mean(0) == pytest.approx(np.ones(50), abs=0.12)
+    assert counts.std() == pytest.approx(math.sqrt(1 - 1 / 50), rel=0.02)
+    assert Counter(map(tuple, counts)).most_common(1)[0][1] == 1
+
+
+def test_a_test_at_5_percent_is_wrong_about_5_times_in_100():
+    wrong = 0
+    for trial in range(200):
+        draw = np.random.default_rng(trial)
+        one, two = (right_or_wrong(draw.random(100) < 0.6) for _ in range(2))  # equally good
+        wrong += paired_bootstrap("exact_match", ExactMatch(), one, two, draws=400, seed=trial).p < 0.05
+    assert 3 <= wrong <= 20
+
+
+# ---------------------------------------------------------------------------------------------------------- its promise
+
+
+def test_the_same_question_has_the_same_answer(monkeypatch):
+    one, two = system(60, 0.8, 1), system(60, 0.82, 2)
+    first = paired_bootstrap("bleu", Bleu(), one, two, draws=500)
+    monkeypatch.setattr(bootstrap, "AT_ONCE", 60 * 7)  # seven draws at a time
+    assert paired_bootstrap("bleu", Bleu(), one, two, draws=500) == first
+    assert paired_bootstrap("bleu", Bleu(), one, two, draws=500, seed=1) != first
+    assert first.signature == Bleu().signature()
+
+
+@pytest.mark.parametrize(("metric", "better"), [(Bleu(), "better"), (WordErrorRate(), "better"), (Slow(), "better")])
+def test_the_verdict_is_about_the_second_and_knows_which_way_is_better(metric, better):
+    one, two = system(150, 0.8, 1), system(150, 0.95, 2)
+    found, back = paired_bootstrap("m", metric, one, two, 300), paired_bootstrap("m", metric, two, one, 300)
+    assert (found.verdict, back.verdict) == (better, "worse")
+    assert (found.difference, found.p) == (-back.difference, back.p)
+    assert (found.low, found.high) == pytest.approx((-back.high, -back.low))
+    assert found.low < found.difference < found.high
+    assert found.low * found.high > 0
+
+
+def test_equal_systems():
+    one = system(50, 0.8, 1)
+    found = paired_bootstrap("bleu", Bleu(), one, list(one), draws=100)
+    assert (found.difference, found.low, found.high, found.p, found.verdict) == (0, 0, 0, 1, "equal")
+
+
+def test_no_number_of_draws_shows_a_p_of_zero():
+    found = paired_bootstrap("m", ExactMatch(), right_or_wrong([0] * 30), right_or_wrong([1] * 30), draws=99)
+    assert found.p == 2 / 100
+
+
+def test_a_metric_without_statistics_gets_fewer_draws():
+    one, two = right_or_wrong([0, 1] * 20), right_or_wrong([1, 1] * 20)
+    assert paired_bootstrap("slow", Slow(), one, two).draws == SLOW_DRAWS
+    assert paired_bootstrap("slow", Slow(), one, two, draws=50).draws == 50
+    assert paired_bootstrap("exact_match", ExactMatch(), one, two).draws == bootstrap.DRAWS
+
+
+@pytest.mark.parametrize("pair", [([], []), ([1], [1, 0])])
+def test_both_need_the_same_examples(pair):
+    with pytest.raises(ValueError, match=f"the same examples, but they have {len(pair[0])} and {len(pair[1])}"):
+        paired_bootstrap("m", ExactMatch(), *map(right_or_wrong, pair))
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def test_what_is_read_is_what_was_written(tmp_path):
+    written = [
+        Prediction("eins  zwei\t", "one \u2028 two\u00a0three", "", score=-1.25),
+        Prediction("drei", "three", 'a "quoted" \x0b hypothesis', score=-0.5),
+    ]
+    write_predictions(tmp_path / "p.tsv", written)
+    squeezed = [each._replace(**{n: " ".join(getattr(each, n).split()) for n in each._fields[:3]}) for each in written]
+    assert read_predictions(tmp_path / "p.tsv") == squeezed
+
+
+HEAD = "right\tsource\treference\thypothesis\tscore\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"", r"p\.tsv: must be a table of right, source, reference, hypothesis, score with one prediction or more"),
+        (HEAD.encode(), r"p\.tsv: must be a table of"),
+        (b"source\treference\nx\ty\n", r"p\.tsv: must be a table of"),
+        (
+            f"{HEAD}yes\ta\tb\tb\t-1\nno\ta\tb\n".encode(),
+            r"p\.tsv:3: must hold right, source, reference, hypothesis, sco",
+        ),
+        (f"{HEAD}yes\ta\tb\tb\tmuch\n".encode(), r"p\.tsv:2: must hold"),
+        (b"\xff", r"p\.tsv: no predictions can be read here: .*utf-8"),
+        (None, r"p\.tsv: no predictions can be read here: .*No such file"),
+    ],
+)
+def test_a_damaged_file_is_told(text, sentence, tmp_path):
+    if text is not None:
+        (tmp_path / "p.tsv").write_bytes(text)
+    with pytest.raises(UserError, match=sentence):
+        read_predictions(tmp_path / "p.tsv")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"source": "y"},
+            r"a and b are not of the same test set: the source of example 2 is 'x' in the one and 'y' in ",
+        ),
+        ({"reference": "B"}, r"the reference of example 2 is 'b' in the one and 'B' in the other"),
+        (None, r"^a has 2 predictions and b has 1: not the same test set$"),
+    ],
+)
+def test_other_test_sets_are_refused(change, sentence):
+    one = [Prediction("x", "a", "a"), Prediction("x", "b", "b")]
+    two = [one[0], one[1]._replace(hypothesis="c", **change)] if change else one[:1]
+    with pytest.raises(UserError, match=sentence):
+        require_same_examples(one, two, ("a", "b"))
+    require_same_examples(one, [each._replace(hypothesis="z", score=3.0) for each in one], ("a", "b"))

@@ -1,0 +1,339 @@
+"""Runs collected, grouped, averaged and compared: against numbers worked out by hand and against SciPy."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from scipy import stats
+
+from paddle_tfm.comparison.report import verdict
+from paddle_tfm.comparison.table import Comparison, collect, compare, grouped
+from paddle_tfm.errors import UserError
+
+DIRECTIONS = {"exact_match": True, "perplexity": False}
+
+
+def finish(root, variant, seed, test=None, valid=None, diverged=None, recipe="dates", parameters=1000, **more):
+    """A finished run's folder, written as `Trainer` writes it."""
+    folder = root / recipe / variant / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    results = {
+        "recipe": recipe,
+        "variant": variant,
+        "seed": seed,
+        "steps": 200,
+        "parameters": parameters,
+        "tokens": 5000,
+        "seconds": 60.0,
+        "tokens_per_second": 100.0,
+        "best_step": 200,
+        "dropped": 0,
+        "diverged": diverged,
+        "directions": DIRECTIONS,
+        "percent": ["exact_match"],
+        "valid": valid or {},
+        "test": test or {},
+    } | more
+    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    return folder
+
+
+def series(root, variant, values, metric="exact_match", **more):
+    """A run for each value; seeds count from 1."""
+    for seed, value in enumerate(values, 1):
+        finish(root, variant, seed, {metric: value}, **more)
+
+
+def table(root, metric="exact_match", baseline=None) -> Comparison:
+    return compare(collect([root]), "name", root, metric, baseline)
+
+
+def by_name(comparison):
+    return {row.variant: row for row in comparison.rows}
+
+
+# ------------------------------------------------------------------------------------------------------------ collect
+
+
+def test_collect_reads_a_run_and_a_folder_of_runs_once_each(tmp_path):
+    one = finish(tmp_path, "pre", 1, {"exact_match": 0.5})
+    finish(tmp_path, "pre", 2, {"exact_match": 0.25})
+    rows = [
+        {"step": 1, "loss": 3.0},
+        {"step": 100, "loss": 2.0},
+        {"step": 100, "evaluation": {"exact_match": 0.125}},
+        {"step": 200, "evaluation": {"exact_match": 0.5}},
+    ]
+    log = "".join(json.dumps(row) + "\n" for row in rows)
+    (one / "metrics.jsonl").write_text(log + '{"step": 300, "evalu', "utf-8")
+    results = collect([one, tmp_path, tmp_path / "dates" / "pre" / ".." / "pre"])
+    assert [(result.variant, result.seed) for result in results] == [("pre", 1), ("pre", 2)]
+    assert results[0].folder.resolve() == one.resolve()
+    assert results[0].curve == [(100, {"exact_match": 0.125}), (200, {"exact_match": 0.5})]
+    assert results[1].curve == []
+
+
+def test_collect_says_where_runs_are_listed_if_there_is_none(tmp_path):
+    with pytest.raises(UserError) as caught:
+        collect([tmp_path])
+    assert str(caught.value) == f"{tmp_path}: no finished run is here; `paddle-tfm ls runs` shows where they are"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ('{"variant": "pre"}', "'seed'"),
+        ("[]", "list indices must be integers or slices, not str"),
+    ],
+)
+def test_collect_names_the_file_that_holds_no_results(tmp_path, text, why):
+    file = tmp_path / "results.json"
+    file.write_text(text, "utf-8")
+    with pytest.raises(UserError) as caught:
+        collect([tmp_path])
+    assert str(caught.value) == f"{file}: not the results of a run: {why}"
+
+
+# -------------------------------------------------------------------------------------------------- means and spreads
+
+
+def test_a_row_holds_mean_and_standard_deviation_over_its_seeds(tmp_path):
+    for seed, value, seconds in ((3, 0.9, 30.0), (1, 0.5, 60.0), (2, 0.7, 120.0)):
+        finish(tmp_path, "pre", seed, {"exact_match": value, "loss": 1.0}, seconds=seconds, tokens_per_second=seconds)
+    (row,) = table(tmp_path).rows
+    assert row.seeds == [1, 2, 3]
+    assert row.mean == pytest.approx({"exact_match": 0.7, "loss": 1.0})
+    assert row.spread == pytest.approx({"exact_match": 0.2, "loss": 0.0})  # √((0.04 + 0 + 0.04) / 2)
+    assert (row.seconds, row.tokens_per_second, row.parameters, row.diverged) == (70.0, 70.0, 1000, 0)
+    assert row.difference is None
+
+
+def test_one_seed_has_no_spread(tmp_path):
+    series(tmp_path, "pre", [0.5])
+    assert table(tmp_path).rows[0].spread == {"exact_match": None}
+
+
+def test_the_validation_split_stands_in_where_there_is_no_test_split(tmp_path):
+    finish(tmp_path, "pre", 1, test={"exact_match": 0.5}, valid={"exact_match": 0.875})
+    finish(tmp_path, "post", 1, valid={"exact_match": 0.75})
+    rows = by_name(table(tmp_path))
+    assert (rows["pre"].mean["exact_match"], rows["post"].mean["exact_match"]) == (0.5, 0.75)
+
+
+def test_variants_of_two_recipes_are_named_with_their_recipe(tmp_path):
+    finish(tmp_path, "pre", 1, {"exact_match": 0.5}, recipe="dates")
+    finish(tmp_path, "pre", 1, {"exact_match": 0.75}, recipe="copy")
+    comparison = table(tmp_path)
+    assert [row.variant for row in comparison.rows] == ["copy/pre", "dates/pre"]
+    assert list(grouped(comparison.runs)) == ["copy/pre", "dates/pre"]
+
+
+def test_the_same_variant_and_seed_twice_is_refused(tmp_path):
+    one = finish(tmp_path / "before", "pre", 1, {"exact_match": 0.5})
+    two = finish(tmp_path / "after", "pre", 1, {"exact_match": 0.75})
+    with pytest.raises(UserError) as caught:
+        compare(collect([tmp_path]), "name", tmp_path, "exact_match")
+    told = str(caught.value)
+    assert "are both 'pre' with seed 1; compare one of them" in told and str(one) in told and str(two) in told
+
+
+def test_one_recipe_run_twice_is_told_apart_by_the_folders_that_were_asked_for(tmp_path):
+    """`compare runs/before runs/after`: what changed between the two was an override."""
+    finish(tmp_path / "before", "pre", 1, {"exact_match": 0.5})
+    finish(tmp_path / "after", "pre", 1, {"exact_match": 0.75})
+    before, after = tmp_path / "before", tmp_path / "after"
+    comparison = compare(collect([before, after]), "name", tmp_path, "exact_match")
+    assert [row.variant for row in comparison.rows] == [f"{after}/pre", f"{before}/pre"]
+    assert comparison.rows[0].difference.mean == 0.25
+
+
+# -------------------------------------------------------------------------------------------------------------- order
+
+
+@pytest.mark.parametrize(("metric", "order"), [("exact_match", ["high", "low"]), ("perplexity", ["low", "high"])])
+def test_the_best_comes_first_and_the_diverged_last(tmp_path, metric, order):
+    series(tmp_path, "high", [0.9, 0.8], metric)
+    series(tmp_path, "low", [0.1, 0.2], metric)
+    series(tmp_path, "dead", [0.5, 0.5], metric, diverged="the loss was no number at step 3 (nan)")
+    comparison = table(tmp_path, metric)
+    assert [row.variant for row in comparison.rows] == [*order, "dead"]
+    assert comparison.higher_is_better == (metric == "exact_match")
+
+
+def test_loss_can_decide_though_no_metric_is_called_so(tmp_path):
+    series(tmp_path, "high", [0.9], "loss")
+    series(tmp_path, "low", [0.1], "loss")
+    assert [row.variant for row in table(tmp_path, "loss").rows] == ["low", "high"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "baseline", "sentence"),
+    [
+        (
+            "exact_mach",
+            None,
+            "unknown metric 'exact_mach'; did you mean 'exact_match'? Known: exact_match, loss, perplexity",
+        ),
+        ("exact_match", "post", "unknown variant 'post'. Known: pre"),
+    ],
+)
+def test_an_unknown_metric_or_baseline_is_named(tmp_path, metric, baseline, sentence):
+    series(tmp_path, "pre", [0.5])
+    with pytest.raises(UserError) as caught:
+        table(tmp_path, metric, baseline)
+    assert str(caught.value) == sentence
+
+
+# -------------------------------------------------------------------------------------------------------- differences
+
+
+def test_a_difference_is_paired_by_seed_with_scipys_interval(tmp_path):
+    base, other = [0.50, 0.60, 0.55, 0.70], [0.58, 0.65, 0.66, 0.75]
+    series(tmp_path, "base", base)
+    series(tmp_path, "other", other)
+    found = by_name(table(tmp_path))["other"].difference
+    interval = stats.ttest_rel(other, base).confidence_interval(0.95)
+    assert found.mean == pytest.approx(0.0725)
+    assert (found.mean - found.half_width, found.mean + found.half_width) == pytest.approx(tuple(interval))
+    assert (found.pairs, found.verdict) == (4, "better")
+
+
+def test_only_seeds_in_common_are_paired(tmp_path):
+    for seed, value in ((1, 0.5), (2, 0.6), (3, 0.9)):
+        finish(tmp_path, "base", seed, {"exact_match": value})
+    for seed, value in ((4, 0.1), (3, 0.8), (2, 0.7)):
+        finish(tmp_path, "other", seed, {"exact_match": value})
+    found = by_name(table(tmp_path))["other"].difference
+    assert found.pairs == 2
+    assert found.mean == pytest.approx(0.0)  # +0.1 and −0.1
+    assert found.half_width == pytest.approx(12.706205 * math.sqrt(0.02) / math.sqrt(2))
+
+
+def test_no_seed_in_common_is_no_difference(tmp_path):
+    finish(tmp_path, "base", 1, {"exact_match": 0.5})
+    finish(tmp_path, "other", 2, {"exact_match": 0.6})
+    assert by_name(table(tmp_path))["other"].difference is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "verdict"),
+    [
+        ("exact_match", [0.60, 0.71, 0.80], "better"),
+        ("exact_match", [0.40, 0.51, 0.60], "worse"),
+        ("perplexity", [0.60, 0.71, 0.80], "worse"),
+        ("perplexity", [0.40, 0.51, 0.60], "better"),
+        ("exact_match", [0.50, 0.60, 0.70], "equal"),
+        ("exact_match", [0.55, 0.55, 0.80], "undetermined"),
+        ("exact_match", [0.99], "undetermined"),
+        ("exact_match", [0.50], "undetermined"),
+    ],
+)
+def test_a_verdict_is_given_only_where_the_interval_excludes_zero(tmp_path, metric, values, verdict):
+    series(tmp_path, "base", [0.50, 0.60, 0.70], metric)
+    series(tmp_path, "other", values, metric)
+    found = by_name(table(tmp_path, metric, "base"))["other"].difference
+    assert found.verdict == verdict
+    assert (found.half_width is None) == (len(values) == 1)
+
+
+def test_the_baseline_has_no_difference_and_can_be_chosen(tmp_path):
+    series(tmp_path, "a", [0.5, 0.5])
+    series(tmp_path, "b", [0.6, 0.7])
+    rows = by_name(table(tmp_path, baseline="b"))
+    assert rows["b"].difference is None
+    assert rows["a"].difference.mean == pytest.approx(-0.15)
+    assert by_name(table(tmp_path))["b"].difference.mean == pytest.approx(0.15)
+
+
+# ----------------------------------------------------------------------------------------------- diverged and infinite
+
+
+def test_a_diverged_run_is_counted_and_is_in_no_mean_and_no_pair(tmp_path):
+    series(tmp_path, "base", [0.5, 0.6])
+    finish(tmp_path, "other", 1, {"exact_match": 0.9})
+    finish(tmp_path, "other", 2, {"exact_match": 0.1}, diverged="the loss was no number at step 3 (nan)")
+    row = by_name(table(tmp_path))["other"]
+    assert (row.mean["exact_match"], row.spread["exact_match"], row.diverged, row.seeds) == (0.9, None, 1, [1, 2])
+    assert (row.difference.pairs, row.difference.verdict) == (1, "undetermined")
+    assert row.difference.mean == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("baseline", ["base", "dead"])
+def test_a_variant_that_diverged_before_its_first_evaluation_is_a_row(tmp_path, baseline):
+    series(tmp_path, "base", [0.5])
+    finish(tmp_path, "dead", 1, diverged="the loss was no number at step 1 (nan)", best_step=0)
+    comparison = table(tmp_path, baseline=baseline)
+    assert [row.variant for row in comparison.rows] == ["base", "dead"]
+    dead = comparison.rows[1]
+    assert math.isnan(dead.mean["exact_match"])
+    assert dead.spread["exact_match"] is None
+    assert [row.difference for row in comparison.rows] == [None, None]
+    assert comparison.shown() == ["exact_match"]
+
+
+def test_an_infinite_perplexity_has_no_spread_and_no_pair(tmp_path):
+    series(tmp_path, "base", [2.0, 3.0, 2.5], "perplexity")
+    series(tmp_path, "wild", [math.inf, 4.0, 4.5], "perplexity")
+    row = by_name(table(tmp_path, "perplexity"))["wild"]
+    assert (row.mean["perplexity"], row.spread["perplexity"]) == (math.inf, None)
+    assert (row.difference.pairs, row.difference.mean) == (2, pytest.approx(1.5))
+
+
+# --------------------------------------------------------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("exact_match", 0.98765, "98.8%"),
+        ("exact_match", 1.0, "100.0%"),
+        ("exact_match", math.nan, "–"),
+        ("exact_match", None, "–"),
+        ("perplexity", 1.23456, "1.235"),
+        ("perplexity", 0.0, "0.000"),
+        ("perplexity", 0.00037662, "0.000377"),
+        ("perplexity", math.inf, "inf"),
+    ],
+)
+def test_values_read_as_people_write_them(tmp_path, name, value, text):
+    series(tmp_path, "pre", [0.5])
+    assert table(tmp_path).text(name, value) == text
+
+
+def test_the_table_shows_the_deciding_metric_first_and_every_other_once(tmp_path):
+    finish(tmp_path, "a", 1, {"loss": 1.0, "perplexity": 2.0, "exact_match": 0.5})
+    finish(tmp_path, "b", 1, {"exact_match": 0.75, "bleu": 1.0})
+    assert sorted(table(tmp_path).shown()) == ["bleu", "exact_match", "loss", "perplexity"]
+    assert table(tmp_path).shown()[0] == "exact_match"
+    assert table(tmp_path, "perplexity").shown()[0] == "perplexity"
+
+
+def test_data_holds_every_row_and_run(tmp_path):
+    series(tmp_path, "a", [0.5, 0.5])
+    series(tmp_path, "b", [0.75, 0.75])
+    data = table(tmp_path).data()
+    assert {name: data[name] for name in ("name", "metric", "higher_is_better", "baseline")} == {
+        "name": "name",
+        "metric": "exact_match",
+        "higher_is_better": True,
+        "baseline": "a",
+    }
+    assert [(row["variant"], row["mean"]["exact_match"]) for row in data["rows"]] == [("b", 0.75), ("a", 0.5)]
+    assert data["rows"][0]["difference"]["mean"] == 0.25
+    assert [(run["variant"], run["seed"]) for run in data["runs"]] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert all(run["folder"].startswith(str(tmp_path)) for run in data["runs"])
+
+
+def test_scores_on_different_texts_are_not_compared(tmp_path):
+    """A recipe may train one model on several corpora: there is no difference, and no best."""
+    for variant in ("a", "b"):
+        series(tmp_path, variant, [0.5, 0.75], data=variant)
+    found = table(tmp_path, baseline="a")
+    assert [row.difference for row in found.rows] == [None, None]
+    assert verdict(found) == "The runs are of 2 corpora: scores on different texts are not compared."
+    series(tmp_path / "same", "a", [0.5, 0.75], data="same")
+    series(tmp_path / "same", "b", [0.5, 0.75], data="same")
+    assert by_name(table(tmp_path / "same"))["b"].difference.verdict == "equal"

@@ -1,0 +1,527 @@
+"""The report of a comparison: what it says, that it is sound HTML, Markdown and JSON, and what the figure shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import shlex
+import struct
+import warnings
+from html.parser import HTMLParser
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+
+from paddle_tfm.comparison import figure as figures
+from paddle_tfm.comparison import report
+from paddle_tfm.comparison.table import collect, compare
+
+EVIL = "<script>alert('&')</script> | \"x\" $\\frac$ _旋转位置*"
+LOST = "the loss was no number at step 151 (nan)"
+DIRECTIONS = {"exact_match": True, "bleu": True, "perplexity": False}
+VOID = {"meta", "img", "br", "link", "hr", "input"}
+
+
+def finish(root, variant, seed, value, metric="exact_match", diverged=None, curve=(0.25, 0.5), predictions=(), **more):
+    """A finished run's folder, written as `Trainer` writes it; `curve` at steps 100, 200, …"""
+    folder = root / hashlib.sha256(variant.encode()).hexdigest()[:12] / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    results = {
+        "recipe": "dates",
+        "variant": variant,
+        "seed": seed,
+        "steps": 1500,
+        "parameters": 1234567,
+        "tokens": 5000,
+        "seconds": 124.6,
+        "tokens_per_second": 20408.9,
+        "best_step": 1200,
+        "dropped": 0,
+        "diverged": diverged,
+        "directions": DIRECTIONS,
+        "percent": ["exact_match"],
+        "valid": {},
+        "test": {metric: value},
+    } | more
+    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    rows = [{"step": 100 * place, "evaluation": {metric: item}} for place, item in enumerate(curve, 1)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    if predictions:
+        lines = ["right\tsource\treference\thypothesis\tscore", *("\t".join(row) for row in predictions)]
+        (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    return folder
+
+
+def series(root, variant, values, **more):
+    for seed, value in enumerate(values, 1):
+        finish(root, variant, seed, value, **more)
+
+
+def table(root, metric="exact_match", baseline=None, name="dates"):
+    # Folders sort by a hash of the name, so a test names its baseline where it matters.
+    return compare(collect([root]), name, root, metric, baseline)
+
+
+def right(source="1 2", text="2 1"):
+    return ("yes", source, text, text, "-0.5000")
+
+
+def wrong(source, reference, hypothesis):
+    return ("no", source, reference, hypothesis, "-1.2500")
+
+
+class Page(HTMLParser):
+    """Reads a page: complains of tags that do not balance; collects elements, attributes and texts."""
+
+    def __init__(self, html: str):
+        super().__init__(convert_charrefs=True)
+        self.open, self.wrong, self.elements, self.texts = [], [], [], []
+        self.feed(html)
+        self.close()
+        self.wrong += self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"/{tag}")
+
+    def handle_data(self, data):
+        if "style" not in self.open[-1:]:
+            self.texts.append(data)
+
+    @property
+    def text(self):
+        return "".join(self.texts)
+
+    def count(self, tag):
+        return sum(element == tag for element, _ in self.elements)
+
+
+@pytest.fixture
+def evil(tmp_path):
+    """Every text that a user gives is hostile."""
+    rows = [right("<b>&amp;", "</dl>\u2028|"), wrong("<img src=x onerror=1>", "<i>ab</i>", "<i>ac</i>")]
+    series(tmp_path, EVIL, [0.75, 0.5], predictions=rows, recipe="<recipe>")
+    series(tmp_path, "plain", [0.25, 0.25], recipe="<recipe>")
+    finish(tmp_path, "dead", 1, math.nan, diverged="<u>lost</u>", curve=(), recipe="<recipe>", test={})
+    comparison = table(tmp_path, baseline="plain", name="<title>&")
+    return SimpleNamespace(comparison=comparison, paths=report.write(comparison))
+
+
+# --------------------------------------------------------------------------------------------------------------- files
+
+
+def test_write_makes_the_folder_and_four_files(tmp_path):
+    series(tmp_path / "runs", "a", [0.5])
+    comparison = table(tmp_path / "runs")
+    comparison.folder = tmp_path / "new" / "place"
+    paths = report.write(comparison)
+    names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
+    assert paths == {what: tmp_path / "new" / "place" / f"comparison.{end}" for what, end in names.items()}
+    assert all(path.stat().st_size > 200 for path in paths.values())
+
+
+def test_the_same_runs_give_the_same_bytes(tmp_path):
+    series(tmp_path, "a", [0.5, 0.75])
+    first = {what: path.read_bytes() for what, path in report.write(table(tmp_path)).items()}
+    assert {what: path.read_bytes() for what, path in report.write(table(tmp_path)).items()} == first
+
+
+def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
+    def refuse(name):
+        raise ValueError(name)
+
+    data = json.loads(evil.paths["json"].read_text("utf-8"), parse_constant=refuse)
+    dead = next(row for row in data["rows"] if row["variant"] == "dead")
+    best = data["rows"][0]
+    assert dead["mean"] == {"exact_match": None}
+    assert (best["variant"], best["mean"]["exact_match"]) == (EVIL, 0.625)
+    assert best["difference"]["pairs"] == 2
+    assert len(data["runs"]) == 5
+
+
+# ------------------------------------------------------------------------------------------------------------- verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            {"base": [0.5, 0.6], "other": [0.6, 0.9]},
+            "“other” has the best mean (exact match 75.0%) but 2 seeds cannot tell these apart: "
+            "+20.0 points (95%: −107.1 to +147.1) against the baseline “base”.",
+        ),
+        (
+            {"base": [0.5, 0.6], "other": [0.75, 0.86]},
+            "“other” has the best mean (exact match 80.5%) and is better than the baseline “base”: "
+            "+25.5 points (95%: +19.1 to +31.9), 2 seeds.",
+        ),
+        (
+            {"base": [0.5], "other": [0.75]},
+            "“other” has the best mean (exact match 75.0%) but 1 seed cannot tell these apart: "
+            "+25.0 points, no interval from 1 seed against the baseline “base”.",
+        ),
+        (
+            {"base": [0.6, 0.9], "other": [0.5, 0.6]},
+            "The baseline “base” has the best mean (exact match 75.0%), but 2 seeds cannot tell these apart.",
+        ),
+        (
+            {"base": [0.75, 0.86], "other": [0.5, 0.6]},
+            "The baseline “base” has the best mean (exact match 80.5%); the other is worse, paired over 2 seeds.",
+        ),
+        (
+            {"base": [0.75, 0.86], "b": [0.5, 0.6], "c": [0.1, 0.84]},
+            "The baseline “base” has the best mean (exact match 80.5%); of 2 others, 1 is worse, 1 cannot be told apart "
+            "from it by 2 seeds.",
+        ),
+        (
+            {"base": [0.75], "other": [0.75]},
+            "The baseline “base” has the best mean (exact match 75.0%), but 1 seed cannot tell these apart.",
+        ),
+        ({"base": [0.5, 0.7]}, "“base” is the only variant here: exact match 60.0% over 2 seeds."),
+    ],
+)
+def test_the_verdict_says_what_the_seeds_can_tell(tmp_path, values, sentence):
+    for variant, items in values.items():
+        series(tmp_path, variant, items)
+    comparison = table(tmp_path, baseline="base")
+    assert report.verdict(comparison) == sentence
+    assert sentence in Page(report.page(comparison, b"", "<svg></svg>")).texts
+    assert sentence in report.markdown(comparison).splitlines()
+
+
+def test_the_verdict_says_that_a_score_is_of_the_validation_split(tmp_path):
+    series(tmp_path, "a", [0.5, 0.7], valid={"exact_match": 0.5}, test={})
+    assert report.verdict(table(tmp_path)) == (
+        "“a” is the only variant here: exact match 50.0% on the validation split over 2 seeds."
+    )
+
+
+def test_the_verdict_owns_up_to_diverged_runs(tmp_path):
+    series(tmp_path, "base", [0.5, 0.5])
+    finish(tmp_path, "other", 1, 0.75)
+    finish(tmp_path, "other", 2, 0.75, diverged=LOST)
+    text = report.verdict(table(tmp_path, baseline="base"))
+    assert text.endswith("; 1 of its 2 runs diverged and are not in that mean.")
+
+
+def test_there_is_no_best_variant_where_every_run_diverged(tmp_path):
+    series(tmp_path, "a", [0.5], diverged=LOST)
+    series(tmp_path, "b", [0.5], diverged=LOST)
+    comparison = table(tmp_path)
+    assert report.verdict(comparison) == "No variant is best: every run diverged."
+    page = Page(report.write(comparison)["page"].read_text("utf-8"))
+    assert f"diverged: {LOST}" in page.text
+
+
+def test_small_differences_of_a_lower_is_better_metric_keep_their_digits(tmp_path):
+    series(tmp_path, "base", [0.0037, 0.0039], metric="perplexity")
+    series(tmp_path, "other", [0.0017, 0.00188], metric="perplexity")
+    # Pairs −0.0020 and −0.00202: mean −0.00201; half-width t · s / √2 = 12.706 · 0.00001 = 0.000127.
+    assert report.verdict(table(tmp_path, "perplexity", "base")) == (
+        "“other” has the best mean (perplexity 0.00179) and is better than the baseline “base”: "
+        "−0.002 (95%: −0.0021 to −0.0019), 2 seeds."
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- table
+
+
+def cells(line):
+    """A Markdown row, split at the pipes that are not escaped."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def test_every_markdown_row_has_as_many_cells_as_the_header(evil):
+    rows = [line for line in evil.paths["markdown"].read_text("utf-8").splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 3
+    assert {len(cells(row)) for row in rows} == {len(cells(rows[0]))}
+    assert cells(rows[0])[:4] == ["variant", "seeds", "exact match ↑", "difference"]
+    assert all(re.fullmatch(":?-+:?", cell) for cell in cells(rows[1]))
+    assert "<script" not in re.sub(r"\\<", "", evil.paths["markdown"].read_text("utf-8"))
+
+
+def test_a_row_reads_as_people_write_it(tmp_path):
+    series(tmp_path, "base", [0.5, 0.6])
+    finish(tmp_path, "other", 1, 0.6)
+    finish(tmp_path, "other", 2, 0.9)
+    finish(tmp_path, "other", 3, 0.1, diverged=LOST)
+    lines = report.markdown(table(tmp_path, baseline="base")).splitlines()
+    rows = {cells(line)[0]: cells(line)[1:] for line in lines if line.startswith("|")}
+    tail = ["1,234,567", "20,409", "2:05"]
+    against = "+20.0 points (95%: −107.1 to +147.1) undetermined"
+    assert rows["variant"] == ["seeds", "exact match ↑", "difference", "parameters", "tokens/s", "time", "diverged"]
+    assert rows["base"] == ["1, 2", "55.0% ± 7.1", "baseline", *tail, "0"]
+    assert rows["other"] == ["1, 2, 3", "75.0% ± 21.2", against, *tail, "1 of 3"]
+
+
+def test_a_spread_has_the_digits_of_its_mean_and_one_seed_has_none(tmp_path):
+    series(tmp_path, "small", [0.0845, 0.0855], metric="perplexity")
+    series(tmp_path, "single", [2.0], metric="perplexity")
+    lines = report.markdown(table(tmp_path, "perplexity")).splitlines()
+    rows = {cells(line)[0]: cells(line)[1:] for line in lines if line.startswith("|")}
+    assert rows["variant"][1] == "perplexity ↓"
+    assert (rows["small"][1], rows["single"][1]) == ("0.085 ± 0.001", "2.000")
+
+
+# ---------------------------------------------------------------------------------------------------------------- page
+
+
+def test_the_page_is_well_formed_and_needs_no_other_file(evil):
+    html = evil.paths["page"].read_text("utf-8")
+    page = Page(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert page.wrong == []
+    assert [attributes.get("lang") for tag, attributes in page.elements if tag == "html"] == ["en"]
+    assert not page.count("script") and not page.count("link") and not page.count("iframe")
+    for tag, attributes in page.elements:
+        for name in ("src", "href", "xlink:href", "srcset", "poster", "data", "action"):
+            assert attributes.get(name, "#").startswith(("#", "data:image/")), (tag, attributes)
+    assert "@import" not in html and not re.search(r"url\((?!#)", html)
+    assert "prefers-color-scheme: dark" in html and 'name="viewport"' in html
+
+
+def test_what_users_wrote_is_text_and_nothing_else(evil):
+    page = Page(evil.paths["page"].read_text("utf-8"))
+    assert [page.count(tag) for tag in ("u", "img", "recipe", "i", "title", "b")] == [0, 0, 0, 0, 1, 1]  # b: a verdict
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    for text in (EVIL, "<title>&", "<recipe>", "<b>&amp;", "</dl>\u2028|", "<img src=x onerror=1>", "<u>lost</u>"):
+        assert text in page.text, text
+
+
+def test_the_page_has_a_row_a_variant_and_a_row_a_run_and_says_how_to_see_the_curves(evil):
+    page = Page(evil.paths["page"].read_text("utf-8"))
+    assert page.count("table") == 2
+    assert page.count("tr") == (1 + 3) + (1 + 5)
+    folder = evil.comparison.folder
+    assert f"paddle-tfm board {shlex.quote(str(folder))}" in page.texts
+    for wanted in (
+        "1,500",
+        "1,200",
+        "standard deviation",
+        "Student's t",
+    ):
+        assert wanted in page.text, wanted
+    for run in evil.comparison.runs:
+        assert str(run.folder.relative_to(folder)) in page.text
+
+
+def test_runs_elsewhere_are_shown_from_the_folder_that_holds_them_all(tmp_path):
+    series(tmp_path / "one", "a", [0.5])
+    series(tmp_path / "two", "b", [0.5])
+    comparison = compare(collect([tmp_path / "one", tmp_path / "two"]), "both", tmp_path / "one", "exact_match")
+    page = Page(report.page(comparison, b"", "<svg></svg>"))
+    assert f"paddle-tfm board {tmp_path}" in page.texts
+    assert all(str(run.folder.relative_to(tmp_path)) in page.texts for run in comparison.runs)
+
+
+def test_the_figure_on_the_page_takes_the_colours_of_the_page(evil):
+    html = evil.paths["page"].read_text("utf-8")
+    assert Page(html).count("svg") == 1
+    drawing = html[html.index("<svg") : html.index("</svg>")]
+    assert "var(--ink)" in drawing and figures.INK not in drawing and "<metadata" not in drawing
+
+
+def test_the_smaller_of_svg_and_png_is_on_the_page(tmp_path):
+    series(tmp_path, "a", [0.5])
+    comparison = table(tmp_path)
+    vector = "<?xml?><svg><g></g></svg>"
+    assert '<svg role="img"' in report.page(comparison, b"x" * 500, vector)
+    assert 'src="data:image/png;base64,eA=="' in report.page(comparison, b"x", vector)
+
+
+# ------------------------------------------------------------------------------------------------------------- samples
+
+
+def test_samples_are_the_best_variants_first_seeds(tmp_path):
+    rows = [right("1"), wrong("2", "b", "x"), right("3"), wrong("4", "d", "y"), right("5")]
+    finish(tmp_path, "best", 2, 0.9, predictions=[right("other seed")])
+    finish(tmp_path, "best", 1, 0.9, predictions=rows)
+    finish(tmp_path, "next", 1, 0.1, predictions=[wrong("z", "z", "y")])
+    good, bad = report.samples(table(tmp_path), right=2, wrong=3)
+    assert [item["source"] for item in good] == ["1", "3"]
+    assert [item["source"] for item in bad] == ["2", "4"]
+    assert bad[0] == {
+        "variant": "best",
+        "seed": 1,
+        "right": False,
+        "source": "2",
+        "reference": "b",
+        "hypothesis": "x",
+        "score": -1.25,
+    }
+
+
+def test_wrong_samples_of_the_next_variant_are_shown_where_the_best_has_none(tmp_path):
+    finish(tmp_path, "best", 1, 0.9, predictions=[right("1")])
+    finish(tmp_path, "middle", 1, 0.8, predictions=[right("2")])
+    finish(tmp_path, "last", 1, 0.7, predictions=[right("3"), wrong("4", "b", "x")])
+    comparison = table(tmp_path)
+    good, bad = report.samples(comparison)
+    assert [(item["variant"], item["source"]) for item in good] == [("best", "1")]
+    assert [(item["variant"], item["source"]) for item in bad] == [("last", "4")]
+    assert "last, seed 1 (best has none)" in Page(report.write(comparison)["page"].read_text("utf-8")).text
+
+
+def test_a_diverged_seed_or_one_without_predictions_is_passed_over(tmp_path):
+    finish(tmp_path, "best", 1, 0.9, diverged=LOST, predictions=[wrong("lost", "a", "b")])
+    finish(tmp_path, "best", 2, 0.9)
+    finish(tmp_path, "best", 3, 0.9, predictions=[("yes", "too", "few"), right("3")])
+    good, bad = report.samples(table(tmp_path))
+    assert [(item["seed"], item["source"]) for item in good] == [(3, "3")]
+    assert bad == []
+
+
+def test_without_predictions_there_are_no_samples_and_the_page_says_so(tmp_path):
+    series(tmp_path, "a", [0.5])
+    comparison = table(tmp_path)
+    assert report.samples(comparison) == ([], [])
+    assert "None were kept" in Page(report.write(comparison)["page"].read_text("utf-8")).text
+
+
+def test_characters_that_differ_are_marked(tmp_path):
+    rows = [wrong("五月", "2019-05-04", "2019-06-4"), wrong("空", "a<b", ""), wrong("三", "12", "1x2")]
+    finish(tmp_path, "a", 1, 0.5, predictions=rows)
+    html = report.write(table(tmp_path))["page"].read_text("utf-8")
+    assert '2019-0<mark class="missing">5</mark>-<mark class="missing">0</mark>4</dd>' in html
+    assert '2019-0<mark class="extra">6</mark>-4</dd>' in html
+    assert '<mark class="missing">a&lt;b</mark>' in html and "<i>nothing</i>" in html
+    assert "五月" in html and "></mark>" not in html
+
+
+# -------------------------------------------------------------------------------------------------------------- figure
+
+
+def means(axes):
+    """Of the right panel: where each variant's mean is drawn."""
+    return [tuple(map(float, (line.get_xdata()[0], line.get_ydata()[0]))) for line in axes.lines if line.get_gid()]
+
+
+def test_the_figure_shows_mean_curves_and_seed_values(tmp_path):
+    finish(tmp_path, "base", 1, 0.5, curve=(0.25, 0.5))
+    finish(tmp_path, "base", 2, 0.75, curve=(0.75, 0.75, 0.875))  # step 300 is not in both: not in the mean
+    finish(tmp_path, "other", 1, 0.875, curve=(0.125, 1.0))
+    curves, values = figures.draw(table(tmp_path, baseline="base")).axes
+    named = {line.get_label(): line for line in curves.lines if not line.get_label().startswith("_")}
+    assert named["base"].get_xydata().tolist() == [[100, 0.5], [200, 0.625]]
+    assert named["other"].get_xydata().tolist() == [[100, 0.125], [200, 1.0]]
+    assert len(curves.lines) == 2 + 2  # base has a thin line for each of two seeds
+    assert means(values) == [(0.875, 0.0), (0.625, 1.0)]
+    dots = next(line for line in values.lines if line.get_marker() == ".")
+    assert sorted(dots.get_xdata()) == [0.5, 0.75]
+    base = next(line for line in values.lines if line.get_linestyle() == "--")
+    assert list(base.get_xdata()) == [0.625, 0.625]
+    assert [label.get_text() for label in values.get_yticklabels()] == ["other", "base (baseline)"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "direction"), [("exact_match", " in %", "↑ higher"), ("perplexity", "", "↓ lower")]
+)
+def test_axes_name_metric_unit_split_and_direction(tmp_path, metric, unit, direction):
+    series(tmp_path, "a", [0.5, 0.75], metric=metric)
+    curves, values = figures.draw(table(tmp_path, metric)).axes
+    name = f"{metric.replace('_', ' ')}{unit}\n{direction} is better"
+    assert curves.get_xlabel() == "training step"
+    assert (curves.get_ylabel(), values.get_xlabel()) == (f"validation {name}", f"test {name}")
+    assert values.xaxis.get_major_formatter()(0.5) == ("50%" if unit else "")
+
+
+def test_the_final_split_is_named_validation_where_there_is_no_test_split(tmp_path):
+    series(tmp_path, "a", [0.5], valid={"exact_match": 0.5}, test={})
+    assert figures.draw(table(tmp_path)).axes[1].get_xlabel().startswith("validation exact match")
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "scale"),
+    [
+        ("perplexity", 1.5, "log"),
+        ("perplexity", 2.5, "linear"),
+        ("exact_match", 0.01, "linear"),
+        ("bleu", 0.5, "linear"),
+    ],
+)
+def test_only_a_wide_range_of_a_quantity_is_logarithmic(tmp_path, metric, low, scale):
+    high = 1.0 if metric == "exact_match" else 20.0
+    series(tmp_path, "a", [low, high], metric=metric, curve=(high, low))
+    curves, values = figures.draw(table(tmp_path, metric)).axes
+    assert (curves.get_yscale(), values.get_xscale()) == (scale, scale)
+
+
+def test_a_diverged_run_ends_in_a_cross_and_bends_no_mean(tmp_path):
+    finish(tmp_path, "a", 1, 0.5, curve=(0.25, 0.5, 0.75))
+    finish(tmp_path, "a", 2, 0.5, curve=(0.0, math.nan), diverged=LOST)
+    curves, values = figures.draw(table(tmp_path)).axes
+    mean = next(line for line in curves.lines if line.get_label() == "a")
+    cross = next(line for line in curves.lines if line.get_marker() == "x")
+    assert mean.get_xydata().tolist() == [[100, 0.25], [200, 0.5], [300, 0.75]]
+    assert cross.get_xydata().tolist() == [[100, 0.0]]
+    assert [label.get_text() for label in values.get_yticklabels()] == ["a\n1 of 2 diverged"]
+
+
+def test_empty_curves_and_diverged_variants_are_said_in_words(tmp_path):
+    series(tmp_path, "a", [0.5], diverged=LOST, curve=())
+    curves, values = figures.draw(table(tmp_path)).axes
+    assert [text.get_text() for text in curves.texts] == ["no evaluation was logged"]
+    assert [text.get_text() for text in values.texts] == ["every run diverged"]
+
+
+def test_names_of_any_kind_are_drawn_without_a_warning(tmp_path, caplog):
+    for name in (EVIL, "_hidden", "$x$", "旋转位置", "a\nb", "x" * 80, "\ue123"):
+        series(tmp_path, name, [0.5, 0.75])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = figures.draw(table(tmp_path))
+        svg = figures.image(figure, "svg").decode("utf-8")
+        figures.image(figure, "png")
+    assert not caplog.records
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert {"_hidden", r"\$x\$", "旋转位置", "a b", "x" * 25 + "…"} < set(shown)
+    assert ">$x$<" in svg and ">旋转位置<" in svg
+
+
+def test_sixteen_variants_look_different_each_and_the_figure_grows(tmp_path):
+    for place in range(16):
+        series(tmp_path, f"variant {place:02}", [0.5 + place / 100])
+    figure = figures.draw(table(tmp_path))
+    looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for line in figure.legends[0].get_lines()}
+    assert len(looks) == 16
+    assert len({figures.look(place) for place in range(32)}) == 32
+    assert len({(figures.look(place).colour, str(figures.look(place).style)) for place in range(32)}) == 32
+    labels = [label for label in figure.axes[1].get_yticklabels() if label.get_text()]
+    figures.image(figure, "png")  # lays it out
+    boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.y0)
+    assert len(boxes) == 16
+    assert all(below.y1 <= above.y0 for below, above in pairwise(boxes))
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_png_is_as_large_as_the_figure_and_nothing_is_cut_off(tmp_path, count):
+    for place in range(count):
+        series(tmp_path, f"a rather long name of {place}", [0.5])
+    figure = figures.draw(table(tmp_path))
+    png = figures.image(figure, "png")
+    width, height = struct.unpack(">II", png[16:24])
+    assert (width, height) == tuple(int(160 * inches) for inches in figure.get_size_inches())
+    assert width == 1760 and height >= 600
+    assert len(figure.legends) == (1 if count > 1 else 0)
+    box = figure.get_tightbbox()
+    assert box.x0 >= -0.01 and box.y0 >= -0.01
+    assert box.x1 <= figure.get_size_inches()[0] + 0.01 and box.y1 <= figure.get_size_inches()[1] + 0.01
+
+
+def test_no_figure_of_pyplot_is_left_behind(tmp_path):
+    from matplotlib import pyplot
+
+    series(tmp_path, "a", [0.5])
+    report.write(table(tmp_path))
+    assert pyplot.get_fignums() == []

@@ -1,0 +1,77 @@
+"""Scores from 0 to 100 in a comparison: two decimals, no %, and beside them what others need to compare theirs."""
+
+import json
+import math
+
+from paddle_tfm.comparison.report import around, change, markdown, write
+from paddle_tfm.comparison.table import collect, compare
+
+SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+
+
+def finish(root, variant, seed, bleu, **more):
+    folder = root / variant / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    results = {
+        "recipe": "multi30k",
+        "variant": variant,
+        "seed": seed,
+        "steps": 9,
+        "parameters": 7,
+        "tokens": 8,
+        "seconds": 1.0,
+        "tokens_per_second": 8.0,
+        "best_step": 9,
+        "dropped": 0,
+        "diverged": None,
+        "directions": {"bleu": True},
+        "percent": [],
+        "points": ["bleu"],
+        "signatures": {"bleu": SIGNATURE},
+        "valid": {},
+        "test": {"bleu": bleu},
+    } | more
+    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+
+
+def table(root):
+    for seed, value in enumerate((30.0, 31.0, 32.0), 1):
+        finish(root, "post", seed, value)
+        finish(root, "pre", seed, value + 4.21375 + seed / 100)
+    return compare(collect([root]), "multi30k", root, "bleu", "post")
+
+
+def test_points_have_two_decimals_and_no_percent(tmp_path):
+    comparison = table(tmp_path)
+    best = comparison.rows[0]
+    assert comparison.text("bleu", 34.21375) == "34.21"
+    assert comparison.text("bleu", 4.0) == "4.00"
+    assert comparison.text("bleu", math.nan) == "–"
+    assert around(comparison, "bleu", best) == "35.23 ± 1.01"
+    assert change(comparison, best.difference) == "+4.23 (95%: +4.21 to +4.26)"
+
+
+def test_the_signature_is_in_every_form_of_the_report(tmp_path):
+    comparison = table(tmp_path)
+    assert comparison.data()["signatures"] == {"bleu": SIGNATURE}
+    assert f"- bleu: {SIGNATURE}".replace("|", r"\|") in markdown(comparison)
+    paths = write(comparison)
+    assert json.loads(paths["json"].read_text("utf-8"))["signatures"] == {"bleu": SIGNATURE}
+    assert f"<li>bleu: {SIGNATURE}</li>" in paths["page"].read_text("utf-8")
+
+
+def test_runs_that_were_scored_in_other_ways_are_told(tmp_path):
+    finish(tmp_path, "pre", 1, 30.0)
+    finish(tmp_path, "post", 1, 31.0, signatures={"bleu": "tok:zh"})
+    told = compare(collect([tmp_path]), "multi30k", tmp_path, "bleu").signatures["bleu"]
+    assert told == f"not comparable between these runs: tok:zh and {SIGNATURE}"
+
+
+def test_results_from_before_signatures_are_read(tmp_path):
+    finish(tmp_path, "pre", 1, 30.0)
+    file = tmp_path / "pre" / "seed-1" / "results.json"
+    results = json.loads(file.read_text("utf-8"))
+    del results["points"], results["signatures"]
+    file.write_text(json.dumps(results), "utf-8")
+    comparison = compare(collect([tmp_path]), "multi30k", tmp_path, "bleu")
+    assert (comparison.signatures, comparison.text("bleu", 30.0)) == ({}, "30.000")

@@ -1,0 +1,141 @@
+"""What an output's pieces looked at: the weights of cached decoding, without padding, neighbours and ends."""
+
+import io
+
+import numpy as np
+import paddle
+import pytest
+from matplotlib import image
+
+import paddle_tfm
+from paddle_tfm import UserError
+from paddle_tfm.data.batches import collate
+from paddle_tfm.data.vocabulary import BOS
+from paddle_tfm.inference.align import Alignment, align
+from paddle_tfm.inference.maps import AlignmentFolder, draw, fonts
+from paddle_tfm.inference.translate import Translation
+from paddle_tfm.protocols import Example, Tap
+
+TEXTS = ["1 2 3", "", "4", "5 6 1 2 3 4"]
+
+
+def step_by_step(run, text, ids, layer):
+    """The cross-attention of cached decoding, a token at a time: [T, S], the source's end a column."""
+    batch = collate([run.codec.encode(Example(text, ""))]).tensors()
+    with paddle.no_grad():
+        state = run.model.start(run.model.encode(batch.source, batch.source_valid))
+        rows = []
+        for token in [BOS, *ids][: len(ids)]:
+            tap = Tap(recording=True)
+            _, state = run.model.decode(paddle.to_tensor([[token]]), state, tap=tap)
+            maps = dict(tap.recorded)[f"decoder.{layer}.cross.attention"]  # [1, H, 1, S]
+            rows.append(maps.numpy()[0, :, 0].mean(0))
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("max_tokens", [1, 4096])
+def test_weights_are_those_of_decoding(trained_run, layer, max_tokens):
+    outputs = [several[0] for several in trained_run.hypotheses(TEXTS)]
+    for text, output, alignment in zip(
+        TEXTS, outputs, align(trained_run.model, trained_run.codec, TEXTS, outputs, layer, max_tokens)
+    ):
+        assert alignment.source == tuple(trained_run.codec.source.tokenize(text))
+        assert alignment.target == output.pieces
+        assert alignment.weights.shape == (len(output.pieces), len(text.split()))
+        if text:
+            expected = step_by_step(trained_run, text, output.ids, layer)
+            np.testing.assert_allclose(alignment.weights, expected[:, :-1], atol=1e-5)
+            np.testing.assert_allclose(expected.sum(-1), 1, atol=1e-5)
+            pairs = [(int(np.argmax(row[:-1])), j) for j, row in enumerate(expected)]
+            assert alignment.pairs() == pairs
+
+
+def test_the_last_layer_is_the_default(trained_run):
+    outputs = [several[0] for several in trained_run.hypotheses(TEXTS)]
+    last, same, other = (
+        align(trained_run.model, trained_run.codec, TEXTS, outputs, layer)[0].weights for layer in (None, 1, 0)
+    )
+    np.testing.assert_array_equal(last, same)
+    assert not np.allclose(last, other)
+
+
+def test_an_output_without_a_piece_aligns_with_nothing(trained_run):
+    (alignment,) = align(trained_run.model, trained_run.codec, ["1 2"], [Translation("", (), (), -3.0)])
+    assert alignment.pairs() == [] and alignment.weights.shape == (0, 2)
+
+
+def test_what_has_no_weights_is_told(trained_run, tmp_path):
+    with pytest.raises(UserError, match="attention layer 2: the decoder has the layers 0 to 1"):
+        align(trained_run.model, trained_run.codec, [], [], 2)
+    model = paddle_tfm.build_model(
+        "base", ["model.attention=linear", "model.d_model=16"], source_vocabulary=10, target_vocabulary=10
+    )
+    outputs = [several[0] for several in trained_run.hypotheses(["1"])]
+    with pytest.raises(UserError, match=r"layer 1: the cross-attention .* has no weights to show \(LinearAttention\)"):
+        align(model, trained_run.codec, ["1"], outputs)
+
+
+def test_the_model_is_left_as_it_was(trained_run):
+    outputs = [several[0] for several in trained_run.hypotheses(["1 2"])]
+    trained_run.model.train()
+    align(trained_run.model, trained_run.codec, ["1 2"], outputs)
+    assert trained_run.model.training
+    trained_run.model.eval()
+
+
+# ------------------------------------------------------------------------------------------------------------ pictures
+
+
+def darkness(png):
+    """How dark each pixel is."""
+    return 1 - image.imread(io.BytesIO(png))[..., :3].mean(-1)
+
+
+def test_a_picture_is_dark_where_the_attention_is():
+    weights = np.zeros((6, 3), np.float32)
+    weights[5, 0] = 1.0  # the last target piece looked at the first source piece
+    dark = darkness(draw(Alignment(("a", "b", "c"), tuple("uvwxyz"), weights), ["DejaVu Sans"], set()))
+    rows, columns = np.nonzero(dark > 0.9)
+    black = dark[rows.min() : rows.max(), columns.min() : columns.max()]
+    assert black.size  # labels and the cell
+    height, width = dark.shape
+    lower_left, upper_right = dark[height * 3 // 4 :, : width // 2], dark[: height // 2, width * 2 // 3 :]
+    assert lower_left.mean() > 5 * upper_right.mean()
+
+
+def test_fonts_are_found_for_what_can_be_shown():
+    assert fonts(set("abc▁␣é$")) == (["DejaVu Sans"], set())
+    families, missing = fonts({"a", "\U000e1234"})
+    assert (families, missing) == (["DejaVu Sans"], {"\U000e1234"})
+    families, missing = fonts(set("我爱a"))
+    assert (len(families) == 2) == (not missing)
+
+
+def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path):
+    told = []
+    folder = AlignmentFolder(tmp_path / "maps", 3, told.append)
+    strange = Alignment(("a", "\U000e1234b"), ("$x$", "^"), np.eye(2, dtype=np.float32))
+    folder.add([strange, strange])
+    folder.add([strange, strange])
+    (sentence,) = told
+    assert "no installed font shows \U000e1234; pictures name such pieces by their index" in sentence
+    assert sorted(path.name for path in (tmp_path / "maps").glob("*.png")) == ["00001.png", "00002.png", "00003.png"]
+    plain = draw(Alignment(("a", "[1]"), ("$x$", "^"), strange.weights), ["DejaVu Sans"], set())
+    assert (tmp_path / "maps" / "00001.png").read_bytes() == plain
+    draw(Alignment(("$\\frac$",), ("x",), strange.weights[:1, :1]), ["DejaVu Sans"], set())  # is no formula
+
+
+def test_files_have_a_line_for_each_sentence(tmp_path):
+    folder = AlignmentFolder(tmp_path / "maps", 0, str)
+    empty = Alignment((), (), np.zeros((0, 0), np.float32))
+    folder.add([Alignment(("a", " ", "b\n"), ("x", "y"), np.array([[0.1, 0.2, 0.6], [0.5, 0, 0]])), empty])
+    folder.add([Alignment(("a",), ("x",), np.array([[0.3]]))])
+    read = {path.name: path.read_text("utf-8") for path in (tmp_path / "maps").iterdir()}
+    assert read == {
+        "alignments.txt": "2-0 0-1\n\n0-0\n",
+        "source.pieces": "a ␣ b␣\n\na\n",
+        "target.pieces": "x y\n\nx\n",
+    }
+    with pytest.raises(UserError, match="there are files in it already; name a new folder"):
+        AlignmentFolder(tmp_path / "maps", 0, str)
