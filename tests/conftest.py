@@ -9,6 +9,7 @@ import pytest
 if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side: one thread each
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import paddle_tfm
 from paddle_tfm import build_model, create_registry
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.runtime import load_paddle
@@ -115,3 +116,17 @@ def assert_gradients():
             np.testing.assert_allclose(tensor.grad.numpy().reshape(-1), expected, atol=tolerance, rtol=1e-5)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def trained_run(tmp_path_factory):
+    """`reverse`, after 20 steps."""
+    folder = tmp_path_factory.mktemp("searched") / "out"
+    overrides = [
+        "task={name: reverse, symbols: 6, min_length: 1, max_length: 6, train: 200, valid: 10, test: 10}",
+        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=2",
+        "model.max_length=32", "train.max_tokens=256", "train.steps=20", "evaluate.every=20",
+        "train.schedule={name: inverse_sqrt, peak: 3e-3, warmup: 5}",
+    ]  # fmt: skip
+    (path,) = paddle_tfm.run("base", overrides, out=folder)
+    return paddle_tfm.load_run(path)

@@ -14,10 +14,11 @@ import pluggy
 import pytest
 
 from paddle_tfm import hookspecs
+from paddle_tfm.data import cache, datasets
 from paddle_tfm.data import fetch as fetching
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugins import Plugins
-from paddle_tfm.protocols import Dataset, Example, RemoteFile, cache
+from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.registry import Registry
 
 TEXT = b"one\teins\ntwo\tzwei\n"
@@ -101,13 +102,13 @@ def test_a_dataset_without_files_needs_no_folder(data):
             assert paths == {}
             return iter([Example(split, "x")])
 
-    assert list(Inline().examples("valid")) == [("valid", "x", ())]
+    assert list(datasets.examples(Inline(), "valid")) == [("valid", "x", ())]
     assert not data.exists()
 
 
 def test_an_unknown_split(data):
     with pytest.raises(UserError, match="unknown split 'dev'"):
-        Numbers().examples("dev")
+        datasets.examples(Numbers(), "dev")
 
 
 # --------------------------------------------------------------------------------------------------------------- hashes
@@ -116,7 +117,7 @@ def test_an_unknown_split(data):
 def test_a_file_that_is_here_is_used_as_it_is(data):
     path = put(data)
     assert cache.ensure(Numbers()) == {"a.tsv": path}
-    assert [tuple(each)[:2] for each in Numbers().examples("train")] == [("one", "eins"), ("two", "zwei")]
+    assert [tuple(each)[:2] for each in datasets.examples(Numbers(), "train")] == [("one", "eins"), ("two", "zwei")]
     assert cache.present(Numbers, Numbers.given) == list(Numbers.given)
 
 

@@ -60,17 +60,3 @@ def every_output():
         return found
 
     return find
-
-
-@pytest.fixture(scope="session")
-def trained_run(tmp_path_factory):
-    """`reverse`, after 20 steps."""
-    folder = tmp_path_factory.mktemp("searched") / "out"
-    overrides = [
-        "task={name: reverse, symbols: 6, min_length: 1, max_length: 6, train: 200, valid: 10, test: 10}",
-        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=2",
-        "model.max_length=32", "train.max_tokens=256", "train.steps=20", "evaluate.every=20",
-        "train.schedule={name: inverse_sqrt, peak: 3e-3, warmup: 5}",
-    ]  # fmt: skip
-    (path,) = paddle_tfm.run("base", overrides, out=folder)
-    return paddle_tfm.load_run(path)

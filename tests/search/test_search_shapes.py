@@ -125,7 +125,7 @@ def test_text_goes_on_beyond_the_window(tiny_model, letters, prompt, seed):
     never_ending(model)
     told = []
     found = generate(model, letters, prompt, 17, Greedy(), tell=told.append)
-    ids = letters.encode(paddle_tfm.data.Excerpt("", prompt)).target
+    ids = letters.encode(paddle_tfm.protocols.Excerpt("", prompt)).target
     assert list(found.ids) == greedy_by_hand(model, ids, 17) and len(found.ids) == 17
     assert "".join(told) == found.text == "".join(found.pieces)
     assert len(told) == 17, "a token at a time"

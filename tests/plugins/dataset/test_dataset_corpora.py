@@ -6,7 +6,8 @@ from itertools import islice
 
 import pytest
 
-from paddle_tfm.protocols import SPLITS, cache
+from paddle_tfm.data import cache, datasets
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.dataset.multi30k import Multi30k
 from paddle_tfm_plugins.dataset.scan import Scan
 from paddle_tfm_plugins.dataset.sigmorphon2020_g2p import Sigmorphon2020G2P
@@ -23,7 +24,7 @@ def read(dataset):
         file.name for file in cache.present(dataset, dataset.files())
     }:
         pytest.skip(f"PADDLE_TFM_DATA lacks {', '.join(sorted(lacking))}")
-    return {split: [example[:2] for example in dataset.examples(split)] for split in SPLITS}
+    return {split: [example[:2] for example in datasets.examples(dataset, split)] for split in SPLITS}
 
 
 def sizes(splits):
@@ -97,6 +98,6 @@ def test_reading_is_streamed():
     dataset = Multi30k()
     if len(cache.present(dataset, dataset.files())) < 6:
         pytest.skip("PADDLE_TFM_DATA lacks multi30k")
-    first = dataset.examples("train")
-    assert list(islice(first, 3)) == list(islice(dataset.examples("train"), 3))
+    first = datasets.examples(dataset, "train")
+    assert list(islice(first, 3)) == list(islice(datasets.examples(dataset, "train"), 3))
     assert len(list(first)) == 28_997

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from paddle_tfm import create_registry
+from paddle_tfm.data import datasets
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.protocols import SPLITS, Dataset
 from paddle_tfm_plugins.dataset import scan
@@ -109,7 +110,7 @@ def test_multi30k_pairs_any_two_languages(data):
     for file in dataset.files():
         write(data / "multi30k" / file.name, file.name, "")
     for split, name in zip(SPLITS, ("train", "val", "test_2018_flickr")):
-        assert [tuple(each)[:2] for each in dataset.examples(split)] == [(f"{name}.fr.gz", f"{name}.cs.gz")]
+        assert [tuple(each)[:2] for each in datasets.examples(dataset, split)] == [(f"{name}.fr.gz", f"{name}.cs.gz")]
 
 
 def test_multi30k_says_which_file_is_short(data):
@@ -117,7 +118,7 @@ def test_multi30k_says_which_file_is_short(data):
     for i, file in enumerate(dataset.files()):
         write(data / "multi30k" / file.name, *"ab"[: 1 + i % 2])
     with pytest.raises(UserError, match=r"train\.fr\.gz has 1 lines, but .*train\.cs\.gz has 2"):
-        list(dataset.examples("train"))
+        list(datasets.examples(dataset, "train"))
 
 
 # -------------------------------------------------------------------------------------------------------------- tatoeba
@@ -143,7 +144,7 @@ def test_sigmorphon_reads_the_files_of_a_language(data):
     assert dataset.files()[1].urls[0].endswith("/task1/data/dev/vie_dev.tsv")
     for file in dataset.files():
         write(data / "sigmorphon2020-g2p" / file.name, f"{file.name}\ta b")
-    assert [next(dataset.examples(split))[:2] for split in SPLITS] == [
+    assert [next(datasets.examples(dataset, split))[:2] for split in SPLITS] == [
         (f"vie_{part}.tsv", "a b") for part in ("train", "dev", "test")
     ]
 
@@ -158,7 +159,7 @@ def scan_files(data, split, train, test=("IN: jump OUT: I_JUMP",)):
 
 
 def commands(dataset, split):
-    return [example.source for example in dataset.examples(split)]
+    return [example.source for example in datasets.examples(dataset, split)]
 
 
 def test_scan_has_its_upstream_splits():
@@ -202,4 +203,4 @@ def test_scan_never_holds_out_what_a_split_adds(data, split, added):
 def test_scan_complains_with_file_and_line(data):
     dataset = scan_files(data, "template_right", ["IN: walk OUT: I_WALK", "walk I_WALK"])
     with pytest.raises(UserError, match=r"tasks_train_template_right\.txt, line 2: not `IN: command OUT: actions`"):
-        list(dataset.examples("train"))
+        list(datasets.examples(dataset, "train"))

@@ -10,7 +10,7 @@ from paddle_tfm_plugins.task.language import Language
 class Two(Dataset):
     languages = ("en", "zh")
 
-    def examples(self, split):
+    def read(self, split, paths):
         for i in range(200):
             yield Example(f"one{i} two three four {split}", f"{chr(0x4E00 + i)}二三四")
         yield Example("alone", "五")
@@ -18,7 +18,7 @@ class Two(Dataset):
 
 def test_both_sides_of_all_pairs_are_somewhere_with_their_language():
     found = [example for split in SPLITS for example in Language([Two()]).examples(split)]
-    given = [pair for split in SPLITS for pair in Two().examples(split)]
+    given = [pair for split in SPLITS for pair in Two().read(split, {})]
     expected = [Example(pair.source, "en") for pair in given] + [Example(pair.target, "zh") for pair in given]
     assert sorted(found) == sorted(expected)
 
