@@ -311,7 +311,8 @@ def test_each_mirrors_reason_is_told(server, tmp_path):
 FETCHING = """
 import sys
 from pathlib import Path
-from paddle_tfm.protocols import Dataset, RemoteFile, cache
+from paddle_tfm.data import cache
+from paddle_tfm.protocols import Dataset, RemoteFile
 class Mine(Dataset):
     folder = "mine"
     def files(self):
