@@ -150,6 +150,9 @@ def test_run_leaves_the_files_of_the_design(trained):
     assert len((trained.folder / "predictions.tsv").read_text().splitlines()) == 7
     (run,) = recipe.load(str(trained.folder / "recipe.yaml")).runs()
     assert (run.variant, run.seed, run.settings.model.d_model) == ("default", 1, 16)
+    results = json.loads((trained.folder / "results.json").read_text())
+    assert {"exact_match": "%", "token_accuracy": "%"}.items() <= results["units"].items()
+    assert results["units"].keys() == results["directions"].keys()
 
 
 def curves(folder) -> dict[str, list[int]]:
