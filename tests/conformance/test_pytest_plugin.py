@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from paddle_tfm.testing import checks
 
 OURS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel")
