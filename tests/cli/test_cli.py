@@ -196,7 +196,7 @@ def test_a_second_run_needs_resume_and_resume_keeps_what_is_finished(trained, tm
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "again" / "default").rglob("*")}
     done = call("run", "reverse", *TINY, "--out", "again")
     assert done.status == 2
-    assert done.err == "Error: again holds runs of this recipe already; add --resume to go on with them, or --out DIR " \
+    assert done.err == "Error: again holds runs of this recipe already; add --resume to continue them, or --out DIR " \
                        "for another place\n"  # fmt: skip
     done = call("run", "reverse", *TINY, "--out", "again", "--resume")
     assert done.status == 0
