@@ -70,7 +70,7 @@ GERMAN = b"ein\nzwei\n[b]"
 def plugin(tmp_path, monkeypatch):
     """`--plugin` and a file with datasets whose files a server gives out."""
     monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(fetching, "PAUSE", 0.001)
+    monkeypatch.setattr(fetching, "RETRY_SECONDS", 0.001)
     home = tmp_path / "home"
     home.mkdir()
     (home / "de").write_bytes(GERMAN)
