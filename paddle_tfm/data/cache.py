@@ -48,7 +48,7 @@ def present(dataset: Dataset | type[Dataset], files: Sequence[RemoteFile]) -> li
     return [file for file in files if (folder(dataset) / file.name).is_file()]
 
 
-def first_seen(dataset: Dataset | type[Dataset]) -> dict[str, str]:
+def first_hashes(dataset: Dataset | type[Dataset]) -> dict[str, str]:
     """Name → SHA-256 of the files at their first use."""
     return {name: entry["sha256"] for name, entry in _record(folder(dataset)).items()}
 
@@ -141,7 +141,9 @@ def _check(files: Sequence[RemoteFile], where: Path) -> None:
 def _mismatch(file: RemoteFile, path: Path, actual: str, expected: str) -> str:
     start = f"{path}: its SHA-256 is {actual[:16]}…, but"
     if file.sha256 is None:
-        return f"{start} was {expected[:16]}… when first used; to accept another, delete it and {path.with_name(RECORD)}"
+        return (
+            f"{start} was {expected[:16]}… when first used; to accept another, delete it and {path.with_name(RECORD)}"
+        )
     return f"{start} should be {expected[:16]}…; delete it, so that it is fetched again"
 
 

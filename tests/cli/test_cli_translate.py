@@ -91,8 +91,8 @@ def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
     assert out.split("\n")[5] == translate(run, "1").rstrip("\n")
     assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
     assert translate(run, stdin="\n\n") == "\n\n"
-    given = cli_lines.Given("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
-    assert list(cli_lines.chunks(given)) == [["a", " b\x0b", "", "c"]]
+    source = cli_lines.LineSource("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
+    assert list(cli_lines.chunks(source)) == [["a", " b\x0b", "", "c"]]
 
 
 def test_no_line_in_no_line_out(run, tmp_path):
@@ -106,14 +106,14 @@ def test_no_line_in_no_line_out(run, tmp_path):
 @pytest.mark.parametrize("options", [(), ("--nbest", 2, "--scores")])
 def test_chunks_change_nothing(run, given, monkeypatch, search, options):
     whole = translate(run, "--input", given, *search, *options)
-    monkeypatch.setattr(cli_lines, "CHUNK", 3)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 3)
     parts = translate(run, "--input", given, *search, *options)
     assert re.sub(r"-\d+\.\d+", "", parts) == re.sub(r"-\d+\.\d+", "", whole)
 
 
 def test_lines_are_read_and_written_a_chunk_at_a_time(run, given, monkeypatch):
     """Memory holds a chunk and not the file: when the fourth one is read, three have been written."""
-    monkeypatch.setattr(cli_lines, "CHUNK", 2)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
     written = []
 
     class Watched(list):
@@ -123,12 +123,12 @@ def test_lines_are_read_and_written_a_chunk_at_a_time(run, given, monkeypatch):
                 written.append((number, len(path.read_text().splitlines()) if path.exists() else 0))
                 yield line
 
-    real = cli_lines.given_lines
+    real = cli_lines.open_lines
 
     def watch(texts, source):
         return real(texts, source)._replace(lines=nullcontext(Watched(given.read_bytes().splitlines(True))))
 
-    monkeypatch.setattr("paddle_tfm.cli.translate.given_lines", watch)
+    monkeypatch.setattr("paddle_tfm.cli.translate.open_lines", watch)
     translate(run, "--input", given, "--output", "out.txt")
     assert all(done >= number - 2 for number, done in written)
     assert len(written) == len(LINES)
@@ -232,7 +232,7 @@ def test_alignments_are_written_with_what_their_numbers_mean(run, given, tmp_pat
         assert [piece.lstrip("▁") for piece in target] == best[number].split()
         assert [int(pair.split("-")[1]) for pair in pairs] == list(range(len(target)))
         assert all(0 <= int(pair.split("-")[0]) < len(source) for pair in pairs)
-    monkeypatch.setattr(cli_lines, "CHUNK", 3)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 3)
     translate(run, "--input", given, *BEAM, "--attention", "again", "--attention-pictures", 0)
     assert read_maps(tmp_path / "again") == (texts, [])
     translate(run, "--input", given, *BEAM, "--attention", "lower", "--attention-layer", 0, "--attention-pictures", 0)
@@ -302,7 +302,7 @@ def test_numbers_out_of_range_are_refused(run, option):
 
 def test_what_was_translated_before_a_bad_line_stays(run, given, tmp_path, monkeypatch):
     whole = translate(run, "--input", given)
-    monkeypatch.setattr(cli_lines, "CHUNK", 2)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
     (tmp_path / "bad.txt").write_bytes(given.read_bytes() + b"1 \xff\n")
     done = call("translate", run, "--input", "bad.txt", "--output", "out.txt")
     assert (done.status, "bad.txt line 11: not UTF-8 text (byte 3 of the line)" in done.err) == (2, True)

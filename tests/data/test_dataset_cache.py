@@ -187,13 +187,13 @@ def test_a_file_where_the_folder_should_be(data):
 
 def test_what_nobody_hashed_is_pinned_at_first_use(data):
     path, unpinned = put(data), numbers(Numbers.remote_files[0]._replace(sha256=None))
-    assert cache.first_seen(Numbers) == {}
+    assert cache.first_hashes(Numbers) == {}
     cache.ensure(unpinned)
-    assert cache.first_seen(Numbers) == {"a.tsv": SHA}
+    assert cache.first_hashes(Numbers) == {"a.tsv": SHA}
     cache.ensure(unpinned)
     put(data, b"more", "b.tsv")
     cache.ensure(numbers(RemoteFile("b.tsv", ())))
-    assert cache.first_seen(Numbers)["a.tsv"] == SHA  # one record for all
+    assert cache.first_hashes(Numbers)["a.tsv"] == SHA  # one record for all
     path.write_bytes(b"other")
     reason = complaint(unpinned)
     assert (
@@ -205,7 +205,7 @@ def test_what_nobody_hashed_is_pinned_at_first_use(data):
     assert complaint(unpinned) == reason  # the pin outlives the file
     path.with_name(cache.RECORD).unlink()
     cache.ensure(unpinned)
-    assert cache.first_seen(Numbers) == {"a.tsv": hashlib.sha256(b"other").hexdigest()}
+    assert cache.first_hashes(Numbers) == {"a.tsv": hashlib.sha256(b"other").hexdigest()}
 
 
 # ------------------------------------------------------------------------------------------------------------- fetching
