@@ -155,10 +155,10 @@ print(json.dumps(found))
 
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
-    {"errors", "randomness"},
+    {"errors", "randomness", "units"},
     {"algebra", "layers", "runtime", "files", "plugin_template"},
     {"protocols", "hookspecs", "processes"},
-    {"plugins"},
+    {"plugins", "predictions"},
     {"registry"},
     {"recipe"},
     {"data"},

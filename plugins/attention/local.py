@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -62,18 +61,8 @@ class Local(MultiHead):
             `multihead` raises.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        dropout: float,
-        inner_norm: Callable[[int], Norm] | None = None,
-        site: LayerSite | None = None,
-        window: int = 16,
-        bias: bool = True,
-        head_dim: int | None = None,
-    ):
-        super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim)
+    def __init__(self, *, site: LayerSite | None = None, window: int = 16, **parent):
+        super().__init__(**parent)
         if site is not None and site.sublayer == "cross":
             raise ValueError("a window needs one text: positions of source and target have no distance")
         if window < 1:

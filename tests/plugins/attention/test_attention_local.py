@@ -19,7 +19,10 @@ rng = np.random.default_rng(0)
 
 
 def made(window, cls=Local, **more):
-    attention, rng = cls(C, H, 0.0, **more, **({"window": window} if cls is Local else {})), np.random.default_rng(1)
+    attention, rng = (
+        cls(d_model=C, num_heads=H, dropout=0.0, **more, **({"window": window} if cls is Local else {})),
+        np.random.default_rng(1),
+    )
     for parameter in attention.parameters():
         parameter.set_value(rng.normal(0, 0.7, parameter.shape).astype("float32"))
     return attention
@@ -132,7 +135,7 @@ def test_a_recipe_that_puts_it_across_two_texts_is_refused(make_model):
 
 
 def test_gradients(float64, assert_gradients):
-    attention = Local(4, 2, 0.0, window=1)
+    attention = Local(d_model=4, num_heads=2, dropout=0.0, window=1)
     x = paddle.to_tensor(rng.normal(size=(2, 5, 4)))
     here = TokenInfo(
         PositionalEncoding(), paddle.arange(5).unsqueeze(0), paddle.to_tensor([[1] * 5, [1] * 4 + [0]], "bool")
