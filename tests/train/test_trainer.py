@@ -1,4 +1,4 @@
-"""Training: resumed equals uninterrupted, accumulation equals the large batch, and randomness obeys its law."""
+"""Training: resumed equals uninterrupted, accumulation equals the large batch, and every draw is a function of its key."""
 
 import json
 
