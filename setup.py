@@ -52,6 +52,7 @@ setup(
         "Typing :: Typed",
     ],
     python_requires=">=3.10,<3.14",
+    py_modules=["paddle_tfm_pytest"],  # outside the package: pytest imports it in every session of an environment
     packages=[*ENGINE, *PLUGINS, "paddle_tfm_recipes"],
     package_dir={"paddle_tfm_plugins": "plugins", "paddle_tfm_recipes": "recipes"},
     package_data={
@@ -102,7 +103,7 @@ setup(
     },
     entry_points={
         "console_scripts": ["paddle-tfm = paddle_tfm.cli:main"],
-        "pytest11": ["paddle_tfm = paddle_tfm.testing.pytest_plugin"],
+        "pytest11": ["paddle_tfm = paddle_tfm_pytest"],
         "paddle_tfm": [f"{kind} = paddle_tfm_plugins.{kind}" for kind in PLUGIN_KINDS],
     },
 )

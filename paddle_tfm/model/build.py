@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,7 +16,7 @@ from paddle_tfm.model.stack import Decoder, Encoder, Layer
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import LayerSite, Placement, PositionalEncoding, Profile, Tap
 from paddle_tfm.recipe.settings import BOTH, ModelSettings, at_site
-from paddle_tfm.registry import Registry, Spec
+from paddle_tfm.registry import Registry, Spec, parameters
 
 
 def build(
@@ -163,7 +162,7 @@ class _Builder:
         if placement is not None and placement.inner_norm:
             given["inner_norm"] = lambda width: self._norm(site, width, "inner_norm")
             cls = self._class(kind, site)
-            if cls is not None and "inner_norm" not in inspect.signature(cls.__init__).parameters:
+            if cls is not None and "inner_norm" not in parameters(cls):
                 sentence = (
                     f"'{Spec.parse(spec).name}' has no norm before its output projection, which the placement asks for"
                 )

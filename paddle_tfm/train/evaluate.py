@@ -14,6 +14,7 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.predictions import squeezed
 from paddle_tfm.protocols import Likelihood, Metric, Prediction, Search
 from paddle_tfm.search.decoding import decode_all, worker_batches
 
@@ -70,11 +71,6 @@ def predict(
             )
         )
     return predictions
-
-
-def squeezed(text: str) -> str:
-    """Runs of white space as one space, none at the ends: how texts are compared, and kept in `predictions.tsv`."""
-    return " ".join(text.split())
 
 
 def score(
