@@ -235,7 +235,9 @@ def test_alignments_are_written_with_what_their_numbers_mean(run, input_file, tm
     monkeypatch.setattr(cli_lines, "CHUNK_LINES", 3)
     translate(run, "--input", input_file, *BEAM, "--attention", "again", "--attention-pictures", 0)
     assert read_maps(tmp_path / "again") == (texts, [])
-    translate(run, "--input", input_file, *BEAM, "--attention", "lower", "--attention-layer", 0, "--attention-pictures", 0)
+    translate(
+        run, "--input", input_file, *BEAM, "--attention", "lower", "--attention-layer", 0, "--attention-pictures", 0
+    )
     assert read_maps(tmp_path / "lower")[0]["target.pieces"] == texts["target.pieces"]
 
 
