@@ -165,7 +165,7 @@ print(json.dumps(found))
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
     {"errors", "randomness", "units"},
-    {"algebra", "layers", "runtime", "files", "plugin_template"},
+    {"algebra", "layers", "runtime", "files", "plotting", "plugin_template"},
     {"protocols", "hookspecs", "processes"},
     {"plugins", "predictions"},
     {"registry"},
