@@ -159,6 +159,7 @@ LEVELS = [
     {"algebra", "layers", "runtime", "files", "plugin_template"},
     {"protocols", "hookspecs", "processes"},
     {"plugins"},
+    {"components"},
     {"registry"},
     {"recipe"},
     {"data"},

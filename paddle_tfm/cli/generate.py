@@ -82,7 +82,7 @@ def command(run, prompt, length, count, temperature, top_k, top_p, seed, search,
 
 def _search(registry, spec: object, options: dict[str, object]):
     """The search `spec` with these options instead of its own."""
-    from paddle_tfm.registry import Spec
+    from paddle_tfm.components import Spec
 
     try:
         parsed = Spec.parse(spec)

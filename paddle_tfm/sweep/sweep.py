@@ -10,57 +10,17 @@ from pathlib import Path
 
 from paddle_tfm.data import cache
 from paddle_tfm.data.corpus import Corpus, load_corpus
-from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.hookspecs import hookimpl
-from paddle_tfm.model.build import build
-from paddle_tfm.recipe.loading import Recipe, RunSpec, check_components
-from paddle_tfm.recipe.settings import PER_SITE, at_site, components, locate, sites
-from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.train.run import Run, build_metrics, changes, create, identity, read_identity
+from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.check import check, expected_failures
+from paddle_tfm.train.run import Run, changes, create, identity, read_identity
 from paddle_tfm.train.trainer import Trainer
 
-CHECK_VOCABULARY = 32
 STEP_SECONDS = 0.1  # a step event at most so often
-
-
-def check(recipe: Recipe, registry: Registry) -> list[RunSpec]:
-    """The runs of a recipe whose every component exists, takes its options, and fits its site and neighbours: each
-    variant's model is built once with a small vocabulary. Nothing is read or trained.
-
-    Raises:
-        RecipeError: everything that is wrong, in all variants, at once.
-    """
-    runs, problems = recipe.expand()
-    for variant in {run.variant: run for run in runs}.values():
-        found = check_components(variant, registry)
-        if not found and variant.settings is not None:
-            found = [locate(problem, variant.origins) for problem in _refusals(variant, registry)]
-        problems += [problem for problem in found if problem not in problems]
-    if problems:
-        raise RecipeError(recipe.source, problems)
-    return runs
-
-
-def _refusals(run: RunSpec, registry: Registry) -> list[Problem]:
-    """What the constructors of a run's components refuse."""
-    problems = []
-    try:
-        build(run.settings.model, registry, CHECK_VOCABULARY, CHECK_VOCABULARY)
-    except RecipeError as error:
-        problems += error.problems
-    try:
-        build_metrics(run.settings, registry)
-    except RecipeError as error:
-        problems += error.problems
-    given = {"d_model": run.settings.model.d_model, "steps": run.settings.train.steps}
-    for kind, path, spec in components(run.data):
-        if not path.startswith(("model.", "evaluate.metrics")):
-            try:
-                registry.build(kind, spec, path, **given)
-            except RecipeError as error:
-                problems += error.problems
-    return problems
 
 
 @dataclass(frozen=True)
@@ -150,15 +110,15 @@ class Sweep:
     plugin_files: Sequence[Path] = ()
     device: str = "cpu"
 
-    def prepare(self) -> list[RunSpec]:
+    def prepare(self) -> list[Plan]:
         """What must be so before anything is trained: a sound recipe, a folder that is free, data that are here (they are
-        fetched once, and not by every worker). Returns the runs.
+        fetched once, and not by every worker). Returns the plans of the runs.
 
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
         """
-        runs = check(self.recipe, self.registry)
-        present = [spec for spec in runs if (self.folder / spec.name / "identity.json").exists()]
+        plans = check(self.recipe, self.registry)
+        present = [plan for plan in plans if (self.folder / plan.run.name / "identity.json").exists()]
         if present and not self.resume:
             raise UserError(
                 f"{self.folder} holds runs of this recipe already; add --resume to go on with them, or --out DIR for "
@@ -170,64 +130,64 @@ class Sweep:
             raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
         if not os.access(self.folder, os.W_OK):
             raise UserError(f"{self.folder} cannot be written; choose another place with --out DIR")
-        for sentence in declared_limits(runs, self.registry):
+        for sentence in expected_failures(plans):
             self.report(sentence)
-        for spec in runs:
-            self._same(spec)
-        for data in {str(spec.data["task"]): spec.data for spec in runs}.values():
-            cache.prepare(data, self.registry)
-        return runs
+        for plan in plans:
+            self._same(plan)
+        for plan in {str(plan.run.data["task"]): plan for plan in plans}.values():
+            cache.prepare(plan)
+        return plans
 
-    def run(self, runs: Sequence[RunSpec] | None = None) -> list[Path]:
-        """Train everything that is not trained yet; returns the runs' folders. `runs` are what `prepare` returned, where
+    def run(self, plans: Sequence[Plan] | None = None) -> list[Path]:
+        """Train everything that is not trained yet; returns the runs' folders. `plans` are what `prepare` returned, where
         it was called before.
 
         Raises:
             RecipeError, UserError: as `prepare`, and where data cannot be read.
             Interrupted: `stop` said so; `resume` goes on.
         """
-        runs = self.prepare() if runs is None else runs
-        workers = min(self.workers, len(runs))
+        plans = self.prepare() if plans is None else plans
+        workers = min(self.workers, len(plans))
         if workers > 1:
             from paddle_tfm.sweep.workers import train_side_by_side
 
-            train_side_by_side(self, runs, workers)
+            train_side_by_side(self, [plan.run for plan in plans], workers)
         else:
-            self.train_here(runs)
-        return [self.folder / spec.name for spec in runs]
+            self.train_here(plans)
+        return [self.folder / plan.run.name for plan in plans]
 
-    def train_here(self, runs: Iterable[RunSpec]) -> None:
+    def train_here(self, plans: Iterable[Plan]) -> None:
         """Train these runs in this process, one after another."""
         manager, watcher = self.registry.plugins.manager, Watcher(self.tell)
         manager.register(watcher)
         try:
             corpora: dict[str, Corpus] = {}
-            for spec in runs:
-                self._one(spec, corpora)
+            for plan in plans:
+                self._one(plan, corpora)
         finally:
             manager.unregister(watcher)
 
-    def _one(self, spec: RunSpec, corpora: dict[str, Corpus]) -> None:
-        key = str(spec.data["task"])
+    def _one(self, plan: Plan, corpora: dict[str, Corpus]) -> None:
+        key = str(plan.run.data["task"])
         if key not in corpora:
-            corpora[key] = load_corpus(spec.settings, self.registry)
-        folder = self.folder / spec.name
-        run = create(spec, self.registry, folder, corpora[key], self.resume)
+            corpora[key] = load_corpus(plan)
+        folder = self.folder / plan.run.name
+        run = create(plan, folder, corpora[key], self.resume)
         for bound, count in run.dropped.items():
-            self.report(f"{spec.name}: {count:,} training examples are beyond {bound} and were dropped")
-        self._same(spec, run.fingerprint)
+            self.report(f"{run.name}: {count:,} training examples are beyond {bound} and were dropped")
+        self._same(plan, run.fingerprint)
         if _finished(folder):
             self.tell(Event("finished", card(run)))
         else:
             Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
 
-    def _same(self, spec: RunSpec, data: dict[str, str] | None = None) -> None:
+    def _same(self, plan: Plan, data: dict[str, str] | None = None) -> None:
         """Refuse to go on with a run that was begun otherwise; `data` are hashes of the texts, where they are read."""
-        folder = self.folder / spec.name
+        folder = self.folder / plan.run.name
         if not (folder / "identity.json").exists():
             return
         then = read_identity(folder)
-        if different := changes(then, identity(spec.data, self.registry, then["data"] if data is None else data)):
+        if different := changes(then, identity(plan, then["data"] if data is None else data)):
             raise UserError(
                 f"{folder} cannot be resumed: {'; '.join(different)}. Use --out DIR for another place, or remove it"
             )
@@ -239,22 +199,3 @@ def _finished(folder: Path) -> bool:
         return "variant" in read_json(folder / "results.json")
     except UserError:
         return False
-
-
-def declared_limits(runs: Sequence[RunSpec], registry: Registry) -> list[str]:
-    """Sentences about what the recipe's components say of themselves (`expected_failures`) at the sites where they are used."""
-    said: dict[str, None] = {}
-    for run in {run.variant: run for run in runs}.values():
-        model = run.settings.model.model_dump()
-        for kind in PER_SITE:
-            for sublayer in ("self", "cross", "feed_forward"):
-                if ("decoder", sublayer) not in sites(kind, run.settings.model.shape):
-                    continue
-                _, spec = at_site(kind, model[kind], "decoder", sublayer)
-                if spec is None:
-                    continue
-                name = Spec.parse(spec).name
-                limits = getattr(registry.entry(kind, name).load(), "expected_failures", {})
-                if "causal_in_training" in limits:
-                    said[f"{run.variant}: {kind} '{name}' in the decoder: {limits['causal_in_training']}"] = None
-    return list(said)

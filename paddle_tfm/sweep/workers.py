@@ -17,7 +17,7 @@ from pathlib import Path
 
 from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe.loading import Recipe, RunSpec
+from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.runtime import load_paddle
 
 POLL = 0.1  # seconds between looks at the workers
@@ -109,6 +109,7 @@ def _work(job: Job, todo, told, halt) -> None:
         load_paddle().set_device(job.device)
         from paddle_tfm import processes
         from paddle_tfm.plugins import create_plugins
+        from paddle_tfm.recipe.plan import plan_run
         from paddle_tfm.registry import Registry
         from paddle_tfm.sweep.sweep import Sweep
         from paddle_tfm.train.trainer import Interrupted
@@ -125,7 +126,7 @@ def _work(job: Job, todo, told, halt) -> None:
             strict=job.strict,
         )
         try:
-            sweep.train_here(iter(todo.get, None))
+            sweep.train_here(plan_run(spec, sweep.registry) for spec in iter(todo.get, None))
         except Interrupted as interrupted:
             told.put(("interrupted", str(interrupted)))
         except UserError as error:

@@ -14,7 +14,7 @@ from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.sweep import check
+from paddle_tfm.sweep.check import check
 
 RECIPES = sorted(recipe.shipped())
 BIG = "vaswani-base"  # brings no data of its own
