@@ -1,5 +1,6 @@
 """Metadata, the console script and the entry points through which every plugin, ours included, is found."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -10,16 +11,55 @@ ENGINE = find_packages(include=["paddle_tfm", "paddle_tfm.*"])
 PLUGINS = ["paddle_tfm_plugins", *(f"paddle_tfm_plugins.{kind}" for kind in PLUGIN_KINDS)]
 TESTED_PADDLE = "paddlepaddle==3.3.1"
 
+
+def version() -> str:
+    """The one that `paddle_tfm.__version__` says, read without importing it."""
+    source = (HERE / "paddle_tfm" / "__init__.py").read_text(encoding="utf-8")
+    return re.search(r'^__version__ = "(.+)"$', source, re.MULTILINE).group(1)
+
+
+def long_description() -> str:
+    """README for a package index, where links to files of the repository lead nowhere: of those only the text is kept."""
+    readme = (HERE / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r"!\[([^]]*)\]\((?!https?://)[^)]*\)", r"\1", readme)  # pictures first: a link may hold one
+    return re.sub(r"\[([^]]+)\]\((?!https?://|#)[^)]*\)", r"\1", readme)
+
+
 setup(
     name="paddle-tfm",
-    version="0.1.0",
+    version=version(),
     description="A PaddlePaddle Seq2Seq Transformer engine in which every part a researcher would swap is a plugin",
-    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description=long_description(),
     long_description_content_type="text/markdown",
+    license_expression="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords="transformer, seq2seq, paddlepaddle, machine translation, ablation, conformance tests, plugins",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Intended Audience :: Education",
+        "Intended Audience :: Science/Research",
+        "Natural Language :: Chinese (Simplified)",
+        "Natural Language :: English",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+        "Typing :: Typed",
+    ],
     python_requires=">=3.10,<3.14",
+    py_modules=["paddle_tfm_pytest"],  # outside the package: pytest imports it in every session of an environment
     packages=[*ENGINE, *PLUGINS, "paddle_tfm_recipes"],
     package_dir={"paddle_tfm_plugins": "plugins", "paddle_tfm_recipes": "recipes"},
-    package_data={"paddle_tfm_recipes": ["*.yaml", "findings/*.yaml"], "paddle_tfm": ["templates/*/*"]},
+    package_data={
+        "paddle_tfm": ["py.typed", "templates/*/*"],
+        "paddle_tfm_plugins": ["py.typed"],
+        "paddle_tfm_recipes": ["*.yaml", "findings/*.yaml"],
+    },
     install_requires=[
         "babel>=2.14",  # CLDR: the date formats of the `dates` task
         "click>=8.1",  # the command line
@@ -48,11 +88,22 @@ setup(
             "x-transformers>=2.0",  # gated, talking-heads and cosine attention, ScaleNorm, DyT, xPos
             "lion-pytorch>=0.2",  # Lion, by the author of x-transformers
         ],
-        "test": ["pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.6"],
+        "test": [
+            "pytest>=8.0",
+            "pytest-xdist>=3.5",  # as many processes as there are cores
+        ],
+        # What `.ci/run` needs beside the tests.
+        "dev": [
+            "build>=1.2",  # a wheel and an sdist, as a package index gets them
+            "coverage>=7.4",  # which lines the tests run
+            "mypy>=1.11",  # types of the engine
+            "ruff>=0.6",  # lint and format
+            "types-PyYAML",  # their types, for mypy
+        ],
     },
     entry_points={
         "console_scripts": ["paddle-tfm = paddle_tfm.cli:main"],
-        "pytest11": ["paddle_tfm = paddle_tfm.testing.pytest_plugin"],
+        "pytest11": ["paddle_tfm = paddle_tfm_pytest"],
         "paddle_tfm": [f"{kind} = paddle_tfm_plugins.{kind}" for kind in PLUGIN_KINDS],
     },
 )

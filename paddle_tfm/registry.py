@@ -44,23 +44,43 @@ def component_kind(annotation: object) -> tuple[str, bool] | None:
     return None
 
 
+PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
+
+
 @functools.lru_cache(maxsize=512)
 def parameters(cls: type) -> Mapping[str, Option]:
-    """The parameters of a component's constructor; cached, for a model asks for them at each of its sites."""
-    constructor = cls.__init__
+    """The parameters of a component's constructor, by name; cached, for a model asks for them at each of its sites.
+
+    A constructor that ends with ``**parent`` passes these keywords on to ``super().__init__``. Its parameters are its own,
+    and those of the next constructor in the method resolution order except `Component.fixed_options`, which it sets
+    itself. A ``**`` parameter of another name adds nothing.
+    """
+    return types.MappingProxyType(_parameters(cls.__mro__))
+
+
+def _parameters(classes: tuple[type, ...]) -> dict[str, Option]:
+    """The parameters of the first constructor that `classes`, a method resolution order, define."""
+    level = next(i for i, cls in enumerate(classes) if "__init__" in vars(cls))
+    owner, constructor = classes[level], classes[level].__init__
     if constructor is object.__init__ or constructor.__module__.startswith("paddle."):
-        return types.MappingProxyType({})  # the class has no constructor of its own
+        return {}  # no component defines a constructor
     try:
         hints = typing.get_type_hints(constructor)
     except (NameError, TypeError):
         hints = {}
-    found = {}
+    options, inherits = {}, False
     for name, parameter in list(inspect.signature(constructor).parameters.items())[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            inherits |= parameter.kind is parameter.VAR_KEYWORD and name == PARENT
             continue
         required = parameter.default is parameter.empty
-        found[name] = Option(name, hints.get(name, typing.Any), required, None if required else parameter.default)
-    return types.MappingProxyType(found)
+        options[name] = Option(name, hints.get(name, typing.Any), required, None if required else parameter.default)
+    if inherits:
+        fixed = vars(owner).get("fixed_options", ())
+        for name, option in _parameters(classes[level + 1 :]).items():
+            if name not in fixed:
+                options.setdefault(name, option)
+    return options
 
 
 class Registry:

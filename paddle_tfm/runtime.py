@@ -1,7 +1,7 @@
 """What must be set before Paddle is imported, and the quiet import itself.
 
-Each setting counts only before Paddle's libraries load, and none overrides what the user has set. `SETTINGS` is the
-table that `paddle-tfm doctor` prints; docs/performance.md says what they are worth.
+Each setting counts only before Paddle's libraries load, and none overrides what the user has set; with
+PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is the table that `paddle-tfm doctor` prints; docs/performance.md says what they are worth.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ INSTALL_HELP = (
     'For a CPU: pip install "paddle-tfm[cpu]" (in a clone: pip install -e ".[cpu]"). For an NVIDIA GPU: '
     f"pip install paddlepaddle-gpu==3.3.1 -i {GPU_INDEX} (PyPI's paddlepaddle-gpu stops at 2.6.2, which is too old)."
 )
+KEEP_ENVIRONMENT = "PADDLE_TFM_KEEP_ENVIRONMENT"
 _MALLOC = {"M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 256 << 20), "M_MMAP_MAX": (-4, 0)}
 
 
@@ -61,12 +62,18 @@ def is_amd() -> bool:
         return "AMD" in platform.processor()
 
 
+def keeps_environment() -> bool:
+    """Whether the user asks that nothing be set: PADDLE_TFM_KEEP_ENVIRONMENT is neither empty nor 0."""
+    return os.environ.get(KEEP_ENVIRONMENT, "") not in ("", "0")
+
+
 def prepare() -> None:
     """Set what makes Paddle fast on this machine. Called when `paddle_tfm` is imported; does nothing twice."""
     global too_late
     if SETTINGS:
         return
-    too_late = "paddle" in sys.modules
+    keep = keeps_environment()
+    too_late = "paddle" in sys.modules and not keep
     wanted = [
         ("OMP_NUM_THREADS", str(physical_cores()), "Paddle takes one thread unless told"),
         ("MKL_DEBUG_CPU_TYPE", "5" if is_amd() else None, "its BLAS takes a slow path on AMD processors unless told"),
@@ -74,11 +81,11 @@ def prepare() -> None:
         ("GLOG_minloglevel", "2", "no log lines of Paddle's between yours"),
     ]
     for name, value, reason in wanted:
-        by_user = name in os.environ
-        SETTINGS.append(Setting(name, os.environ.get(name, value), reason, by_user))
+        by_user = keep or name in os.environ
+        SETTINGS.append(Setting(name, os.environ.get(name, None if keep else value), reason, by_user))
         if value is not None and not by_user and not too_late:
             os.environ[name] = value
-    if not any(name.startswith("MALLOC_") for name in os.environ):
+    if not keep and not any(name.startswith("MALLOC_") for name in os.environ):
         _keep_freed_memory()
     if too_late and any(not setting.by_user and setting.value for setting in SETTINGS[:3]):
         warnings.warn(
@@ -91,7 +98,9 @@ def prepare() -> None:
 def threads() -> int:
     """How many threads Paddle has, or will have, in this process."""
     value = os.environ.get("OMP_NUM_THREADS", "")
-    return int(value) if value.isdigit() else physical_cores()
+    if value.isdigit():
+        return int(value)
+    return 1 if keeps_environment() else physical_cores()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
 from paddle_tfm.plugins import Plugins, create_plugins
 from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Task
-from paddle_tfm.registry import Registry
+from paddle_tfm.registry import Registry, parameters
 
 
 class Everything(Norm):
@@ -348,3 +348,108 @@ def test_entries_come_in_the_order_of_kinds_and_names(registry):
     listed = [(entry.kind, entry.name) for entry in registry]
     order = list(KINDS)
     assert listed == sorted(listed, key=lambda item: (order.index(item[0]), item[1]))
+
+
+# --------------------------------------------------------------------------------- parameters of a superclass: **parent
+
+
+class Wide(Everything):
+    """A superclass' parameters by ``**parent``, one option of its own, one with another default, one that is fixed."""
+
+    fixed_options = frozenset({"groups"})
+
+    def __init__(self, *, slope: float, eps: float = 0.5, **parent):
+        super().__init__(eps=eps, groups=3, **parent)
+        self.slope = slope
+
+
+class Wider(Wide):
+    """Two levels."""
+
+    def __init__(self, *, offset: int = 0, **parent):
+        super().__init__(**parent)
+        self.offset = offset
+
+
+class Same(Wider):
+    """No constructor of its own."""
+
+
+class Narrow(Everything):
+    """A keyword rest without the mark."""
+
+    def __init__(self, d_model: int, **options):
+        super().__init__(d_model, "there", **options)
+
+
+class Top(Norm):
+    """The mark, and no component's constructor above it."""
+
+    def __init__(self, slope: float = 1.0, **parent):
+        super().__init__(**parent)
+
+
+@pytest.fixture(scope="module")
+def heirs() -> Registry:
+    plugin = types.ModuleType("heirs")
+    classes = {"wide": Wide, "wider": Wider, "same": Same, "narrow": Narrow, "top": Top}
+    plugin.register_norms = hookimpl(lambda: classes)
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    manager.register(plugin, name="heirs")
+    return Registry(Plugins(manager))
+
+
+def test_a_marked_parent_adds_the_superclass_parameters_without_the_fixed_ones():
+    assert list(parameters(Wide)) == ["slope", "eps", "d_model", "site", "bias"]
+    assert parameters(Wide)["eps"].default == 0.5 and parameters(Wide)["slope"].required
+    assert parameters(Wide)["bias"] == parameters(Everything)["bias"]
+    assert list(parameters(Wider)) == list(parameters(Same)) == ["offset", *parameters(Wide)]
+    assert list(parameters(Narrow)) == ["d_model"]
+    assert list(parameters(Top)) == ["slope"]
+
+
+def test_a_recipe_sets_the_options_of_class_and_superclass(heirs):
+    spec = {"name": "same", "offset": 4, "slope": 2, "bias": False}
+    built = heirs.build("norm", spec, d_model=8, site="there", max_length=9)
+    assert (built.offset, built.slope) == (4, 2.0)
+    assert built.got == {"d_model": 8, "site": "there", "eps": 0.5, "bias": False, "groups": 3}
+    assert problems(heirs, "norm", "wider") == [("here", "'wider' needs the option 'slope'")]
+    with pytest.raises(RecipeError, match="'wider' needs 'site', which is not given here"):
+        heirs.build("norm", {"name": "wider", "slope": 1}, d_model=8)
+
+
+def test_a_misspelt_option_of_a_superclass_is_refused(heirs):
+    assert problems(heirs, "norm", {"name": "wider", "slope": 1, "baias": False}) == [
+        ("here.baias", "'wider' has no option 'baias'; did you mean 'bias'? Its options: bias, eps, offset, slope")
+    ]
+    assert problems(heirs, "norm", {"name": "wider", "slope": 1, "groups": 2})[0][0] == "here.groups"
+    assert problems(heirs, "norm", {"name": "top", "dtype": "float64"})[0][0] == "here.dtype"
+    for wrong in ({"baias": False}, {"groups": 2}):
+        with pytest.raises(TypeError, match=next(iter(wrong))):
+            Wider(slope=1.0, d_model=8, site="there", **wrong)
+
+
+def test_shipped_siblings_refuse_what_their_superclass_does_not_have():
+    shipped = create_registry()
+    ((path, message),) = problems(shipped, "attention", {"name": "local", "widnow": 3}, "model.attention")
+    assert path == "model.attention.widnow"
+    assert message.endswith("did you mean 'window'? Its options: bias, dropout, head_dim, num_heads, window")
+    assert problems(shipped, "attention", {"name": "full_width_heads", "head_dim": 3})[0][0] == "here.head_dim"
+    cls = shipped.entry("attention", "local").load()
+    with pytest.raises(TypeError, match="'widnow'"):
+        cls(d_model=8, num_heads=2, dropout=0.0, widnow=3)
+
+
+def test_what_a_shipped_constructor_fixes_is_its_superclass_parameter_and_cannot_be_passed():
+    classes = [entry.load() for entry in create_registry() if entry.kind == "attention"]
+    classes = [cls for cls in classes if vars(cls).get("fixed_options")]
+    assert len(classes) > 1
+    for cls in classes:
+        assert cls.fixed_options <= set(parameters(cls.__mro__[1])) - set(parameters(cls))
+        values = {"d_model": 8, "num_heads": 2, "dropout": 0.0, "site": SITE}
+        values = {name: value for name, value in values.items() if name in parameters(cls)}
+        cls(**values)
+        for option in cls.fixed_options:
+            with pytest.raises(TypeError, match=f"multiple values for keyword argument '{option}'"):
+                cls(**values, **{option: 1})

@@ -63,6 +63,15 @@ def test_what_the_user_set_is_never_overridden():
     assert (told, threads) == ([], 7)
 
 
+def test_with_the_opt_out_variable_nothing_is_set():
+    variables, settings, told, threads = python(SETTINGS.format(before=""), PADDLE_TFM_KEEP_ENVIRONMENT="1")
+    assert variables == dict.fromkeys(OURS)
+    assert settings == {name: [None, True] for name in OURS}  # no mallopt either
+    assert (told, threads) == ([], 1)
+    variables, *_ = python(SETTINGS.format(before=""), PADDLE_TFM_KEEP_ENVIRONMENT="0")
+    assert variables["FLAGS_use_stride_kernel"] == "0"
+
+
 def test_a_warning_says_when_paddle_was_imported_first():
     variables, _, told, _ = python(SETTINGS.format(before="import paddle"))
     assert len(told) == 1
@@ -155,10 +164,10 @@ print(json.dumps(found))
 
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
-    {"errors", "randomness"},
+    {"errors", "randomness", "units"},
     {"algebra", "layers", "runtime", "files", "plugin_template"},
     {"protocols", "hookspecs", "processes"},
-    {"plugins"},
+    {"plugins", "predictions"},
     {"components"},
     {"registry"},
     {"recipe"},

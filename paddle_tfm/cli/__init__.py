@@ -10,7 +10,7 @@ import click
 
 from paddle_tfm.errors import UserError
 
-# verb -> one line for `--help` (kept here so that help answers at once)
+# verb -> one line for `--help` (here, so that help answers at once)
 VERBS = {
     "run": "Train the runs of a recipe, and compare them.",
     "ls": "List recipes, components, plugins or runs.",
@@ -23,7 +23,7 @@ VERBS = {
     "compare": "Put finished runs side by side.",
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",
-    "generate": "Go on with a text, with a decoder-only run.",
+    "generate": "Continue a text with a decoder-only run.",
     "board": "Open the curves in VisualDL.",
     "bench": "Measure training speed against Paddle's, PyTorch's and JoeyNMT's.",
     "doctor": "Say what is wrong with the installation, and how to mend it.",
@@ -32,7 +32,7 @@ VERBS = {
 
 
 class Verbs(click.Group):
-    """Loads a verb's module when it is asked for."""
+    """Loads a verb's module when the verb is used."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(VERBS)
@@ -56,7 +56,7 @@ class Verbs(click.Group):
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            # The reader of our output has gone (`paddle-tfm ls | head`): no complaint, as is the custom.
+            # The reader of our output has closed it (`paddle-tfm ls | head`): end quietly, as other programs do.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
 

@@ -73,10 +73,10 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     use_device(device)
     from paddle_tfm.data.corpus import load_corpus
     from paddle_tfm.data.shapes import check_texts
+    from paddle_tfm.predictions import predictions_file, squeezed, write_predictions
     from paddle_tfm.protocols import Prediction
     from paddle_tfm.recipe.sites import DECODER_ONLY
-    from paddle_tfm.train.evaluate import likelihood, of_texts, predict, score, signatures, squeezed
-    from paddle_tfm.train.logs import write_predictions
+    from paddle_tfm.train.evaluate import likelihood, of_texts, predict, score, signatures
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
@@ -118,7 +118,7 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
         else None,
     }
     if writes and not hypotheses:
-        found["predictions"] = str(loaded.folder / f"predictions-{split}.tsv")
+        found["predictions"] = str(predictions_file(loaded.folder, split))
         write_predictions(Path(found["predictions"]), predictions)
     _tell(found, metrics, file)
 
@@ -140,8 +140,8 @@ def _edges(buckets: str | None) -> list[int] | None:
 def _read(file: Path, texts: Sequence[Example], split: str) -> list[Prediction]:
     """Translations, a line for each example."""
     from paddle_tfm.errors import UserError
+    from paddle_tfm.predictions import squeezed
     from paddle_tfm.protocols import Prediction
-    from paddle_tfm.train.evaluate import squeezed
 
     try:
         lines = file.read_text("utf-8").removesuffix("\n").split("\n")
@@ -164,15 +164,6 @@ def _by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int],
     return {"by": by, "unit": unit, "rows": found}
 
 
-def shown(metric: Metric | None, value: float | None, sign: str = "") -> str:
-    """A value as people read it; with sign "+", a difference, that of two percentages in points."""
-    if value is None:
-        return "–"
-    if metric is not None and metric.percent:
-        return f"{100 * value:{sign}.2f}" + ("" if sign else "%")
-    return f"{value:{sign}.{2 if metric is not None and metric.points else 4}f}"
-
-
 def _tell(found: dict, metrics: dict[str, Metric], file: str | None) -> None:
     """Tables, and what is written where; with `file` "-", JSON alone."""
     from paddle_tfm.files import json_text, write_whole
@@ -192,12 +183,17 @@ def _show(found: dict, metrics: dict[str, Metric]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from paddle_tfm import units
+
+    def unit_of(name: str) -> str:
+        return metrics[name].unit if name in metrics else ""  # the loss is a plain number
+
     told = f" in {found['hypotheses']}" if found["hypotheses"] else ""
     console().print(escape(f"{found['run']} on {found['examples']:,} {found['split']} examples{told}"))
     table = Table("metric", box=None)
     table.add_column("value", justify="right")
     for name, value in found["metrics"].items():
-        table.add_row(name.replace("_", " "), shown(metrics.get(name), value))
+        table.add_row(name.replace("_", " "), units.text(value, unit_of(name)))
     console().print(table, soft_wrap=False)
     for name, signature in found["signatures"].items():
         console().print(escape(f"{name.replace('_', ' ')}  {signature}"))
@@ -206,6 +202,6 @@ def _show(found: dict, metrics: dict[str, Metric]) -> None:
         for name in ("examples", *found["metrics"]):
             table.add_column(name.replace("_", " "), justify="right")
         for row in lengths["rows"]:
-            cells = [shown(metrics.get(name), row["metrics"].get(name)) for name in found["metrics"]]
+            cells = [units.text(row["metrics"].get(name), unit_of(name)) for name in found["metrics"]]
             table.add_row(row["length"], f"{row['examples']:,}", *cells)
         console().print(table, soft_wrap=False)

@@ -1,4 +1,4 @@
-"""`paddle-tfm generate RUN`: go on with a text."""
+"""`paddle-tfm generate RUN`: continue a text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from paddle_tfm.errors import UserError
 @click.option("--temperature", type=float, metavar="T", help="Below 1: more of the likely tokens; above 1: fewer.")
 @click.option("--top-k", type=int, metavar="K", help="Only the K most probable tokens.")
 @click.option("--top-p", type=float, metavar="P", help="Only the most probable tokens that hold P of the probability.")
-@click.option("--seed", type=int, metavar="N", help="Another seed writes another text; the same one the same.")
+@click.option("--seed", type=int, metavar="N", help="Another seed writes another text; the same seed, the same text.")
 @click.option(
     "--search",
     metavar="SEARCH",
@@ -39,10 +39,10 @@ from paddle_tfm.errors import UserError
 @plugin_option
 @device_option
 def command(run, prompt, length, count, temperature, top_k, top_p, seed, search, checkpoint, plugins, device) -> None:
-    """Go on with a text, with the decoder-only run in folder RUN (a recipe with model.encoder_layers: 0).
+    """Continue a text with the decoder-only run in folder RUN (a recipe with model.encoder_layers: 0).
 
-    The prompt and what follows appear as they come; an empty line parts several texts. A text ends after --length tokens,
-    or where the model ends it.
+    The prompt and what follows appear as they come; an empty line separates several texts. A text ends after --length
+    tokens, or where the model ends it.
 
     \b
     Examples:
@@ -60,27 +60,30 @@ def command(run, prompt, length, count, temperature, top_k, top_p, seed, search,
     loaded = load_run(run, registry, checkpoint, warn)
     options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     spec = yaml_lines.value(search) if search else loaded.settings.search
-    chosen = _search(registry, spec, {name: value for name, value in options.items() if value is not None})
+    search = _build_search(registry, spec, {name: value for name, value in options.items() if value is not None})
     for number in range(count):
         if number:
             click.echo()
-        told = prompt
-
-        def tell(text: str) -> None:
-            nonlocal told
-            if told:
-                click.echo(told, nl=False)
-                told = ""
-            click.echo(text, nl=False)
-
-        written = loaded.generate(prompt, length, chosen, number, tell)
-        if told:
-            click.echo(told, nl=False)
-        if not (prompt + written.text).endswith("\n"):
-            click.echo()
+        _write_text(loaded, prompt, length, search, number)
 
 
-def _search(registry, spec: object, options: dict[str, object]):
+def _write_text(run, prompt: str, length: int, search, number: int) -> None:
+    """One text, as it comes; the prompt appears with the first of it, so that an error comes alone."""
+    before = prompt
+
+    def write(text: str) -> None:
+        nonlocal before
+        click.echo(before + text, nl=False)
+        before = ""
+
+    output = run.generate(prompt, length, search, number, write)
+    if before:
+        click.echo(before, nl=False)
+    if not (prompt + output.text).endswith("\n"):
+        click.echo()
+
+
+def _build_search(registry, spec: object, options: dict[str, object]):
     """The search `spec` with these options instead of its own."""
     from paddle_tfm.components import Spec
 

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from paddle_tfm import units
+
 if TYPE_CHECKING:
     from paddle_tfm.sweep.sweep import Event
 
@@ -75,7 +77,7 @@ class ProgressBar:
         self.progress.update(
             self.tasks[card.name],
             completed=card.step,
-            loss=f"{metrics['loss']:.4f}",
+            loss=units.text(metrics["loss"]),
             speed=f"{metrics['tokens_per_second']:,.0f}",
             left=left,
         )
@@ -83,7 +85,7 @@ class ProgressBar:
     def _evaluation(self, event: Event) -> None:
         card, metrics = event.card, event.data
         shown = [name for name in dict.fromkeys(["loss", card.best, *list(metrics)[:3]]) if name in metrics]
-        texts = [f"{name} {_value(metrics[name], name in card.percent, name in card.points)}" for name in shown]
+        texts = [f"{name} {units.text(metrics[name], card.units.get(name, ''))}" for name in shown]
         self.console.print(f"  {escape(card.name)}  step {card.step:>6,}  valid  {'  '.join(texts)}")
 
     def _end(self, event: Event) -> None:
@@ -102,7 +104,3 @@ class ProgressBar:
         if self.progress is not None:
             self.progress.stop()
             self.progress = None
-
-
-def _value(value: float, percent: bool, points: bool) -> str:
-    return f"{100 * value:.1f}%" if percent else f"{value:.{2 if points else 4}f}"

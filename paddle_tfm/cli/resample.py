@@ -28,12 +28,13 @@ def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: P
     load_paddle()
     from dataclasses import asdict
 
-    from paddle_tfm.comparison.bootstrap import DRAWS, SEED, paired_bootstrap, read_predictions, require_same_examples
+    from paddle_tfm.comparison.bootstrap import DRAWS, SEED, paired_bootstrap, require_same_examples
     from paddle_tfm.files import json_text, write_whole
+    from paddle_tfm.predictions import predictions_file, read_predictions
     from paddle_tfm.train.run import find_run
 
     one, two = map(find_run, runs)
-    baseline, other = (read_predictions(folder / "predictions.tsv") for folder in (one, two))
+    baseline, other = (read_predictions(predictions_file(folder)) for folder in (one, two))
     require_same_examples(baseline, other, (str(one), str(two)))
     metrics = _metrics(one, metric, registry)
     found = [paired_bootstrap(name, each, baseline, other, draws or DRAWS) for name, each in metrics.items()]
@@ -74,18 +75,17 @@ def _metrics(folder: Path, chosen: str | None, registry: Registry) -> dict[str, 
 def _show(found: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
     from rich.table import Table
 
-    from paddle_tfm.cli.evaluate import shown
+    from paddle_tfm import units
 
     table = Table("metric")
     for heading in ("A", "B", "B − A", "95% interval", "p", "draws"):
         table.add_column(heading, justify="right")
     table.add_column("B is")
     for each in found:
-        metric, name = metrics[each.metric], each.metric.replace("_", " ")
-        gap, low, high = (
-            shown(metric, value, "+").replace("-", "−") for value in (each.difference, each.low, each.high)
-        )
-        values = shown(metric, each.baseline), shown(metric, each.other), gap, f"{low} to {high}"
+        unit, name = metrics[each.metric].unit, each.metric.replace("_", " ")
+        low, high = units.signed(each.low, unit), units.signed(each.high, unit)
+        values = units.text(each.baseline, unit), units.text(each.other, unit), units.difference(each.difference, unit)
+        values += (f"{low} to {high}",)
         table.add_row(name, *values, f"{each.p:.4f}", f"{each.draws:,}", each.verdict)
     console().print(table, soft_wrap=False)
     for each in found:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +22,6 @@ DRAWS = 10_000
 SLOW_DRAWS = 200  # at most, for a metric without statistics: it is computed from the texts on each draw
 SEED = 12345
 AT_ONCE = 4_000_000  # counts in memory
-COLUMNS = ("right", "source", "reference", "hypothesis", "score")
 
 
 @dataclass(frozen=True)
@@ -106,28 +104,6 @@ def _counts(size: int, draws: int, seed: int) -> Iterator[np.ndarray]:
     at_once = max(1, AT_ONCE // size)
     for done in range(0, draws, at_once):
         yield generator.multinomial(size, np.full(size, 1 / size), min(at_once, draws - done))
-
-
-def read_predictions(path: Path) -> list[Prediction]:
-    """The predictions that a run kept, without pieces.
-
-    Raises:
-        UserError: there are none, or the file is damaged; with path and line.
-    """
-    try:
-        head, *lines = path.read_text("utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: no predictions can be read here: {error}") from error
-    if tuple(head.split("\t")) != COLUMNS or not lines:
-        raise UserError(f"{path}: must be a table of {', '.join(COLUMNS)} with one prediction or more")
-    found = []
-    for number, line in enumerate(lines, 2):
-        try:
-            _, source, reference, hypothesis, score = line.split("\t")
-            found.append(Prediction(source, reference, hypothesis, score=float(score)))
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: must hold {', '.join(COLUMNS)}, tabs between them") from error
-    return found
 
 
 def require_same_examples(baseline: Sequence[Prediction], other: Sequence[Prediction], names: tuple[str, str]) -> None:

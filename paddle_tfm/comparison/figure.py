@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from paddle_tfm import units
 from paddle_tfm.comparison.table import Comparison, Result, Row, grouped
 
 # Okabe and Ito's colours (https://jfly.uni-koeln.de/color/), which colour-blind readers tell apart; black is grey and
@@ -146,21 +147,22 @@ def _handle(way: Look) -> Line2D:
 
 def _label(comparison: Comparison, where: str) -> str:
     better = "↑ higher is better" if comparison.higher_is_better else "↓ lower is better"
-    unit = " in %" if comparison.metric in comparison.percent else ""
+    unit = " in %" if comparison.unit(comparison.metric) == "%" else ""
     return f"{where} {_name(human(comparison.metric))}{unit}\n{better}"
 
 
 def _scale(axes: Axes, which: str, comparison: Comparison, drawn: Sequence[float]) -> None:
     """Percent, or logarithmic for a quantity such as perplexity that spans more than a factor of ten."""
     axis = getattr(axes, f"{which}axis")
-    if comparison.metric in comparison.percent:
-        axis.set_major_formatter(FuncFormatter(lambda value, place: f"{100 * value:.4g}%"))
+    unit = comparison.unit(comparison.metric)
+    if unit == "%":
+        axis.set_major_formatter(FuncFormatter(lambda value, place: units.tick(value, unit)))
     elif not comparison.higher_is_better and drawn and min(drawn) > 0 and max(drawn) / min(drawn) > LOG_RANGE:
         axes.set(**{f"{which}scale": "log"})
         if max(drawn) / min(drawn) < 1000:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_minor_formatter(NullFormatter())
-        axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, place: units.tick(value, unit)))
 
 
 # ------------------------------------------------------------------------------------------------------------- curves

@@ -7,14 +7,15 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterator
 from difflib import SequenceMatcher
 from html import escape
 from pathlib import Path
 
+from paddle_tfm import units
 from paddle_tfm.comparison.figure import FAINT, INK, draw, human, image, split
 from paddle_tfm.comparison.table import CONFIDENCE, Comparison, Difference, Result, Row, grouped
 from paddle_tfm.files import json_text, write_whole
+from paddle_tfm.predictions import is_right, predictions_file, read_undamaged_predictions
 
 NOTES = (
     "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
@@ -100,22 +101,12 @@ def _against(comparison: Comparison, found: Difference | None) -> str:
 
 def change(comparison: Comparison, found: Difference) -> str:
     """A difference with its interval: `+1.2 points (95%: −0.3 to +2.7)`."""
-    percent, points = (comparison.metric in which for which in (comparison.percent, comparison.points))
-    unit = " points" if percent else ""
-
-    def signed(value: float) -> str:
-        if percent:
-            text = f"{100 * value:+.1f}"
-        elif points:
-            text = f"{value:+.2f}"
-        else:
-            text = f"{value:+.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}"
-        return text.replace("-", "−")
-
+    unit = comparison.unit(comparison.metric)
+    mean = units.difference(found.mean, unit)
     if found.half_width is None:
-        return f"{signed(found.mean)}{unit}, no interval from {_count(found.pairs, 'seed')}"
-    low, high = found.mean - found.half_width, found.mean + found.half_width
-    return f"{signed(found.mean)}{unit} ({CONFIDENCE:.0%}: {signed(low)} to {signed(high)})"
+        return f"{mean}, no interval from {_count(found.pairs, 'seed')}"
+    low, high = (units.signed(found.mean + part, unit) for part in (-found.half_width, found.half_width))
+    return f"{mean} ({CONFIDENCE:.0%}: {low} to {high})"
 
 
 def _count(number: int, what: str) -> str:
@@ -154,13 +145,7 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
 
 def around(comparison: Comparison, name: str, row: Row) -> str:
     """`mean ± spread` of a variant's metric, both to the same digit; the mean alone where there is no spread."""
-    text, spread = comparison.text(name, row.mean.get(name)), row.spread.get(name)
-    if spread is None:
-        return text
-    digits = text.rstrip("%").partition(".")[2]
-    if not digits.isdigit():
-        return f"{text} ± {comparison.text(name, spread)}"
-    return f"{text} ± {spread * (100 if name in comparison.percent else 1):.{len(digits)}f}"
+    return units.plus_minus(row.mean.get(name), row.spread.get(name), comparison.unit(name))
 
 
 def markdown(comparison: Comparison) -> str:
@@ -199,7 +184,7 @@ def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[lis
     good: list[dict] | None = None
     for row in comparison.rows:
         for run in sorted(groups[row.variant], key=lambda run: run.seed):
-            found = [] if run.results.get("diverged") else list(_predictions(run, row.variant))
+            found = [] if run.results.get("diverged") else _predictions(run, row.variant)
             if found:
                 break
         else:
@@ -211,26 +196,20 @@ def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[lis
     return good or [], []
 
 
-def _predictions(run: Result, variant: str) -> Iterator[dict]:
-    """The rows of a run's predictions; one that is damaged is left out."""
-    file = run.folder / "predictions.tsv"
-    if not file.is_file():
-        return
-    for line in file.read_text("utf-8", errors="replace").split("\n")[1:]:
-        try:
-            mark, source, reference, hypothesis, score = line.split("\t")
-            value = float(score)
-        except ValueError:
-            continue
-        yield {
+def _predictions(run: Result, variant: str) -> list[dict]:
+    """The predictions of a run; one that is damaged is left out."""
+    return [
+        {
             "variant": variant,
             "seed": run.seed,
-            "right": mark == "yes",
-            "source": source,
-            "reference": reference,
-            "hypothesis": hypothesis,
-            "score": value,
+            "right": is_right(prediction),
+            "source": prediction.source,
+            "reference": prediction.reference,
+            "hypothesis": prediction.hypothesis,
+            "score": prediction.score,
         }
+        for prediction in read_undamaged_predictions(predictions_file(run.folder))
+    ]
 
 
 # --------------------------------------------------------------------------------------------------------------- page

@@ -11,11 +11,12 @@ from statistics import fmean, stdev
 
 from scipy import stats
 
+from paddle_tfm import units
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.train.logs import read_rows
 
 CONFIDENCE = 0.95
-DISPLAYS = ("percent", "points")  # how `results.json` says that metrics are shown: 0.5 as 50.0%, 34.2137 as 34.21
+NEEDED = ("variant", "seed", "directions", "units", "signatures")  # without these, no results of a run
 
 
 @dataclass
@@ -75,11 +76,10 @@ class Comparison:
     folder: Path
     metric: str
     higher_is_better: bool
-    percent: list[str]
+    units: dict[str, str]
     baseline: str | None
     rows: list[Row]
     runs: list[Result]
-    points: list[str] = field(default_factory=list)
     signatures: dict[str, str] = field(default_factory=dict)
 
     def data(self) -> dict:
@@ -101,13 +101,11 @@ class Comparison:
 
     def text(self, name: str, value: float | None) -> str:
         """A metric's value as people read it."""
-        if value is None or math.isnan(value):
-            return "–"
-        if name in self.percent:
-            return f"{100 * value:.1f}%"
-        if name in self.points:
-            return f"{value:.2f}"
-        return f"{value:.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
+        return units.text(value, self.unit(name))
+
+    def unit(self, name: str) -> str:
+        """The unit of a metric; a plain number (the loss) has none."""
+        return self.units.get(name, "")
 
     def shown(self) -> list[str]:
         """The metrics of the table: the deciding one first."""
@@ -135,7 +133,7 @@ def collect(folders: Iterable[Path]) -> list[Result]:
 def _read(file: Path, source: Path) -> Result:
     try:
         results = json.loads(file.read_text("utf-8"))
-        variant, seed = results["variant"], results["seed"]
+        variant, seed, *_ = (results[key] for key in NEEDED)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file}: not the results of a run: {error}") from error
     rows = read_rows(file.parent / "metrics.jsonl")
@@ -168,17 +166,15 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
         reverse=higher,
     )
-    percent, points = (sorted({item for run in results for item in run.results.get(what, ())}) for what in DISPLAYS)
-    return Comparison(
-        name, folder, metric, higher, percent, baseline, rows, list(results), points, _signatures(results)
-    )
+    known = {item: unit for run in results for item, unit in run.results["units"].items()}
+    return Comparison(name, folder, metric, higher, known, baseline, rows, list(results), _signatures(results))
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:
     """metric → what must stand beside its values; a sentence where runs were not scored in the same way."""
     told: dict[str, dict[str, None]] = {}
     for run in results:
-        for name, signature in run.results.get("signatures", {}).items():
+        for name, signature in run.results["signatures"].items():
             told.setdefault(name, {})[signature] = None
     return {
         name: next(iter(found)) if len(found) == 1 else f"not comparable between these runs: {' and '.join(found)}"

@@ -1,4 +1,4 @@
-"""Texts in, texts out: what is between a reader's lines and a search's ids."""
+"""Translation: from texts to ids, through a search, and back to texts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from paddle_tfm.search.decoding import decode_all
 
 
 class Translation(NamedTuple):
-    """An output: its text, the pieces that it is made of, their ids, and its log-probability in nats, the end token
-    counted. Without arguments it is that of a text without a piece."""
+    """An output: its text, pieces and their ids, and its log-probability in nats, that of the end token included. The
+    defaults are the output for a text without a piece."""
 
     text: str = ""
     pieces: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Translation(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The log-probability of a token, the end token being one."""
+        """The mean log-probability of its tokens, the end token included, in nats."""
         return self.score / (len(self.ids) + 1)
 
 
@@ -43,35 +43,35 @@ def translate(
 
     Args:
         prefix: what outputs must begin with, one for all texts or one for each. It is cut into pieces like a whole
-            target text, and these are forced: the output goes on after its last piece, so that a word cut in two goes
-            on only where the tokenizer has a piece for its rest. White space at its ends does not count.
+            target text, and these are forced: the output continues after its last piece, so that a word cut in two is
+            completed only where the tokenizer has a piece for its rest. White space at its ends does not count.
         first: the number of the first text, where these are part of more: draws of a search depend on numbers.
     Raises:
         UserError: the search gives fewer than `nbest`; a prefix has a piece that the model lacks, or is too long.
     """
     if nbest > search.nbest:
         raise UserError(
-            f"{nbest} outputs of each text are wanted, but the search gives at most {search.nbest}; `paddle-tfm ls "
+            f"{nbest} outputs of each text are required, but the search gives at most {search.nbest}; `paddle-tfm ls "
             "components --kind search` says which give more"
         )
-    wanted = [prefix] * len(texts) if isinstance(prefix, str) else prefix
-    examples = [codec.encode(Example(text, beginning)) for text, beginning in zip(texts, wanted)]
-    forced = [_prefix(model, codec, example) for example in examples]
-    asked = [i for i, example in enumerate(examples) if len(example.source) > 1]  # more than the end token
-    if progress is not None and len(asked) < len(texts):
-        progress(len(texts) - len(asked))
-    found = decode_all(
+    prefixes = [prefix] * len(texts) if isinstance(prefix, str) else prefix
+    examples = [codec.encode(Example(text, beginning)) for text, beginning in zip(texts, prefixes)]
+    prefix_ids = [_prefix_ids(model, codec, example) for example in examples]
+    nonempty = [i for i, example in enumerate(examples) if len(example.source) > 1]  # more than the end token
+    if progress is not None and len(nonempty) < len(texts):
+        progress(len(texts) - len(nonempty))
+    hypotheses = decode_all(
         model,
-        [examples[i] for i in asked],
+        [examples[i] for i in nonempty],
         search,
         max_tokens,
         progress,
-        [forced[i] for i in asked],
-        [first + i for i in asked],
+        [prefix_ids[i] for i in nonempty],
+        [first + i for i in nonempty],
     )
     outputs = [[Translation()] for _ in texts]
-    for i, hypotheses in zip(asked, found):
-        outputs[i] = [_translation(codec, examples[i], *hypothesis) for hypothesis in hypotheses[:nbest]]
+    for i, several in zip(nonempty, hypotheses):
+        outputs[i] = [_translation(codec, examples[i], *hypothesis) for hypothesis in several[:nbest]]
     return outputs
 
 
@@ -80,8 +80,8 @@ def _translation(codec: Codec, example: Encoded, ids: Sequence[int], score: floa
     return Translation(codec.text(pieces), tuple(pieces), tuple(ids), score)
 
 
-def _prefix(model: Transformer, codec: Codec, example: Encoded) -> list[int]:
-    """The ids of the prefix, which stands in the place of the target."""
+def _prefix_ids(model: Transformer, codec: Codec, example: Encoded) -> list[int]:
+    """The ids of the prefix, which is encoded as the example's target."""
     ids = example.target_copy if model.head.extends_vocabulary else example.target
     ids = ids[:-1] if ids and ids[-1] == EOS else ids
     text = example.example.target

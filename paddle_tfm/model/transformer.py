@@ -6,6 +6,8 @@ Sources of the architecture: Vaswani et al. 2017, "Attention Is All You Need", a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import paddle
 from paddle import Tensor, nn
 
@@ -13,8 +15,6 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.layers import Embedding
 from paddle_tfm.model.stack import Decoder, DecoderState, Encoder, Stack
 from paddle_tfm.protocols import Head, Memory, Tap
-
-_SILENT = Tap()
 
 
 class Transformer(nn.Layer):
@@ -54,13 +54,13 @@ class Transformer(nn.Layer):
         valid: Tensor,
         copy_ids: Tensor | None = None,
         extra: int = 0,
-        tap: Tap = _SILENT,
+        tap: Tap | None = None,
     ) -> Memory | None:
         """source int64 [B, S], valid bool [B, S] → what the decoder may look at; None without an encoder."""
         if self.encoder is None:
             return None
         embedding = self.source_embedding if self.source_embedding is not None else self.target_embedding
-        x, positions = self.encoder(embedding(source), valid, tap)
+        x, positions = self.encoder(embedding(source), valid, Tap() if tap is None else tap)
         return Memory(x, positions, valid, source if copy_ids is None else copy_ids, extra)
 
     def start(self, memory: Memory | None) -> DecoderState:
@@ -68,12 +68,12 @@ class Transformer(nn.Layer):
         return self.decoder.start(memory)
 
     def decode(
-        self, tokens: Tensor, state: DecoderState, valid: Tensor | None = None, tap: Tap = _SILENT
+        self, tokens: Tensor, state: DecoderState, valid: Tensor | None = None, tap: Tap | None = None
     ) -> tuple[Tensor, DecoderState]:
         """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: all are real."""
         if valid is None:
             valid = paddle.ones(tokens.shape, dtype="bool")
-        return self.decoder(self.target_embedding(tokens), state, valid, tap)
+        return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
 
     def read(self, memory: Memory) -> Tensor:
         """Without a decoder: what the head reads of the encoder's output [B, S, C]. One label: [B, 1, C], the end token's
@@ -85,7 +85,7 @@ class Transformer(nn.Layer):
         last = (paddle.arange(x.shape[1]).unsqueeze(0) == length - 1).astype(x.dtype)  # [B, S]
         return paddle.matmul(last.unsqueeze(1), x)  # [B, 1, S] · [B, S, C]
 
-    def forward(self, batch: Batch, tap: Tap = _SILENT) -> tuple[Tensor, Memory | None]:
+    def forward(self, batch: Batch, tap: Tap | None = None) -> tuple[Tensor, Memory | None]:
         """Teacher forcing: all target positions at once → (h [B, T, C], memory)."""
         memory = self.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra, tap)
         if self.decoder is None:
@@ -97,8 +97,25 @@ class Transformer(nn.Layer):
         """The ids [B, T] that the head is to produce: with words of the source, where it can."""
         return batch.target_copy if self.head.extends_vocabulary else batch.target_out
 
-    def loss(self, batch: Batch, smoothing: float = 0.0, tap: Tap = _SILENT) -> Tensor:
-        """The sum over real target tokens of their cross entropy, in nats: a scalar. Divide by `batch.tokens`."""
+    def cross_entropy(self, batch: Batch, smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
+        """Σ over real target tokens of −log p(token), in nats: a scalar. Auxiliary losses are left in `tap`."""
         h, memory = self(batch, tap)
         losses = self.head.loss(h, self.target(batch), memory, smoothing)  # [B, T]
         return (losses * batch.target_valid.astype(losses.dtype)).sum()
+
+    def loss(self, batch: Batch, smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
+        """What training minimizes, as a sum over real target tokens: a scalar. Divide by `batch.tokens`:
+
+            loss / tokens = Σ cross entropy / tokens + Σ auxiliary losses (`Tap.add_aux_loss`: a mixture's balance, …)
+
+        Args:
+            smoothing: ε of label smoothing (Szegedy et al. 2016, arXiv:1512.00567).
+            tap: gets the auxiliary losses by name, and what layers record, as well.
+        """
+        tap = Tap() if tap is None else tap
+        own = replace(tap, aux_losses={})  # of this pass alone: `tap` may have been through others
+        loss = self.cross_entropy(batch, smoothing, own)
+        for name, aux_loss in own.aux_losses.items():
+            loss = loss + batch.tokens * aux_loss
+            tap.add_aux_loss(name, aux_loss)
+        return loss

@@ -16,3 +16,8 @@ class Component:
     """Givens that a recipe may set all the same, where it makes sense that they differ by place."""
     expected_failures: ClassVar[Mapping[str, str]] = {}
     """Check of the conformance kit -> why this variant, done right, does not pass it; users are told."""
+    fixed_options: ClassVar[frozenset[str]] = frozenset()
+    """Of a class whose constructor ends with ``**parent``: the superclass' parameters that it sets itself. Such a
+    constructor takes, besides its own parameters, those of its superclass, so that it need not type them again:
+    ``def __init__(self, *, window: int = 16, **parent)``, which calls ``super().__init__(**parent)``. A recipe may set
+    the options of both. The name `parent` is the mark: behind another, such as ``**kwargs``, no option is looked for."""

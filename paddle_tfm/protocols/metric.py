@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from paddle_tfm.protocols.component import Component
+from paddle_tfm.units import UNITS
 
 
 class Prediction(NamedTuple):
@@ -41,8 +42,13 @@ class Metric(Component):
     higher_is_better: ClassVar[bool] = True
     needs_search: ClassVar[bool] = True  # False: the likelihood is enough (perplexity)
     needs_pieces: ClassVar[bool] = False  # True: texts are not enough, so that it cannot score a file of them
-    percent: ClassVar[bool] = False  # shown as 99.2% instead of 0.992
-    points: ClassVar[bool] = False  # on a scale of 0 to 100 by itself: shown as 34.21
+    unit: ClassVar[Literal["", "%", "points"]] = ""  # "%": 0.997 is shown as 99.7%; "points": 0 to 100 by itself, 34.21
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if cls.unit not in UNITS:
+            known = ", ".join(map(repr, UNITS))
+            raise ValueError(f"`unit` of the metric {cls.__name__} must be one of {known}, but is {cls.unit!r}")
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
         """What is summed: float64 [N, K], a row for each prediction, which depends on that prediction alone."""

@@ -15,6 +15,7 @@ class Tap:
     scope: str = ""
     recorded: list[tuple[str, Tensor]] = field(default_factory=list)
     aux_losses: dict[str, Tensor] = field(default_factory=dict)
+    only: frozenset[str] | None = None  # the full names that are recorded; None: all
 
     def within(self, scope: str) -> Tap:
         """The same tap for a part of the model: what is observed there is named ``scope.name``."""
@@ -22,8 +23,9 @@ class Tap:
 
     def record(self, name: str, value: Tensor) -> None:
         """Offer a tensor (attention maps, statistics); it is kept only if somebody listens."""
-        if self.recording:
-            self.recorded.append((f"{self.scope}.{name}", value))
+        full_name = f"{self.scope}.{name}"
+        if self.recording and (self.only is None or full_name in self.only):
+            self.recorded.append((full_name, value))
 
     def add_aux_loss(self, name: str, value: Tensor) -> None:
         """Add a scalar, already weighted, to the training loss (mixture-of-experts balance)."""

@@ -1,1 +1,1 @@
-
+"""Decoding one step at a time, and the constraints that hold for every search."""

@@ -1,5 +1,5 @@
-"""What keeps the outputs of any search to its constraints and to a forced beginning: log-probabilities, altered on their
-way from the model to the search."""
+"""Constraints and a forced prefix for the outputs of any search: log-probabilities are altered on their way from the model
+to the search."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from paddle import Tensor
 
 from paddle_tfm.protocols import MASKED_SCORE, Constraints, Decoding
 
-FREE = -1  # where no token is forced
+NOT_FORCED = -1  # in `prefixes`, where a prefix has ended
 
 
 class Constrained(Decoding):
-    """`decoding` for a search whose outputs must keep to `constraints` and begin with `prefixes` (ids, a list for each
+    """`decoding` for a search whose outputs must satisfy `constraints` and begin with `prefixes` (ids, a list for each
     sentence).
 
-    A forced token keeps its log-probability and is exempt from the constraints; it counts in what they look back on.
-    Everything that is impossible gets MASKED_SCORE or less. At a sentence's limit the end is never impossible.
+    A forced token keeps its log-probability and is exempt from the constraints, but counts as part of the output that they
+    consider. An impossible token gets MASKED_SCORE or less. At a sentence's maximum length the end is never impossible.
     """
 
     def __init__(self, decoding: Decoding, constraints: Constraints, prefixes: Sequence[Sequence[int]]):
         self.decoding, self.constraints = decoding, constraints
         self.bos, self.eos = decoding.bos, decoding.eos
         self.max_lengths, self.sentences = decoding.max_lengths, decoding.sentences
-        # A limit below `min_length` is that of the model, which all sentences share.
+        # A maximum below `min_length` is that of the model, which all sentences share.
         self.min_length = min([constraints.min_length, *self.max_lengths])
-        self.prefixes = np.full((len(prefixes), max(map(len, prefixes), default=0)), FREE, np.int64)  # [R, P]
+        self.prefixes = np.full((len(prefixes), max(map(len, prefixes), default=0)), NOT_FORCED, np.int64)  # [R, P]
         for row, prefix in zip(self.prefixes, prefixes):
             row[: len(prefix)] = prefix
         self.history = np.zeros((len(prefixes), 0), np.int64)  # [R, 1 + t]: the begin token, then t tokens
@@ -37,40 +37,40 @@ class Constrained(Decoding):
         """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next, as the constraints leave them."""
         self.history = np.concatenate([self.history, tokens.numpy()[:, None]], 1)
         t = self.history.shape[1] - 1
-        given = self.decoding.advance(tokens)
-        log_probs = self._not_repeating(given) if self.constraints.no_repeat_ngram > 0 else given
+        raw = self.decoding.advance(tokens)
+        log_probs = self._forbid_repeats(raw) if self.constraints.no_repeat_ngram > 0 else raw
         if t < self.min_length:
-            log_probs = self._not_ending(log_probs)
-        return self._forced(given, log_probs, t) if t < self.prefixes.shape[1] else log_probs
+            log_probs = self._forbid_end(log_probs)
+        return self._force_prefix(raw, log_probs, t) if t < self.prefixes.shape[1] else log_probs
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows only."""
+        """Keep these rows only."""
         self.decoding.select(rows)
-        chosen = rows.numpy()
-        self.history, self.prefixes = self.history[chosen], self.prefixes[chosen]
+        index = rows.numpy()
+        self.history, self.prefixes = self.history[index], self.prefixes[index]
 
-    def _not_repeating(self, log_probs: Tensor) -> Tensor:
+    def _forbid_repeats(self, log_probs: Tensor) -> Tensor:
         """No token that would complete a run of n tokens which the output holds already."""
         n, length = self.constraints.no_repeat_ngram, self.history.shape[1]
         if length < n:
             return log_probs
         runs = np.lib.stride_tricks.sliding_window_view(self.history, n, axis=1)  # [R, 2 + t - n, n]
         last = self.history[:, None, length - n + 1 :]  # [R, 1, n - 1]
-        row, place = np.nonzero((runs[:, :, :-1] == last).all(-1))
+        row, start = np.nonzero((runs[:, :, :-1] == last).all(-1))
         if not row.size:
             return log_probs
-        index = paddle.to_tensor(np.stack([row, runs[row, place, -1]], 1))
+        index = paddle.to_tensor(np.stack([row, runs[row, start, -1]], 1))
         return paddle.scatter_nd_add(log_probs, index, paddle.full([row.size], MASKED_SCORE, log_probs.dtype))
 
-    def _not_ending(self, log_probs: Tensor) -> Tensor:
+    def _forbid_end(self, log_probs: Tensor) -> Tensor:
         """No end, except in rows where nothing else is possible."""
         end = np.zeros(log_probs.shape[1], np.float32)
         end[self.eos] = MASKED_SCORE
-        going = log_probs + paddle.to_tensor(end)
-        return paddle.where(going.max(-1, keepdim=True) > MASKED_SCORE / 2, going, log_probs)
+        without_end = log_probs + paddle.to_tensor(end)
+        return paddle.where(without_end.max(-1, keepdim=True) > MASKED_SCORE / 2, without_end, log_probs)
 
-    def _forced(self, given: Tensor, log_probs: Tensor, t: int) -> Tensor:
-        """Token t of its prefix, as `given`, and nothing else, in rows that have one."""
+    def _force_prefix(self, raw: Tensor, log_probs: Tensor, t: int) -> Tensor:
+        """Token t of its prefix, with its log-probability in `raw`, and no other, in rows whose prefix has one."""
         token = paddle.to_tensor(self.prefixes[:, t : t + 1])  # [R, 1]
-        only = paddle.where(paddle.arange(given.shape[1]) == token, given, paddle.full_like(given, MASKED_SCORE))
-        return paddle.where(token == FREE, log_probs, only)
+        only = paddle.where(paddle.arange(raw.shape[1]) == token, raw, paddle.full_like(raw, MASKED_SCORE))
+        return paddle.where(token == NOT_FORCED, log_probs, only)

@@ -14,61 +14,66 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis, Search
+from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis, Memory, Search
 from paddle_tfm.search.constraints import Constrained
 
 
 class ModelDecoding(Decoding):
-    """Unfinished outputs of one batch under one model, each at most `max_lengths` long."""
+    """Unfinished outputs under one model with a decoder, each at most `max_lengths` long: a row for each sentence of
+    `memory`, or a single row for a decoder-only model, which has none."""
 
     bos, eos = BOS, EOS
 
-    def __init__(self, model: Transformer, batch: Batch, limits: list[int], sentences: list[int]):
-        self.model, self.max_lengths, self.sentences = model, limits, sentences
-        memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
+    def __init__(self, model: Transformer, memory: Memory | None, max_lengths: list[int], sentences: list[int]):
+        self.model, self.max_lengths, self.sentences = model, max_lengths, sentences
         self.state = model.start(memory)
-        self._places = np.arange(len(sentences))  # the sentence that each row looks at
-        self._foreign: Tensor | None = None
+        self._sentence_of_row = np.arange(len(sentences))
+        self._foreign_words: Tensor | None = None  # [R, V']: MASKED_SCORE for words of other sentences' sources
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next; impossible are padding, begin, and
-        words of other sentences' sources."""
-        h, self.state = self.model.decode(tokens.unsqueeze(1), self.state)
-        log_probs = possible(self.model.head.log_probs(h, self.state.memory).squeeze(1))  # [R, 1, V'] -> [R, V']
+        """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next; padding, begin and words of other
+        sentences' sources are impossible."""
+        log_probs = self.step(tokens.unsqueeze(1))
         if not (self.model.head.extends_vocabulary and self.state.memory.extra):
             return log_probs
-        if self._foreign is None:
-            self._foreign = self._words_of_others(log_probs.shape[1])
-        return log_probs + self._foreign
+        if self._foreign_words is None:
+            self._foreign_words = self._mask_foreign_words(log_probs.shape[1])
+        return log_probs + self._foreign_words
 
-    def _words_of_others(self, vocabulary: int) -> Tensor:
-        """[R, V']: MASKED_SCORE for words of other sentences' sources."""
+    def step(self, tokens: Tensor) -> Tensor:
+        """Feed tokens int64 [R, T] → log-probabilities [R, V'] after the last of them; padding and begin are
+        impossible."""
+        h, self.state = self.model.decode(tokens, self.state)
+        h = h[:, -1:] if h.shape[1] > 1 else h  # [R, T, C] -> [R, 1, C]
+        return possible(self.model.head.log_probs(h, self.state.memory).squeeze(1))  # [R, 1, V'] -> [R, V']
+
+    def _mask_foreign_words(self, vocabulary: int) -> Tensor:
         memory = self.state.memory
         own = memory.copy_ids.max(1, keepdim=True).clip(min=vocabulary - memory.extra - 1)  # [R, 1]: the last possible
         return (paddle.arange(vocabulary) > own).astype("float32") * MASKED_SCORE
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows only. While a beam puts its outputs in another order and none of its sentences ends, the
-        memory and its keys and values stay where they are."""
-        places = self._places[rows.numpy()]
-        same = np.array_equal(places, self._places)
-        self.state, self._places = self.state.select(rows, same), places
-        if self._foreign is not None and not same:
-            self._foreign = self._foreign.index_select(rows, 0)
+        """Keep these rows only. While a beam reorders its outputs and none of its sentences ends, the memory and its
+        key/value cache stay as they are."""
+        sentence_of_row = self._sentence_of_row[rows.numpy()]
+        same = np.array_equal(sentence_of_row, self._sentence_of_row)
+        self.state, self._sentence_of_row = self.state.select(rows, same), sentence_of_row
+        if self._foreign_words is not None and not same:
+            self._foreign_words = self._foreign_words.index_select(rows, 0)
 
 
 class Labelling(Decoding):
     """The labels of one batch under an encoder-only model, as outputs: step t gives the distribution of label t, whatever
-    the others are; the end comes after the last one, and nowhere else. So every search finds what it finds elsewhere."""
+    the others are; the end comes after the last label, and nowhere else. So every search works as with a decoder."""
 
     bos, eos = BOS, EOS
 
     def __init__(self, model: Transformer, batch: Batch, sentences: list[int]):
         memory = model.encode(batch.source, batch.source_valid)
-        read = model.head.log_probs(model.read(memory), memory)  # [B, S, V]
-        log_probs = possible(read.flatten(0, 1))
+        by_label = model.head.log_probs(model.read(memory), memory)  # [B, S, V]
+        log_probs = possible(by_label.flatten(0, 1))  # [B, S, V] -> [B * S, V]
         log_probs[:, EOS] = MASKED_SCORE
-        self._log_probs = log_probs.reshape(read.shape)
+        self._log_probs = log_probs.reshape(by_label.shape)  # [B, S, V]
         self._counts = np.ones(len(sentences), np.int64)
         if model.labels == "token":
             self._counts = memory.valid.astype("int64").sum(1).numpy() - 1  # without the end token
@@ -76,22 +81,23 @@ class Labelling(Decoding):
         self._rows, self._step = np.arange(len(sentences)), 0
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Log-probabilities [R, V] of the next label; of the end 0 where there is none, and of all others MASKED_SCORE."""
+        """Log-probabilities [R, V] of the next label; where no label is left, 0 for the end and MASKED_SCORE for all
+        others."""
         rows = paddle.to_tensor(self._rows)
         log_probs = self._log_probs[:, min(self._step, self._log_probs.shape[1] - 1)].index_select(rows)
-        over = paddle.to_tensor(self._step >= self._counts[self._rows]).unsqueeze(1)  # [R, 1]
+        complete = paddle.to_tensor(self._step >= self._counts[self._rows]).unsqueeze(1)  # [R, 1]
         end = paddle.full_like(log_probs, MASKED_SCORE)
         end[:, EOS] = 0.0
         self._step += 1
-        return paddle.where(over, end, log_probs)
+        return paddle.where(complete, end, log_probs)
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows only."""
+        """Keep these rows only."""
         self._rows = self._rows[rows.numpy()]
 
 
 def possible(log_probs: Tensor) -> Tensor:
-    """log_probs [R, V'] as float32, padding and begin being impossible."""
+    """log_probs [R, V'] as float32, with MASKED_SCORE for padding and begin."""
     log_probs = log_probs if log_probs.dtype == paddle.float32 else log_probs.astype("float32")
     for impossible in (PAD, BOS):
         log_probs[:, impossible] = MASKED_SCORE
@@ -109,7 +115,7 @@ def decode_batch(
 
     Args:
         prefixes: for each sentence of the batch the ids that its outputs must begin with. sentences: their numbers,
-            which draws of a search depend on; None: their places among the examples.
+            on which draws of a search depend; None: their indices among the examples.
     Raises:
         UserError: the search gave none for a sentence.
     """
@@ -120,31 +126,32 @@ def decode_batch(
         if model.decoder is None:
             decoding = Labelling(model, batch, sentences)
         else:
-            decoding = ModelDecoding(model, batch, _limits(model, batch, search, prefixes), sentences)
+            memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
+            decoding = ModelDecoding(model, memory, _max_lengths(model, batch, search, prefixes), sentences)
         if any(prefixes) or constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
             decoding = Constrained(decoding, constraints, prefixes)
-        found = search.run(decoding) or []
-    if len(found) != size or not all(found):
+        hypotheses = search.run(decoding) or []
+    if len(hypotheses) != size or not all(hypotheses):
         raise UserError(
             f"search {type(search).__name__}: `run` must return at least one hypothesis for each of "
-            f"{size} sentences, but did so for {sum(map(bool, found))}"
+            f"{size} sentences, but did so for {sum(map(bool, hypotheses))}"
         )
-    return found
+    return hypotheses
 
 
-def _limits(model: Transformer, batch: Batch, search: Search, prefixes: Sequence[Sequence[int]]) -> list[int]:
+def _max_lengths(model: Transformer, batch: Batch, search: Search, prefixes: Sequence[Sequence[int]]) -> list[int]:
     """The longest output of each sentence. Not of the batch: an output must not depend on its neighbours."""
-    constraints, limits = search.constraints(), []
-    for length, prefix in zip(batch.source_valid.astype("int64").sum(1).tolist(), prefixes):
-        limit = search.limit(length - 1)
+    constraints, max_lengths = search.constraints(), []
+    for source_length, prefix in zip(batch.source_valid.astype("int64").sum(1).tolist(), prefixes):
+        max_length = search.limit(source_length - 1)
         if constraints.max_length is not None:
-            limit = min(limit, constraints.max_length)
-        limits.append(min(max(limit, constraints.min_length, len(prefix)), model.max_length - 1))
-    return limits
+            max_length = min(max_length, constraints.max_length)
+        max_lengths.append(min(max(max_length, constraints.min_length, len(prefix)), model.max_length - 1))
+    return max_lengths
 
 
-def portions(examples: Sequence[Encoded], max_tokens: int) -> list[Batch]:
-    """All examples once, the longest first, in as many batches as keep all processes busy."""
+def worker_batches(examples: Sequence[Encoded], max_tokens: int) -> list[Batch]:
+    """All examples once, the longest first, in enough batches to keep all workers busy."""
     tokens = int(lengths(examples).max(0, initial=0).sum())
     return list(in_order(examples, processes.batch_budget(tokens, max_tokens)))
 
@@ -158,28 +165,28 @@ def decode_all(
     prefixes: Sequence[Sequence[int]] | None = None,
     sentences: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses of every example, decoded in batches of like length, by several processes where there are threads for
-    them, and put back in order.
+    """Hypotheses of every example, in the order of the examples; decoded in batches of similar length, by several
+    workers where there are threads for them.
 
     Args:
-        progress: told how many examples have been decoded since it was last told. prefixes, sentences: as of
+        progress: called with the number of examples decoded since its last call. prefixes, sentences: as in
             `decode_batch`, one for each example.
     """
-    found: list[list[Hypothesis]] = [[] for _ in examples]
+    hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
     training = model.training
     model.eval()
-    batches = portions(examples, max_tokens)
+    batches = worker_batches(examples, max_tokens)
 
     def decode(batch: Batch) -> list[list[Hypothesis]]:
-        forced = None if prefixes is None else [prefixes[i] for i in batch.index]
+        batch_prefixes = None if prefixes is None else [prefixes[i] for i in batch.index]
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
-        return decode_batch(model, batch.tensors(), search, forced, numbers)
+        return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers)
 
-    for place, outputs in processes.imap_unordered(decode, batches):
-        for i, hypotheses in zip(batches[place].index, outputs):
-            found[i] = hypotheses
+    for batch_number, outputs in processes.imap_unordered(decode, batches):
+        for i, of_example in zip(batches[batch_number].index, outputs):
+            hypotheses[i] = of_example
         if progress is not None:
             progress(len(outputs))
     if training:
         model.train()
-    return found
+    return hypotheses

@@ -33,8 +33,7 @@ class Card:
     parameters: int
     examples: int
     best: str
-    percent: tuple[str, ...]
-    points: tuple[str, ...]
+    units: dict[str, str]  # of metrics
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,9 @@ class Watcher:
 
 def card(run: Run) -> Card:
     """What is told of a run."""
-    metrics = run.metrics().items()
-    percent = tuple(name for name, metric in metrics if metric.percent)
-    points = tuple(name for name, metric in metrics if metric.points)
+    units = {name: metric.unit for name, metric in run.metrics().items()}
     steps, best = run.settings.train.steps, run.settings.evaluate.best
-    return Card(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, percent, points)
+    return Card(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, units)
 
 
 @dataclass

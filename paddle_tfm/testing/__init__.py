@@ -10,8 +10,8 @@ Example::
 In a test module of your own, with the pytest plugin that comes with paddle_tfm::
 
     @pytest.mark.conformance(component=MyNorm)
-    def test_my_norm(law):
-        law()
+    def test_my_norm(conformance_check):
+        conformance_check()
 """
 
 from __future__ import annotations

@@ -179,9 +179,7 @@ def trains(scene: Scene) -> None:
     alive, connected = set(), set()
     for seed in range(4):  # an expert may have no token in one batch
         model.clear_gradients()
-        tap = Tap()
-        loss = model.loss(scene.batch(seed=seed), tap=tap)
-        sum(tap.aux_losses.values(), loss).backward()
+        model.loss(scene.batch(seed=seed)).backward()
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
                 connected.add(name)
@@ -208,7 +206,7 @@ def learns(subject: Subject) -> None:
     losses = []
     for _ in range(STEPS):
         tap = Tap()
-        loss = model.loss(batch, tap=tap) / batch.tokens
+        loss = model.cross_entropy(batch, tap=tap) / batch.tokens
         losses.append(float(loss))
         sum(tap.aux_losses.values(), loss).backward()
         optimizer.step()
@@ -302,9 +300,8 @@ def padding_in_training(scene: Scene) -> None:
     found = []
     for extra in (0, 5):
         model.clear_gradients()
-        tap = Tap()
-        loss = model.loss(scene.batch(extra_padding=extra), smoothing=0.1, tap=tap)
-        sum(tap.aux_losses.values(), loss).backward()
+        loss = model.loss(scene.batch(extra_padding=extra), smoothing=0.1)
+        loss.backward()
         gradients = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}
         found.append({"the loss": loss.numpy(), **gradients})
     if found[0].keys() != found[1].keys():
@@ -546,11 +543,10 @@ def _finite_head(model: Transformer, scene: Scene, factor: float, what: str) -> 
 
 
 def _finite(model: Transformer, batch, what: str) -> None:
-    tap = Tap()
-    loss = model.loss(batch, tap=tap)
+    loss = model.loss(batch)
     if not np.isfinite(float(loss)):
         raise Failed(f"{what}: the loss is {float(loss)}")
-    sum(tap.aux_losses.values(), loss).backward()
+    loss.backward()
     for name, parameter in model.named_parameters():
         if parameter.grad is not None and not np.isfinite(parameter.grad.numpy()).all():
             raise Failed(f"{what}: the gradient of {name} is not finite")
@@ -573,8 +569,7 @@ def gradients(scene: Scene) -> None:
     rng = np.random.default_rng(11)
 
     def loss() -> paddle.Tensor:
-        tap = Tap()
-        return sum(tap.aux_losses.values(), model.loss(batch, tap=tap))
+        return model.loss(batch)
 
     model.clear_gradients()
     loss().backward()
@@ -657,7 +652,7 @@ def repeatable(scene: Scene) -> None:
     losses = []
     for i in range(2):
         paddle.seed(i)
-        with paddle.no_grad(), randomness.drawing(7, 1):
+        with paddle.no_grad(), randomness.random_context(7, 1):
             losses.append(float(one.loss(batch)))
     if losses[0] != losses[1]:
         raise Failed(f"one training step computed twice: the loss is {losses[0]:.6g}, then {losses[1]:.6g}")

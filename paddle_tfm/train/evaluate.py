@@ -14,8 +14,9 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.predictions import squeezed
 from paddle_tfm.protocols import Likelihood, Metric, Prediction, Search
-from paddle_tfm.search.decoding import decode_all, portions
+from paddle_tfm.search.decoding import decode_all, worker_batches
 
 NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
@@ -24,7 +25,7 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
     """Negative log-likelihood in nats, and how many most-probable tokens are right, over the real target tokens."""
     training = model.training
     model.eval()
-    batches = portions(examples, max_tokens)
+    batches = worker_batches(examples, max_tokens)
     found = dict(processes.imap_unordered(lambda batch: _likelihood(model, batch.tensors()), batches))
     if training:
         model.train()
@@ -70,11 +71,6 @@ def predict(
             )
         )
     return predictions
-
-
-def squeezed(text: str) -> str:
-    """Runs of white space as one space, none at the ends: how texts are compared, and kept in `predictions.tsv`."""
-    return " ".join(text.split())
 
 
 def score(

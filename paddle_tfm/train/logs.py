@@ -1,16 +1,11 @@
-"""A run's logs: JSON lines and tables. Reading them needs no Paddle."""
+"""A run's logs: JSON lines. Reading them needs no Paddle."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from paddle_tfm.files import write_whole
-
-if TYPE_CHECKING:
-    from paddle_tfm.protocols import Prediction
 
 
 def append_row(path: Path, row: dict) -> None:
@@ -42,13 +37,3 @@ def cut_rows(path: Path, step: int, evaluated: bool) -> None:
         if row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
     ]
     write_whole(path, "".join(json.dumps(row) + "\n" for row in kept))
-
-
-def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
-    """A tab-separated table: right or wrong, source, reference, hypothesis, score. White space in a text is a space."""
-    lines = ["right\tsource\treference\thypothesis\tscore"]
-    for item in predictions:
-        right = "yes" if item.hypothesis.strip() == item.reference.strip() else "no"
-        texts = (" ".join(text.split()) for text in (item.source, item.reference, item.hypothesis))
-        lines.append("\t".join((right, *texts, f"{item.score:.4f}")))
-    write_whole(path, "\n".join(lines) + "\n")

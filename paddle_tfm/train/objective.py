@@ -1,4 +1,4 @@
-"""What training makes small: cross entropy, and what else the recipe asks for."""
+"""What training minimizes over tokens: cross entropy, and R-Drop's divergence where the recipe asks for it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from paddle_tfm.protocols import Tap
 
 
 def objective(model: Transformer, batch: Batch, smoothing: float, r_drop: float, tap: Tap) -> Tensor:
-    """The sum over real target tokens of what is to be made small, in nats: a scalar. Divide by `batch.tokens`.
+    """The sum over real target tokens of what training minimizes, in nats: a scalar. Divide by `batch.tokens`.
+
+    Auxiliary losses are not in it: they are left in `tap`, because they belong to a batch and not to its tokens.
 
     Without `r_drop` α: the cross entropy. With it, two passes p, q under dropouts of their own, and half of R-Drop's
     loss: ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p)) (arXiv:2106.14448), so that the scale is that of one pass.
     """
     if not r_drop:
-        return model.loss(batch, smoothing, tap)
+        return model.cross_entropy(batch, smoothing, tap)
     twice = batch.each(lambda part: paddle.stack([part, part], 1).reshape([-1, part.shape[1]]))  # each row, and again
     h, memory = model(twice, tap)
     head = model.head

@@ -95,7 +95,7 @@ class Run:
         length: int = 200,
         search: Search | None = None,
         number: int = 0,
-        tell: Callable[[str], None] = lambda text: None,
+        on_text: Callable[[str], None] = lambda text: None,
     ) -> Translation:
         """What follows `prompt`, by a decoder-only model: `paddle_tfm.inference.generate`.
 
@@ -106,7 +106,7 @@ class Run:
             raise UserError(
                 f"{self.folder} is {self.settings.model.shape}: it reads a source; use `paddle-tfm translate {self.folder}`"
             )
-        return generate(self.model, self.codec, prompt, length, search or self.search(), number, tell)
+        return generate(self.model, self.codec, prompt, length, search or self.search(), number, on_text)
 
     def translate(
         self,

@@ -87,7 +87,7 @@ class Gradients:
                 continue
             # Layers of other authors may draw from Paddle's generator: that too is a function of (seed, step).
             paddle.seed(randomness.digest(seed, "step", update.step, micro) >> 1)
-            with randomness.drawing(seed, update.step, micro, first, last - first):
+            with randomness.random_context(seed, update.step, micro, first, last - first):
                 tap = Tap()
                 with paddle.amp.auto_cast(**self.cast):
                     share = (batch if of == 1 else batch.rows(first, last)).tensors()

@@ -18,11 +18,12 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Plugins
+from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.train import averaging, checkpoint
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.evaluate import likelihood, predict, score, signatures
-from paddle_tfm.train.logs import append_row, cut_rows, write_predictions
+from paddle_tfm.train.logs import append_row, cut_rows
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.shared_step import Gradients, Update
 
@@ -304,8 +305,7 @@ class Trainer:
             "dropped": run.dropped,
             "diverged": diverged,
             "directions": {name: metric.higher_is_better for name, metric in self.metrics.items()},
-            "percent": [name for name, metric in self.metrics.items() if metric.percent],
-            "points": [name for name, metric in self.metrics.items() if metric.points],
+            "units": {name: metric.unit for name, metric in self.metrics.items()},
             "signatures": signatures(self.metrics),
             "valid": progress.valid,
             "test": {},
@@ -315,7 +315,7 @@ class Trainer:
             test = run.encoded["test"]
             if test:
                 results["test"], predictions = self.score(test, test, self._pause, run.search())
-                write_predictions(run.folder / "predictions.tsv", predictions)
+                write_predictions(predictions_file(run.folder), predictions)
         results["wall_seconds"] = round(self._wall(), 3)
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         self._forget([])

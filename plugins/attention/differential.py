@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import Geometry, KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import Geometry, KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import (
     gather,
     merge_heads,
@@ -53,17 +52,11 @@ class Differential(MultiHead):
         "temperature": "it cannot be read off the output, for each head is normalized; the scores are those of `multihead`",
     }
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        dropout: float,
-        site: LayerSite,
-        inner_norm: Callable[[int], Norm] | None = None,
-        bias: bool = True,
-    ):
+    fixed_options = frozenset({"head_dim"})
+
+    def __init__(self, *, d_model: int, num_heads: int, site: LayerSite, **parent):
         _, _, head_dim = self.geometry(d_model, num_heads)
-        super().__init__(d_model, num_heads, dropout, inner_norm, site, bias)
+        super().__init__(d_model=d_model, num_heads=num_heads, head_dim=None, **parent)
         self.lambda_init = 0.8 - 0.6 * math.exp(-0.3 * site.layer)
         small = nn.initializer.Normal(0.0, 0.1)
         self.lambda_q1, self.lambda_k1, self.lambda_q2, self.lambda_k2 = (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from paddle_tfm.protocols import Geometry, LayerSite, Norm
+from paddle_tfm.protocols import Geometry
 from paddle_tfm_plugins.attention._dot_product import width_of_head
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -24,16 +22,10 @@ class FullWidthHeads(MultiHead):
         ValueError: num_heads is below 1.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        dropout: float,
-        inner_norm: Callable[[int], Norm] | None = None,
-        site: LayerSite | None = None,
-        bias: bool = True,
-    ):
-        super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim=d_model)
+    fixed_options = frozenset({"head_dim"})
+
+    def __init__(self, *, d_model: int, **parent):
+        super().__init__(d_model=d_model, head_dim=d_model, **parent)
 
     @classmethod
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:

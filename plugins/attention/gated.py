@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -34,17 +32,8 @@ class Gated(MultiHead):
 
     expected_failures = {"averages": "the mean of the values is multiplied by a gate in (0, 1)"}
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        dropout: float,
-        inner_norm: Callable[[int], Norm] | None = None,
-        site: LayerSite | None = None,
-        bias: bool = True,
-        head_dim: int | None = None,
-    ):
-        super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim)
+    def __init__(self, *, d_model: int, bias: bool = True, **parent):
+        super().__init__(d_model=d_model, bias=bias, **parent)
         self.gate = Linear(d_model, self.query.weight.shape[1], bias)
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads, width_of_head
 
 
@@ -41,7 +41,6 @@ class GroupedQuery(Attention):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
-        site: LayerSite | None = None,
         kv_heads: int = 1,
         bias: bool = True,
     ):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -39,18 +38,8 @@ class QKNorm(MultiHead):
         ValueError: length is below 2; what `multihead` raises.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        dropout: float,
-        inner_norm: Callable[[int], Norm] | None = None,
-        site: LayerSite | None = None,
-        length: int = 32,
-        bias: bool = True,
-        head_dim: int | None = None,
-    ):
-        super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim)
+    def __init__(self, *, length: int = 32, **parent):
+        super().__init__(**parent)
         if length < 2:
             raise ValueError(f"`length` must be at least 2, but is {length}")
         start = nn.initializer.Constant(math.log2(length**2 - length))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Norm, Tap, TokenInfo, keep_initial
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo, keep_initial
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -38,17 +36,8 @@ class TalkingHeads(MultiHead):
         ValueError: as `multihead`.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        dropout: float,
-        inner_norm: Callable[[int], Norm] | None = None,
-        site: LayerSite | None = None,
-        bias: bool = True,
-        head_dim: int | None = None,
-    ):
-        super().__init__(d_model, num_heads, dropout, inner_norm, site, bias, head_dim)
+    def __init__(self, *, num_heads: int, **parent):
+        super().__init__(num_heads=num_heads, **parent)
         identity = nn.initializer.Assign(np.eye(num_heads))
         self.mix_scores, self.mix_weights = (
             keep_initial(self.create_parameter([num_heads, num_heads], default_initializer=identity)) for _ in range(2)

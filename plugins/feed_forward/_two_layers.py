@@ -25,17 +25,25 @@ class TwoLayers(FeedForward):
         inner_dropout: float = 0.0,
     ):
         super().__init__()
-        self.inner = Linear(d_model, d_ff, bias)
+        self.create_hidden(d_model, d_ff, bias)
         self.output = Linear(d_ff, d_model, bias)
         self.dropout = Dropout(inner_dropout)
         self.inner_norm = inner_norm(d_ff) if inner_norm is not None else None
+
+    def create_hidden(self, d_model: int, width: int, bias: bool) -> None:
+        """Make the matrices of the hidden layer, before the output's."""
+        self.inner = Linear(d_model, width, bias)
 
     def activation(self, x: Tensor) -> Tensor:
         """Element by element."""
         raise NotImplementedError
 
+    def hidden(self, x: Tensor) -> Tensor:
+        """x [B, T, C] → [B, T, width]."""
+        return self.activation(self.inner(x))
+
     def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
-        hidden = self.activation(self.inner(x))  # [B, T, d_ff]
+        hidden = self.hidden(x)  # [B, T, width]
         if self.inner_norm is not None:
             hidden = self.inner_norm(hidden, info.valid, info.positions)
         return self.output(self.dropout(hidden))

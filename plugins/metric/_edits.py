@@ -9,33 +9,33 @@ import numpy as np
 
 from paddle_tfm.protocols import Metric, Prediction
 
-Units = Sequence[Hashable]
+Items = Sequence[Hashable]
 
 
 class ErrorRate(Metric):
-    """Σ edits / Σ units of the references: insertions, deletions and substitutions that mend the outputs. It may exceed
-    1. A subclass says what the units of a prediction are."""
+    """Σ edits / Σ items of the references: insertions, deletions and substitutions that mend the outputs. It may exceed
+    1. A subclass says what the items of a prediction are."""
 
     higher_is_better: ClassVar[bool] = False
-    percent: ClassVar[bool] = True
-    unit: ClassVar[str]  # what the references must hold one of, for errors
+    unit: ClassVar[str] = "%"
+    item: ClassVar[str]  # what is counted: piece, word, …; for errors
 
-    def units(self, prediction: Prediction) -> tuple[Units, Units]:
-        """The units of the hypothesis, and those of the reference."""
+    def items(self, prediction: Prediction) -> tuple[Items, Items]:
+        """The items of the hypothesis, and those of the reference."""
         raise NotImplementedError
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
-        pairs = [self.units(prediction) for prediction in predictions]
+        pairs = [self.items(prediction) for prediction in predictions]
         return np.array([(edit_distance(ours, theirs), len(theirs)) for ours, theirs in pairs], dtype=np.float64)
 
     def value(self, total: np.ndarray) -> float:
         edits, length = total.tolist()
         if not length:
-            raise ValueError(f"`predictions` must hold at least one {self.unit} of a reference")
+            raise ValueError(f"`predictions` must hold at least one {self.item} of a reference")
         return edits / length
 
 
-def edit_distance(a: Units, b: Units) -> int:
+def edit_distance(a: Items, b: Items) -> int:
     """The fewest insertions, deletions and substitutions that make `a` into `b` (Levenshtein).
 
     Bit i of `up` (`down`) says that the distance of a[:i+1] to the read part of `b` is one more (less) than that of

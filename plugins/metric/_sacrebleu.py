@@ -14,7 +14,7 @@ from paddle_tfm.protocols import Metric, Prediction
 class SacreBLEU(Metric):
     """A score of detokenized texts against the corpus' own, from 0 to 100; a subclass makes the `scorer`."""
 
-    points: ClassVar[bool] = True
+    unit: ClassVar[str] = "points"
 
     def __init__(self, scorer: Scorer):
         self.scorer = scorer

@@ -16,7 +16,7 @@ class ExactMatch(Metric):
     The reference is the corpus' own text: what a tokenizer cannot write (capitals, where it folds case) is wrong.
     """
 
-    percent: ClassVar[bool] = True
+    unit: ClassVar[str] = "%"
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
         pairs = ((prediction.hypothesis.strip(), prediction.reference.strip()) for prediction in predictions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paddle_tfm.protocols import Prediction
-from paddle_tfm_plugins.metric._edits import ErrorRate, Units
+from paddle_tfm_plugins.metric._edits import ErrorRate, Items
 
 
 class PhonemeErrorRate(ErrorRate):
@@ -15,7 +15,7 @@ class PhonemeErrorRate(ErrorRate):
     aclanthology.org/2020.sigmorphon-1.2). It may exceed 1.
     """
 
-    unit: ClassVar[str] = "phoneme"
+    item: ClassVar[str] = "phoneme"
 
-    def units(self, prediction: Prediction) -> tuple[Units, Units]:
+    def items(self, prediction: Prediction) -> tuple[Items, Items]:
         return prediction.hypothesis.split(), prediction.reference.split()

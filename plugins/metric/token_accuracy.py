@@ -12,7 +12,7 @@ class TokenAccuracy(Metric):
     """The share of reference tokens that the model finds most likely, the true ones before it being fed."""
 
     needs_search: ClassVar[bool] = False
-    percent: ClassVar[bool] = True
+    unit: ClassVar[str] = "%"
 
     def compute(self, predictions: Sequence[Prediction], likelihood: Likelihood) -> float:
         if not likelihood.tokens > 0:

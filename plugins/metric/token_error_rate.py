@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paddle_tfm.protocols import Prediction
-from paddle_tfm_plugins.metric._edits import ErrorRate, Units
+from paddle_tfm_plugins.metric._edits import ErrorRate, Items
 
 
 class TokenErrorRate(ErrorRate):
@@ -16,7 +16,7 @@ class TokenErrorRate(ErrorRate):
     """
 
     needs_pieces: ClassVar[bool] = True
-    unit: ClassVar[str] = "piece"
+    item: ClassVar[str] = "piece"
 
-    def units(self, prediction: Prediction) -> tuple[Units, Units]:
+    def items(self, prediction: Prediction) -> tuple[Items, Items]:
         return prediction.hypothesis_pieces, prediction.reference_pieces

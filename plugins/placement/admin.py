@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Profile, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Profile, Sublayer, TokenInfo
 
 
 class Admin(Placement):
@@ -24,8 +24,8 @@ class Admin(Placement):
         ValueError: in `calibrate`, the profile does not have one branch for each sublayer.
     """
 
-    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
-        super().__init__(sites, norm, d_model, dropout)
+    def __init__(self, *, sites: Sequence[LayerSite], d_model: int, **parent):
+        super().__init__(sites=sites, d_model=d_model, **parent)
         one = nn.initializer.Constant(1.0)
         self.omegas = nn.ParameterList(
             [self.create_parameter([d_model], default_initializer=one) for _ in sites]  # [C] each

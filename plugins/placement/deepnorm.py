@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Sublayer, TokenInfo
 
 
 class DeepNorm(Placement):
@@ -25,8 +25,8 @@ class DeepNorm(Placement):
         gain: whether β is applied; False: the recipe's initial values as they are.
     """
 
-    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, gain: bool = True):
-        super().__init__(sites, norm, d_model, dropout)
+    def __init__(self, *, sites: Sequence[LayerSite], gain: bool = True, **parent):
+        super().__init__(sites=sites, **parent)
         self.alpha, beta = _constants(sites[0])
         if gain:
             self.branch_gain = beta

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import LayerSite, NormFactory, Sublayer, TokenInfo, keep_initial
+from paddle_tfm.protocols import LayerSite, Sublayer, TokenInfo, keep_initial
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -26,10 +26,8 @@ class LayerScale(Pre):
         ValueError: initial is not a positive number.
     """
 
-    def __init__(
-        self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, initial: float = 0.1
-    ):
-        super().__init__(sites, norm, d_model, dropout)
+    def __init__(self, *, sites: Sequence[LayerSite], d_model: int, initial: float = 0.1, **parent):
+        super().__init__(sites=sites, d_model=d_model, **parent)
         if not 0.0 < initial < math.inf:
             raise ValueError(f"`initial` must be a positive number, but is {initial}")
         small = nn.initializer.Constant(initial)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Sublayer, TokenInfo
 
 
 class Parallel(Placement):
@@ -18,8 +18,8 @@ class Parallel(Placement):
 
     final_norm = True
 
-    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
-        super().__init__(sites[:1], norm, d_model, dropout)
+    def __init__(self, *, sites: Sequence[LayerSite], **parent):
+        super().__init__(sites=sites[:1], **parent)
 
     def forward(self, x: Tensor, sublayers: Sequence[Sublayer], info: TokenInfo) -> Tensor:
         normed = self.norms[0](x, info.valid, info.positions)

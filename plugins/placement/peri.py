@@ -23,9 +23,9 @@ class Peri(Sandwich):
     """
 
     def __init__(
-        self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, embedding_norm: bool = True
+        self, *, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, embedding_norm: bool = True, **parent
     ):
-        super().__init__(sites, norm, d_model, dropout)
+        super().__init__(sites=sites, norm=norm, d_model=d_model, **parent)
         first = embedding_norm and sites[0].layer == 0
         self.embedding_norm = norm(sites[0], d_model) if first else None
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo, keep_initial
+from paddle_tfm.protocols import LayerSite, Placement, Sublayer, TokenInfo, keep_initial
 
 
 class ReZero(Placement):
@@ -28,10 +28,8 @@ class ReZero(Placement):
         "output_normalized": "it has no norm: how large the output is, the gates decide",
     }
 
-    def __init__(
-        self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, share_gate: bool = True
-    ):
-        super().__init__([], norm, d_model, dropout)
+    def __init__(self, *, sites: Sequence[LayerSite], dropout: float, share_gate: bool = True, **parent):
+        super().__init__(sites=[], dropout=dropout, **parent)
         zero = nn.initializer.Constant(0.0)
         self.share_gate = share_gate
         self.gates = nn.ParameterList(

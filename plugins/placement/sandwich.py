@@ -21,8 +21,8 @@ class Sandwich(Placement):
 
     final_norm = True
 
-    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
-        super().__init__(sites, norm, d_model, dropout)
+    def __init__(self, *, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, **parent):
+        super().__init__(sites=sites, norm=norm, d_model=d_model, **parent)
         self.branch_norms = nn.LayerList([norm(site, d_model) for site in sites])
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:

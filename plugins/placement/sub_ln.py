@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from paddle_tfm.protocols import LayerSite, NormFactory
+from paddle_tfm.protocols import LayerSite
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -23,8 +23,8 @@ class SubLN(Pre):
 
     inner_norm = True
 
-    def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float, gain: bool = True):
-        super().__init__(sites, norm, d_model, dropout)
+    def __init__(self, *, sites: Sequence[LayerSite], gain: bool = True, **parent):
+        super().__init__(sites=sites, **parent)
         if gain:
             self.branch_gain = _gain(sites[0])
 

@@ -150,6 +150,9 @@ def test_run_leaves_the_files_of_the_design(trained):
     assert len((trained.folder / "predictions.tsv").read_text().splitlines()) == 7
     (run,) = recipe.load(str(trained.folder / "recipe.yaml")).runs()
     assert (run.variant, run.seed, run.settings.model.d_model) == ("default", 1, 16)
+    results = json.loads((trained.folder / "results.json").read_text())
+    assert {"exact_match": "%", "token_accuracy": "%"}.items() <= results["units"].items()
+    assert results["units"].keys() == results["directions"].keys()
 
 
 def curves(folder) -> dict[str, list[int]]:
@@ -290,8 +293,8 @@ def test_evaluate_prints_a_table_and_writes_predictions(trained, tmp_path):
     done = call("evaluate", "run")
     assert done.status == 0
     assert "run on 6 test examples" in done.out
-    assert re.search(rf"^ *loss +{results['test']['loss']:.4f} *$", done.out, re.M)
-    assert re.search(rf"^ *token accuracy +{100 * results['test']['token_accuracy']:.2f}% *$", done.out, re.M)
+    assert re.search(rf"^ *loss +{results['test']['loss']:.3f} *$", done.out, re.M)
+    assert re.search(rf"^ *token accuracy +{100 * results['test']['token_accuracy']:.1f}% *$", done.out, re.M)
     assert (tmp_path / "run" / "predictions-test.tsv").read_bytes() == (trained.folder / "predictions.tsv").read_bytes()
 
     done = call("evaluate", "run", "--split", "valid", "--search", "{name: beam, size: 2}", "--checkpoint", "last")

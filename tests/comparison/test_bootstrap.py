@@ -15,12 +15,11 @@ from paddle_tfm.comparison import bootstrap
 from paddle_tfm.comparison.bootstrap import (
     SLOW_DRAWS,
     paired_bootstrap,
-    read_predictions,
     require_same_examples,
     resampled_values,
 )
+from paddle_tfm.predictions import read_predictions, write_predictions
 from paddle_tfm.protocols import Metric, Prediction
-from paddle_tfm.train.logs import write_predictions
 from paddle_tfm_plugins.metric.bleu import Bleu
 from paddle_tfm_plugins.metric.chrf import Chrf
 from paddle_tfm_plugins.metric.exact_match import ExactMatch

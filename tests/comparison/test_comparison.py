@@ -32,7 +32,8 @@ def finish(root, variant, seed, test=None, valid=None, diverged=None, recipe="da
         "dropped": 0,
         "diverged": diverged,
         "directions": DIRECTIONS,
-        "percent": ["exact_match"],
+        "units": {"exact_match": "%", "perplexity": ""},
+        "signatures": {},
         "valid": valid or {},
         "test": test or {},
     } | more

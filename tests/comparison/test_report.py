@@ -42,7 +42,8 @@ def finish(root, variant, seed, value, metric="exact_match", diverged=None, curv
         "dropped": 0,
         "diverged": diverged,
         "directions": DIRECTIONS,
-        "percent": ["exact_match"],
+        "units": {"exact_match": "%", "bleu": "points", "perplexity": ""},
+        "signatures": {},
         "valid": {},
         "test": {metric: value},
     } | more
@@ -230,7 +231,7 @@ def test_small_differences_of_a_lower_is_better_metric_keep_their_digits(tmp_pat
     # Pairs −0.0020 and −0.00202: mean −0.00201; half-width t · s / √2 = 12.706 · 0.00001 = 0.000127.
     assert report.verdict(table(tmp_path, "perplexity", "base")) == (
         "“other” has the best mean (perplexity 0.00179) and is better than the baseline “base”: "
-        "−0.002 (95%: −0.0021 to −0.0019), 2 seeds."
+        "−0.00201 (95%: −0.00214 to −0.00188), 2 seeds."
     )
 
 

@@ -3,8 +3,11 @@
 import json
 import math
 
+import pytest
+
 from paddle_tfm.comparison.report import around, change, markdown, write
 from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.errors import UserError
 
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 
@@ -25,8 +28,7 @@ def finish(root, variant, seed, bleu, **more):
         "dropped": 0,
         "diverged": None,
         "directions": {"bleu": True},
-        "percent": [],
-        "points": ["bleu"],
+        "units": {"bleu": "points"},
         "signatures": {"bleu": SIGNATURE},
         "valid": {},
         "test": {"bleu": bleu},
@@ -67,11 +69,12 @@ def test_runs_that_were_scored_in_other_ways_are_told(tmp_path):
     assert told == f"not comparable between these runs: tok:zh and {SIGNATURE}"
 
 
-def test_results_from_before_signatures_are_read(tmp_path):
+@pytest.mark.parametrize("key", ["directions", "units", "signatures"])
+def test_results_that_do_not_say_how_they_are_shown_are_refused(tmp_path, key):
     finish(tmp_path, "pre", 1, 30.0)
     file = tmp_path / "pre" / "seed-1" / "results.json"
     results = json.loads(file.read_text("utf-8"))
-    del results["points"], results["signatures"]
+    del results[key]
     file.write_text(json.dumps(results), "utf-8")
-    comparison = compare(collect([tmp_path]), "multi30k", tmp_path, "bleu")
-    assert (comparison.signatures, comparison.text("bleu", 30.0)) == ({}, "30.000")
+    with pytest.raises(UserError, match=f"results.json: not the results of a run: '{key}'"):
+        collect([tmp_path])

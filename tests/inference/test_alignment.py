@@ -1,4 +1,4 @@
-"""What an output's pieces looked at: the weights of cached decoding, without padding, neighbours and ends."""
+"""Alignments: the attention weights of cached decoding, without padding, neighbours and ends."""
 
 import io
 
@@ -60,12 +60,23 @@ def test_the_last_layer_is_the_default(trained_run):
     assert not np.allclose(last, other)
 
 
+def test_a_tap_records_only_what_it_is_for(trained_run):
+    """The weights of all layers together would fill the memory."""
+    batch, name = collate([trained_run.codec.encode(Example("1 2", "2 1"))]).tensors(), "decoder.1.cross.attention"
+    tap, whole = Tap(recording=True, only=frozenset({name})), Tap(recording=True)
+    for each in (tap, whole):
+        trained_run.model(batch, each)
+    assert [recorded for recorded, _ in tap.recorded] == [name]
+    np.testing.assert_array_equal(tap.recorded[0][1].numpy(), dict(whole.recorded)[name].numpy())
+    assert len(whole.recorded) > 10
+
+
 def test_an_output_without_a_piece_aligns_with_nothing(trained_run):
     (alignment,) = align(trained_run.model, trained_run.codec, ["1 2"], [Translation("", (), (), -3.0)])
     assert alignment.pairs() == [] and alignment.weights.shape == (0, 2)
 
 
-def test_what_has_no_weights_is_told(trained_run, tmp_path):
+def test_what_has_no_weights_is_refused(trained_run, tmp_path):
     with pytest.raises(UserError, match="attention layer 2: the decoder has the layers 0 to 1"):
         align(trained_run.model, trained_run.codec, [], [], 2)
     model = paddle_tfm.build_model(

@@ -133,7 +133,7 @@ def test_what_cannot_be_done_is_one_sentence(trained_run):
     with pytest.raises(UserError, match=r"has 32 pieces, but an output has at most 31 \(model.max_length\)"):
         trained_run.hypotheses(["1"], prefix="1 " * 32)
     assert len(trained_run.hypotheses(["1"], prefix="1 " * 31)[0][0].ids) == 31
-    with pytest.raises(UserError, match="3 outputs of each text are wanted, but the search gives at most 2"):
+    with pytest.raises(UserError, match="3 outputs of each text are required, but the search gives at most 2"):
         trained_run.hypotheses(["1"], Beam(size=2), nbest=3)
 
 

@@ -1,4 +1,4 @@
-"""Searching with models of one stack: labels as every search finds them, and text that goes on."""
+"""Searching with models of one stack: labels of an encoder, and text that a decoder continues."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.align import align
 from paddle_tfm.inference.generate import Continuation, generate
-from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.search.decoding import ModelDecoding, decode_all
 from paddle_tfm_plugins.search.beam import Beam
 from paddle_tfm_plugins.search.greedy import Greedy
 from paddle_tfm_plugins.search.sampling import Sampling
@@ -44,8 +44,8 @@ def labels(tiny_model):
 
 @pytest.mark.parametrize("search", [Greedy(), Beam(size=1), Beam(size=4), Greedy(max_length=1), Beam(min_length=9)])
 @pytest.mark.parametrize("shape", [TOKENS, SEQUENCE])
-def test_every_search_finds_the_best_label_of_each_place(tiny_model, labels, search, shape):
-    """As many as there are places, whatever its own bounds are; the score is that of the labels, no end counted."""
+def test_every_search_returns_the_best_label_of_each_position(tiny_model, labels, search, shape):
+    """As many as there are positions, whatever its own bounds are; the score is that of the labels, no end counted."""
     model = tiny_model(*shape)
     found = decode_all(model, [encoded(source) for source in SOURCES], search)
     for source, (best, *_) in zip(SOURCES, found):
@@ -64,7 +64,7 @@ def test_a_wide_beam_ranks_all_labellings(tiny_model, labels):
     ]
 
 
-def test_samples_are_drawn_from_each_place(tiny_model, labels):
+def test_samples_follow_the_distribution_of_each_position(tiny_model, labels):
     model = tiny_model(*SEQUENCE)
     (found,) = decode_all(model, [encoded([4, 5])], Sampling(samples=400))
     shares = [sum(each.ids == [label] for each in found) / 400 for label in (3, 4, 5)]
@@ -79,12 +79,12 @@ def test_a_beginning_of_the_labels_can_be_forced(tiny_model):
     assert [best.ids for (best,) in found] == [[5, 5, *free[0][0].ids[2:]], [4, free[1][0].ids[1]], free[2][0].ids]
 
 
-def test_labels_look_at_nothing_across(tiny_model):
-    with pytest.raises(UserError, match="cross-attention, which takes an encoder and a decoder"):
+def test_labels_have_no_alignment(tiny_model):
+    with pytest.raises(UserError, match="an alignment is cross-attention, for which a model must have an encoder"):
         align(tiny_model(*TOKENS), None, [], [])
 
 
-# ------------------------------------------------------------------------------------------------- text that goes on
+# ---------------------------------------------------------------------------------------------------- continuations
 
 
 @pytest.fixture
@@ -120,33 +120,33 @@ def greedy_by_hand(model, prompt, length):
 
 @pytest.mark.parametrize("prompt", ["", "a", "abba", "ababbabaab"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_text_goes_on_beyond_the_window(tiny_model, letters, prompt, seed):
+def test_text_continues_beyond_the_window(tiny_model, letters, prompt, seed):
     model = tiny_model(*DECODER, "model.position=learned", seed=seed)
     never_ending(model)
-    told = []
-    found = generate(model, letters, prompt, 17, Greedy(), tell=told.append)
+    parts = []
+    output = generate(model, letters, prompt, 17, Greedy(), on_text=parts.append)
     ids = letters.encode(paddle_tfm.protocols.Excerpt("", prompt)).target
-    assert list(found.ids) == greedy_by_hand(model, ids, 17) and len(found.ids) == 17
-    assert "".join(told) == found.text == "".join(found.pieces)
-    assert len(told) == 17, "a token at a time"
+    assert list(output.ids) == greedy_by_hand(model, ids, 17) and len(output.ids) == 17
+    assert "".join(parts) == output.text == "".join(output.pieces)
+    assert len(parts) == 17, "a token at a time"
 
 
 @pytest.mark.parametrize("search", [Beam(size=3), Beam(size=1), Sampling(samples=2), Greedy(min_length=5)])
-def test_any_search_goes_on_and_all_of_it_is_told(tiny_model, letters, search):
-    model, told = tiny_model(*DECODER, "model.max_length=16"), []
-    found = generate(model, letters, "ab", 9, search, tell=told.append)
-    assert "".join(told) == found.text and len(found.ids) <= 9
+def test_any_search_continues_and_all_of_its_text_is_reported(tiny_model, letters, search):
+    model, parts = tiny_model(*DECODER, "model.max_length=16"), []
+    output = generate(model, letters, "ab", 9, search, on_text=parts.append)
+    assert "".join(parts) == output.text and len(output.ids) <= 9
 
 
 def test_the_score_is_that_of_the_continuation(tiny_model, letters):
     model = tiny_model(*DECODER, "model.max_length=16")
-    found = generate(model, letters, "ab", 5, Sampling(temperature=0.7, seed=4))
-    fed = [BOS, 4, 5, *found.ids]
+    output = generate(model, letters, "ab", 5, Sampling(temperature=0.7, seed=4))
+    inputs = [BOS, 4, 5, *output.ids]
     with paddle.no_grad():
-        h, _ = model.decode(paddle.to_tensor([fed]), model.start(None))
+        h, _ = model.decode(paddle.to_tensor([inputs]), model.start(None))
         log_probs = model.head.log_probs(h, None)[0].numpy()
-    wanted = sum(log_probs[2 + t, token] for t, token in enumerate([*found.ids, EOS]))
-    assert found.score == pytest.approx(wanted, abs=1e-4)
+    expected = sum(log_probs[2 + t, token] for t, token in enumerate([*output.ids, EOS]))
+    assert output.score == pytest.approx(expected, abs=1e-4)
 
 
 def test_draws_belong_to_the_number_and_the_seed(tiny_model, letters):
@@ -156,7 +156,7 @@ def test_draws_belong_to_the_number_and_the_seed(tiny_model, letters):
     assert texts[0] == texts[1] and len(set(texts)) == 3
 
 
-def test_what_the_search_keeps_to_holds(tiny_model, letters):
+def test_constraints_of_the_search_hold(tiny_model, letters):
     model = tiny_model(*DECODER, "model.max_length=32")
     never_ending(model)
     assert len(generate(model, letters, "", 9, Greedy(max_length=3)).ids) == 3
@@ -169,7 +169,13 @@ def test_a_prompt_of_unknown_pieces_is_refused(tiny_model, letters):
         generate(tiny_model(*DECODER), letters, "axay", 3, Greedy())
 
 
-def test_rows_of_a_continuation_can_be_chosen(tiny_model):
+def test_a_continuation_has_all_the_state_of_a_decoding(tiny_model):
+    """What the engine adds to any decoding is there in a continuation too: its constructor runs its parent's."""
+    model = tiny_model(*DECODER)
+    assert vars(ModelDecoding(model, None, [9], [0])).keys() < vars(Continuation(model, [4, 5], 9, 0)).keys()
+
+
+def test_rows_of_a_continuation_can_be_selected(tiny_model):
     """As a beam does, also where the window begins again."""
     model = tiny_model(*DECODER)
     rows = [Continuation(model, [4, 5], 9, 0) for _ in range(2)]  # each row alone
@@ -179,8 +185,8 @@ def test_rows_of_a_continuation_can_be_chosen(tiny_model):
     for row in rows:
         row.advance(paddle.to_tensor([BOS]))
     for tokens in ((4, 5), (5, 5), (4, 4), (5, 4), (4, 4), (5, 5)):
-        found = both.advance(paddle.to_tensor([tokens[i] for i in order])).numpy()
+        log_probs = both.advance(paddle.to_tensor([tokens[i] for i in order])).numpy()
         expected = [rows[i].advance(paddle.to_tensor([tokens[i]])).numpy()[0] for i in order]
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(log_probs, expected, rtol=1e-4, atol=1e-4)
         both.select(paddle.to_tensor([1, 0]))
         order.reverse()

@@ -51,19 +51,15 @@ def test_the_moving_average_changes_what_is_evaluated_and_not_the_course(make_tr
     assert evaluations(plain) != evaluations(averaged)
 
 
-@pytest.mark.parametrize("at", [3, 4, 6])
 @pytest.mark.parametrize("extra", ["train.ema=0.9", "train.average=2", "evaluate.patience=1"])
-def test_resumed_equals_uninterrupted_with_averages(make_trainer, extra, at):
+def test_resumed_equals_uninterrupted_with_averages(make_trainer, train_in_parts, extra):
+    """Stopped between evaluations, in the middle of one (4), and after it."""
     settings = (extra, "model.norm=batch")
     whole = make_trainer(*settings, folder="whole")
     expected = whole.train()
-    first = make_trainer(*settings, folder="parts")
-    first.stop = lambda: first.run.step >= at
-    with pytest.raises(Interrupted):
-        first.train()
-    results = make_trainer(*settings, folder="parts").train(resume=True)
+    parts, results = train_in_parts(*settings, stops=(3, 4, 6))
     for name in ("metrics.jsonl", "predictions.tsv"):
-        assert (first.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
+        assert (parts.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
     assert results["valid"] == expected["valid"] and results["averaged"] == expected["averaged"]
 
 

@@ -4,7 +4,6 @@ told in a sentence."""
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,9 +12,15 @@ from paddle_tfm.cli import main
 from paddle_tfm.comparison.report import write
 from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.files import read_json, write_whole
+from paddle_tfm.predictions import (
+    predictions_file,
+    read_predictions,
+    read_undamaged_predictions,
+    write_predictions,
+)
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.train import checkpoint
-from paddle_tfm.train.logs import cut_rows, read_rows, write_predictions
+from paddle_tfm.train.logs import cut_rows, read_rows
 from paddle_tfm.train.run import changes, find_run, load_run, write_start
 from paddle_tfm.train.trainer import Interrupted
 
@@ -295,12 +300,11 @@ def test_identities_of_a_wrong_form_differ(make_run):
 
 
 def test_a_text_with_tabs_and_newlines_is_one_cell(tmp_path):
-    from paddle_tfm.comparison.report import _predictions
-
     texts = ("a\tb", "c\nd\re", " f\u2028g ")
-    write_predictions(tmp_path / "predictions.tsv", [Prediction(*texts, (), (), -1.0)])
-    (row,) = _predictions(SimpleNamespace(folder=tmp_path, seed=1), "v")
-    assert (row["source"], row["reference"], row["hypothesis"], row["score"]) == ("a b", "c d e", "f g", -1.0)
+    file = predictions_file(tmp_path)
+    write_predictions(file, [Prediction(*texts, (), (), -1.0)])
+    for read in (read_predictions, read_undamaged_predictions):
+        assert read(file) == [Prediction("a b", "c d e", "f g", score=-1.0)]
 
 
 # ------------------------------------------------------------------------------------------------------- finding runs

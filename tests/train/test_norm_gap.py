@@ -8,7 +8,6 @@ import pytest
 from paddle_tfm import randomness
 from paddle_tfm.train import averaging, discrepancy
 from paddle_tfm.train.logs import read_rows
-from paddle_tfm.train.trainer import Interrupted
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
 BATCH = "model.norm={encoder: batch, decoder: layer}"
@@ -37,7 +36,7 @@ def by_hand(model, trainer, monkeypatch):
     model.train()
     stream = trainer._stream()
     for number in range(discrepancy.BATCHES):
-        with paddle.no_grad(), randomness.drawing(trainer.run.seed, trainer.run.step, number):
+        with paddle.no_grad(), randomness.random_context(trainer.run.seed, trainer.run.step, number):
             model(next(stream).tensors())
         for name, buffer in model.named_buffers():
             buffer.set_value(start[name])
@@ -107,7 +106,7 @@ def test_looking_changes_nothing_of_the_training(make_trainer, monkeypatch):
 
 def test_norms_without_running_statistics_cost_no_pass(make_trainer, monkeypatch):
     trainer = make_trainer("model.norm={encoder: rms, decoder: layer}")
-    monkeypatch.setattr(discrepancy.randomness, "drawing", None)  # what a pass would need
+    monkeypatch.setattr(discrepancy.randomness, "random_context", None)  # what a pass would need
     assert discrepancy.discrepancies(trainer.run.model, trainer._stream(), 1, 1) == {}
 
 
@@ -138,24 +137,18 @@ def test_a_norm_that_has_no_mean_counts_where_it_can(make_trainer):
     assert row["evaluation"]["norm_discrepancy_deviation"] == pytest.approx(np.mean(deviations))
 
 
-@pytest.mark.parametrize(
-    "norm, at", [("{name: power, warmup: 5}", 4), ("{name: power, warmup: 5}", 6), ("batch_per_position", 4)]
-)
-def test_resumed_equals_uninterrupted(make_trainer, norm, at):
+@pytest.mark.parametrize("norm, stops", [("{name: power, warmup: 5}", (4, 6)), ("batch_per_position", (4,))])
+def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, norm, stops):
     """In the middle of an evaluation and after it; for `power` on both sides of the end of its warm-up."""
     settings = (f"model.norm={norm}", "train.average=2")
     whole = make_trainer(*settings, folder="whole")
     expected = whole.train()
-    first = make_trainer(*settings, folder="parts")
-    first.stop = lambda: first.run.step >= at
-    with pytest.raises(Interrupted):
-        first.train()
-    results = make_trainer(*settings, folder="parts").train(resume=True)
+    parts, results = train_in_parts(*settings, stops=stops)
     for name in ("metrics.jsonl", "predictions.tsv"):
-        assert (first.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
+        assert (parts.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
     assert all(set(row["norms"]) and "norm_discrepancy_deviation" in row["evaluation"] for row in rows(whole))
     assert results["valid"] == expected["valid"] and results["averaged"] == expected["averaged"]
-    state, other = paddle_state(whole, "last"), paddle_state(first, "last")
+    state, other = paddle_state(whole, "last"), paddle_state(parts, "last")
     for name, value in state.items():
         np.testing.assert_array_equal(other[name].numpy(), value.numpy(), err_msg=name)
 

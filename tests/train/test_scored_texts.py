@@ -2,10 +2,10 @@
 
 import pytest
 
+from paddle_tfm.predictions import write_predictions
 from paddle_tfm.protocols import Example, Likelihood, Metric, Prediction
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import buckets, lengths, of_texts, predict, score, signatures
-from paddle_tfm.train.logs import write_predictions
 from paddle_tfm_plugins.metric.bleu import Bleu
 from paddle_tfm_plugins.metric.exact_match import ExactMatch
 from paddle_tfm_plugins.metric.perplexity import Perplexity

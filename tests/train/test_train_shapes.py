@@ -43,7 +43,7 @@ def test_a_decoder_alone_from_a_recipe_to_text(book, tmp_path):
     assert told["test"]["loss"] < told["valid"]["loss"] + 1e-6
     run = paddle_tfm.load_run(folder)
     assert len(run.codec.source_vocabulary) == len(run.codec.target_vocabulary) == 4 + len(set(TEXT))
-    assert run.generate("the cat", 30, tell=print).text
+    assert run.generate("the cat", 30, on_text=print).text
     for ask in (run.translate, run.hypotheses):
         with pytest.raises(UserError, match="decoder-only: it has no source to translate"):
             ask(["x"])

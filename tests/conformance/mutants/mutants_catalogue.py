@@ -99,7 +99,7 @@ ATTENTION = _of(
     ("values are the keys", "value = self.split(self.value(source))", "value = self.split(self.key(source))", "trains"),
     ("keys cut off from the gradient", "self.split(self.key(source))", "self.split(self.key(source)).detach()", "trains"),
     ("no output projection", "return self.output(self.merge(context))", "return self.merge(context)", "trains"),
-    ("looks at itself instead of the source", "q = info.encoding.query(", "kv = kv if mask.causal else self.project(x, at)\n        q = info.encoding.query(", "looks"),
+    ("looks at itself instead of the source", "q = info.encoding.query(", "kv = kv if mask.causal else self.project(x, info)\n        q = info.encoding.query(", "looks"),
     ("dropout in evaluation", "weights = self.dropout(weights)", "weights = F.dropout(weights, self.dropout.rate) if self.dropout.rate else weights", "evaluation"),
     ("dropout from Paddle's generator", "weights = self.dropout(weights)", "weights = F.dropout(weights, self.dropout.rate, training=self.training) if self.dropout.rate else weights", "repeatable"),
     ("keys not encoded", "key = info.encoding.key(self.split(self.key(source)), info.positions)", "key = self.split(self.key(source))", "honours"),

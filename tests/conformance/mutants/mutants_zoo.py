@@ -20,15 +20,15 @@ OF_THE_ZOO = [
     (
         "attention/gated",
         "gate reshaped into heads without a transpose",
-        '        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n        return project_out(context * F.sigmoid(self.gate(x)), at, self.inner_norm, self.output)\n',
-        '        context = lookup(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n        return project_out(context, at, self.inner_norm, self.output)\n',
+        '        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n        return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)\n',
+        '        context = lookup(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n        return project_out(context, info, self.inner_norm, self.output)\n',
         "causal",
     ),
     (
         "attention/local",
         "window limits the past side only",
-        'near = (apart.abs() <= self.window).unsqueeze(1)',
-        'near = (apart <= self.window).unsqueeze(1)',
+        '(q - k).abs() <= self.window',
+        'q - k <= self.window',
         "both_ways",
     ),
     (

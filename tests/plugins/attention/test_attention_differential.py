@@ -18,7 +18,7 @@ SITE = LayerSite("decoder", "cross", 1, 2, 2)
 
 
 def made(**more):
-    attention, rng = Differential(C, H, 0.0, SITE, **more), np.random.default_rng(0)
+    attention, rng = Differential(d_model=C, num_heads=H, dropout=0.0, site=SITE, **more), np.random.default_rng(0)
     for parameter in attention.parameters():
         parameter.set_value(rng.normal(0, 0.7, parameter.shape).astype(parameter.numpy().dtype))
     return attention
@@ -171,6 +171,6 @@ def test_gradients(float64, assert_gradients):
             apart = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)
             return -apart.astype("float64") * paddle.to_tensor([[[[0.1]], [[0.4]]]])
 
-    attention, encoding = Differential(4, 2, 0.0, SITE), Slopes()
+    attention, encoding = Differential(d_model=4, num_heads=2, dropout=0.0, site=SITE), Slopes()
     x, source = (tensor(length, length, "float64")[:, :, :4] for length in (3, S))
     assert_gradients(lambda: run(attention, x, source, encoding=encoding), x, source, *attention.parameters())

@@ -9,7 +9,7 @@ from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 
 def test_it_is_a_sum_of_full_attentions():
     rng, width, count = np.random.default_rng(0), 4, 3
-    attention = FullWidthHeads(width, count, 0.0, bias=False)
+    attention = FullWidthHeads(d_model=width, num_heads=count, dropout=0.0, bias=False)
     x = rng.normal(size=(2, 5, width)).astype("float32")
     expected = 0.0
     for h in range(count):
@@ -25,6 +25,9 @@ def test_it_is_a_sum_of_full_attentions():
 
 
 def test_any_number_of_heads_goes_with_any_width():
-    shapes = {key: tuple(value.shape) for key, value in FullWidthHeads(5, 3, 0.0, bias=False).state_dict().items()}
+    shapes = {
+        key: tuple(value.shape)
+        for key, value in FullWidthHeads(d_model=5, num_heads=3, dropout=0.0, bias=False).state_dict().items()
+    }
     assert shapes == {"query.weight": (5, 15), "key.weight": (5, 15), "value.weight": (5, 15), "output.weight": (15, 5)}
     assert FullWidthHeads.geometry(5, 3) == Geometry(3, 3, 5)

@@ -12,7 +12,7 @@ B, T, S, C, H = 2, 4, 5, 6, 2
 
 
 def made(cls=Gated, **more):
-    attention, rng = cls(C, H, 0.0, **more), np.random.default_rng(0)
+    attention, rng = cls(d_model=C, num_heads=H, dropout=0.0, **more), np.random.default_rng(0)
     for name, parameter in attention.named_parameters():
         drawn = rng.normal(0, 0.7, parameter.shape)
         parameter.set_value((drawn * ("gate" not in name)).astype(parameter.numpy().dtype))
@@ -76,12 +76,15 @@ def test_it_is_linear_in_the_values():
 
 def test_it_has_one_matrix_more_than_multihead():
     def shapes(cls):
-        return {name: tuple(value.shape) for name, value in cls(C, H, 0.0, head_dim=5).state_dict().items()}
+        return {
+            name: tuple(value.shape)
+            for name, value in cls(d_model=C, num_heads=H, dropout=0.0, head_dim=5).state_dict().items()
+        }
 
     assert shapes(Gated) == shapes(MultiHead) | {"gate.weight": (C, 10), "gate.bias": (10,)}
 
 
 def test_gradients(float64, assert_gradients):
-    gated = Gated(4, 2, 0.0)
+    gated = Gated(d_model=4, num_heads=2, dropout=0.0)
     x, source = (tensor(length, length, "float64")[:, :, :4] for length in (3, S))
     assert_gradients(lambda: run(gated, x, source), x, source, *gated.parameters())

@@ -6,6 +6,7 @@ import pytest
 
 from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import LayerSite, Mask, Norm, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.registry import parameters
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 from paddle_tfm_plugins.attention.gated import Gated
@@ -21,19 +22,19 @@ C, H = 8, 2
 SELF = LayerSite("decoder", "self", 0, 1, 1)
 FULL = LayerSite("encoder", "self", 0, 1, 1)
 MAKERS = {
-    "multihead": lambda site, **more: MultiHead(C, H, 0.0, site=site, **more),
-    "multihead head_dim": lambda site, **more: MultiHead(C, 3, 0.0, site=site, head_dim=5, **more),
+    "multihead": lambda site, **more: MultiHead(C, H, 0.0, **more),
+    "multihead head_dim": lambda site, **more: MultiHead(C, 3, 0.0, head_dim=5, **more),
     "single_head": lambda site, **more: SingleHead(C, 0.0, bias=True, **more),
     "single_head head_size": lambda site, **more: SingleHead(C, 0.0, head_size=3, **more),
-    "full_width_heads": lambda site, **more: FullWidthHeads(C, H, 0.0, site=site, **more),
+    "full_width_heads": lambda site, **more: FullWidthHeads(d_model=C, num_heads=H, dropout=0.0, **more),
     "linear": lambda site, **more: LinearAttention(C, H, site=site, **more),
-    "multi-query": lambda site, **more: GroupedQuery(C, H, 0.0, site=site, **more),
-    "grouped_query": lambda site, **more: GroupedQuery(C, 4, 0.0, site=site, kv_heads=2, **more),
-    "local": lambda site, **more: Local(C, H, 0.0, site=site, window=2, **more),
-    "talking_heads": lambda site, **more: TalkingHeads(C, H, 0.0, site=site, **more),
-    "qk_norm": lambda site, **more: QKNorm(C, H, 0.0, site=site, **more),
-    "gated": lambda site, **more: Gated(C, H, 0.0, site=site, **more),
-    "differential": lambda site, **more: Differential(C, 4, 0.0, site=site, **more),
+    "multi-query": lambda site, **more: GroupedQuery(C, H, 0.0, **more),
+    "grouped_query": lambda site, **more: GroupedQuery(C, 4, 0.0, kv_heads=2, **more),
+    "local": lambda site, **more: Local(d_model=C, num_heads=H, dropout=0.0, site=site, window=2, **more),
+    "talking_heads": lambda site, **more: TalkingHeads(d_model=C, num_heads=H, dropout=0.0, **more),
+    "qk_norm": lambda site, **more: QKNorm(d_model=C, num_heads=H, dropout=0.0, **more),
+    "gated": lambda site, **more: Gated(d_model=C, num_heads=H, dropout=0.0, **more),
+    "differential": lambda site, **more: Differential(d_model=C, num_heads=4, dropout=0.0, site=site, **more),
 }
 GEOMETRIES = {  # (score_heads, kv_heads, head_dim) where they are not (H, H, C / H), and what asks for them
     "multihead head_dim": ((3, 3, 5), {"num_heads": 3, "head_dim": 5}),
@@ -268,7 +269,8 @@ def test_a_bias_is_an_option(name):
 )
 def test_heads_that_do_not_divide_the_width_are_refused(cls):
     sentence = "`num_heads` must divide `d_model`, but 7 does not divide 256"
-    given = {"d_model": 256, "num_heads": 7, "site": FULL} | ({} if cls is LinearAttention else {"dropout": 0.0})
+    given = {"d_model": 256, "num_heads": 7, "dropout": 0.0, "site": FULL}
+    given = {name: value for name, value in given.items() if name in parameters(cls)}
     for refuse in (lambda: cls(**given), lambda: cls.geometry(256, 7)):
         with pytest.raises(ValueError) as error:
             refuse()
@@ -280,7 +282,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
     [
         (lambda: MultiHead(8, 0, 0.0), "`num_heads` must be at least 1, but is 0"),
         (lambda: MultiHead(8, 2, 0.0, head_dim=0), "`head_dim` must be at least 1, but is 0"),
-        (lambda: FullWidthHeads(8, 0, 0.0), "`num_heads` must be at least 1, but is 0"),
+        (lambda: FullWidthHeads(d_model=8, num_heads=0, dropout=0.0), "`num_heads` must be at least 1, but is 0"),
         (lambda: LinearAttention(8, 0), "`num_heads` must be at least 1, but is 0"),
         (lambda: SingleHead(8, 0.0, head_size=0), "`head_size` must be at least 1, but is 0"),
         (lambda: MultiHead(8, 2, 1.5), "`rate` must be in [0, 1), but is 1.5"),
@@ -291,14 +293,14 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
             lambda: GroupedQuery.geometry(8, 4, kv_heads=3),
             "`kv_heads` must divide `num_heads`, but 3 does not divide 4",
         ),
-        (lambda: Local(8, 2, 0.0, window=0), "`window` must be at least 1, but is 0"),
+        (lambda: Local(d_model=8, num_heads=2, dropout=0.0, window=0), "`window` must be at least 1, but is 0"),
         (
-            lambda: Local(8, 2, 0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
+            lambda: Local(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
             "a window needs one text: positions of source and target have no distance",
         ),
-        (lambda: QKNorm(8, 2, 0.0, length=1), "`length` must be at least 2, but is 1"),
+        (lambda: QKNorm(d_model=8, num_heads=2, dropout=0.0, length=1), "`length` must be at least 2, but is 1"),
         (
-            lambda: Differential(9, 3, 0.0, FULL),
+            lambda: Differential(d_model=9, num_heads=3, dropout=0.0, site=FULL),
             "`num_heads` must be even, for a head has two softmaxes, but is 3",
         ),
         (lambda: Differential.geometry(9, 3), "`num_heads` must be even, for a head has two softmaxes, but is 3"),

@@ -28,7 +28,7 @@ class EveryWay(PositionalEncoding):
 
 
 def made(cls=TalkingHeads, seed=0, mix=True):
-    attention, rng = cls(C, H, 0.0), np.random.default_rng(seed)
+    attention, rng = cls(d_model=C, num_heads=H, dropout=0.0), np.random.default_rng(seed)
     for name, parameter in attention.named_parameters():
         if mix or not name.startswith("mix"):
             parameter.set_value(rng.normal(0, 0.7, parameter.shape).astype(parameter.numpy().dtype))
@@ -70,7 +70,7 @@ def test_it_is_the_formula(encoding, causal):
 
 def test_it_starts_as_multihead():
     plain = made(MultiHead)
-    talking = TalkingHeads(C, H, 0.0)
+    talking = TalkingHeads(d_model=C, num_heads=H, dropout=0.0)
     assert set(talking.state_dict()) - set(plain.state_dict()) == {"mix_scores", "mix_weights"}
     for name, parameter in plain.named_parameters():
         dict(talking.named_parameters())[name].set_value(parameter)
@@ -116,7 +116,7 @@ def test_masked_keys_stay_masked_and_weights_are_what_they_are():
 def test_dropout_falls_on_the_mixed_weights():
     """Values are ones: a head's output is the sum of the weights that were kept, each 0 or twice what was observed."""
     paddle.seed(3)
-    attention, tap = TalkingHeads(2, 2, 0.5, bias=False), Tap(recording=True)
+    attention, tap = TalkingHeads(d_model=2, num_heads=2, dropout=0.5, bias=False), Tap(recording=True)
     attention.mix_weights.set_value(paddle.to_tensor([[2.0, 1.0], [1.0, 2.0]]))
     x, valid = paddle.ones([64, 1, 2]), paddle.ones([64, 1], "bool")
     for layer in (attention.value, attention.output):

@@ -22,7 +22,7 @@ every = pytest.mark.parametrize("cls", GATES)
 
 
 def make(cls, dtype="float32", **options):
-    feed_forward, rng = cls(4, 5, **options), np.random.default_rng(0)
+    feed_forward, rng = cls(d_model=4, d_ff=5, **options), np.random.default_rng(0)
     for parameter in feed_forward.parameters():
         parameter.set_value(rng.normal(size=parameter.shape).astype(dtype))
     return feed_forward
@@ -30,7 +30,7 @@ def make(cls, dtype="float32", **options):
 
 def single(cls):
     """One channel, all weights 1, no biases: gate(x) · x."""
-    feed_forward = cls(1, 1, bias=False)
+    feed_forward = cls(d_model=1, d_ff=1, bias=False)
     for parameter in feed_forward.parameters():
         parameter.set_value(paddle.ones_like(parameter))
     return feed_forward
@@ -62,7 +62,7 @@ def test_a_closed_gate_of_reglu_lets_nothing_through():
 
 def test_state_has_the_same_names_whichever_gate_it_is():
     names = {f"{part}.{kind}" for part in ("gate", "up", "output") for kind in ("weight", "bias")}
-    assert all(set(cls(4, 5).state_dict()) == names for cls in GATES)
+    assert all(set(cls(d_model=4, d_ff=5).state_dict()) == names for cls in GATES)
 
 
 @pytest.mark.parametrize("cls", [GEGLU, ReGLU])
@@ -71,5 +71,5 @@ def test_equal_parameters_means_as_many_weights_as_two_matrices(cls):
         return sum(parameter.size for parameter in feed_forward.parameters())
 
     two = weights(ReLU(64, 256, bias=False))
-    assert 0.99 * two < weights(cls(64, 256, bias=False, equal_parameters=True)) <= two
-    assert weights(cls(64, 256, bias=False)) == 1.5 * two
+    assert 0.99 * two < weights(cls(d_model=64, d_ff=256, bias=False, equal_parameters=True)) <= two
+    assert weights(cls(d_model=64, d_ff=256, bias=False)) == 1.5 * two

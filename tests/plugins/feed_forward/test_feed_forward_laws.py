@@ -19,7 +19,7 @@ ALL = [*WITH_INNER_NORM, MixtureOfExperts]
 
 
 def make(cls, **more):
-    feed_forward, rng = cls(C, F, **more), np.random.default_rng(0)
+    feed_forward, rng = cls(d_model=C, d_ff=F, **more), np.random.default_rng(0)
     for parameter in feed_forward.parameters():
         parameter.set_value(rng.normal(0, 0.6, parameter.shape).astype("float32"))
     return feed_forward
@@ -96,15 +96,15 @@ def test_the_inner_norm_stands_before_the_last_matrix(cls):
 
 @pytest.mark.parametrize("cls", ALL)
 def test_a_bias_is_an_option(cls):
-    assert any(name.endswith("bias") for name in cls(C, F).state_dict())
-    assert not any(name.endswith("bias") for name in cls(C, F, bias=False).state_dict())
+    assert any(name.endswith("bias") for name in cls(d_model=C, d_ff=F).state_dict())
+    assert not any(name.endswith("bias") for name in cls(d_model=C, d_ff=F, bias=False).state_dict())
 
 
 @pytest.mark.parametrize("cls", ALL)
 def test_inner_dropout_falls_on_the_hidden_layer(cls):
     """Of a hidden layer of ten equal values a dropout of a half leaves a binomial number, doubled."""
     paddle.seed(0)
-    feed_forward = cls(1, 10, bias=False, inner_dropout=0.5)
+    feed_forward = cls(d_model=1, d_ff=10, bias=False, inner_dropout=0.5)
     for parameter in feed_forward.parameters():
         parameter.set_value(paddle.ones_like(parameter))
     x = paddle.ones([50, 1, 1])
@@ -122,7 +122,7 @@ def test_inner_dropout_falls_on_the_hidden_layer(cls):
 @pytest.mark.parametrize("cls", ALL)
 def test_a_rate_of_one_is_refused(cls):
     with pytest.raises(ValueError) as error:
-        cls(C, F, inner_dropout=1.0)
+        cls(d_model=C, d_ff=F, inner_dropout=1.0)
     assert str(error.value) == "`rate` must be in [0, 1), but is 1.0"
 
 

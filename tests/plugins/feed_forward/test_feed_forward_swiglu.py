@@ -9,7 +9,7 @@ from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 
 
 def test_it_is_the_formula():
-    feed_forward, rng = SwiGLU(6, 10), np.random.default_rng(0)
+    feed_forward, rng = SwiGLU(d_model=6, d_ff=10), np.random.default_rng(0)
     x = rng.normal(size=(2, 3, 6)).astype("float32")
     for parameter in feed_forward.parameters():
         parameter.set_value(rng.normal(size=parameter.shape).astype("float32"))
@@ -24,6 +24,6 @@ def test_equal_parameters_means_as_many_weights_as_two_matrices():
         return sum(parameter.size for parameter in feed_forward.parameters())
 
     two = weights(ReLU(64, 256, bias=False))
-    assert SwiGLU(64, 256, equal_parameters=True).output.weight.shape == [170, 64]
-    assert 0.99 * two < weights(SwiGLU(64, 256, bias=False, equal_parameters=True)) <= two
-    assert weights(SwiGLU(64, 256, bias=False)) == 1.5 * two
+    assert SwiGLU(d_model=64, d_ff=256, equal_parameters=True).output.weight.shape == [170, 64]
+    assert 0.99 * two < weights(SwiGLU(d_model=64, d_ff=256, bias=False, equal_parameters=True)) <= two
+    assert weights(SwiGLU(d_model=64, d_ff=256, bias=False)) == 1.5 * two

@@ -92,14 +92,14 @@ def test_error_rates_divide_by_the_reference():
 
 def test_word_error_rate_of_whole_outputs_is_the_share_of_wrong_ones():
     pairs = [prediction("ɑ b", " ɑ  b "), prediction("ɑ b", "ɑb"), prediction("x", "y z"), prediction("", "")]
-    assert WordErrorRate(unit="line").compute(pairs, NONE) == 0.5
-    assert WordErrorRate(unit="line").compute([prediction("a b", "a b c d e")], NONE) == 1
+    assert WordErrorRate(per="line").compute(pairs, NONE) == 0.5
+    assert WordErrorRate(per="line").compute([prediction("a b", "a b c d e")], NONE) == 1
 
 
 def test_statistics_are_rows_whose_sums_make_the_value():
     draw = random.Random(4)
     pairs = [prediction(*(" ".join(draw.choice("ab") for _ in range(3)) for _ in range(2))) for _ in range(50)]
-    for metric in (ExactMatch(), TokenErrorRate(), WordErrorRate(), WordErrorRate(unit="line"), PhonemeErrorRate()):
+    for metric in (ExactMatch(), TokenErrorRate(), WordErrorRate(), WordErrorRate(per="line"), PhonemeErrorRate()):
         rows = metric.statistics(pairs)
         assert rows.shape == (50, 2)
         assert 0 < metric.value(rows.sum(0)) == metric.compute(pairs, NONE) < 1
@@ -127,18 +127,18 @@ def test_perplexity():
 
 
 @pytest.mark.parametrize(
-    ("metric", "higher", "search", "percent"),
+    ("metric", "higher", "search", "unit"),
     [
-        (ExactMatch, True, True, True),
-        (TokenAccuracy, True, False, True),
-        (TokenErrorRate, False, True, True),
-        (WordErrorRate, False, True, True),
-        (PhonemeErrorRate, False, True, True),
-        (Perplexity, False, False, False),
+        (ExactMatch, True, True, "%"),
+        (TokenAccuracy, True, False, "%"),
+        (TokenErrorRate, False, True, "%"),
+        (WordErrorRate, False, True, "%"),
+        (PhonemeErrorRate, False, True, "%"),
+        (Perplexity, False, False, ""),
     ],
 )
-def test_what_a_metric_says_of_itself(metric, higher, search, percent):
-    assert (metric.higher_is_better, metric.needs_search, metric.percent) == (higher, search, percent)
+def test_what_a_metric_says_of_itself(metric, higher, search, unit):
+    assert (metric.higher_is_better, metric.needs_search, metric.unit) == (higher, search, unit)
     assert metric.needs_pieces == (metric is TokenErrorRate)
     assert metric().signature() == ""
 

@@ -198,8 +198,8 @@ def test_a_signature_says_what_was_chosen():
     assert chosen == f"nrefs:1|case:lc|eff:no|tok:zh|smooth:add-k[1.00]|{version}"
     assert Chrf(word_order=2).signature() == f"nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|{version}"
     assert Ter().signature() == f"nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|{version}"
-    assert [(m.higher_is_better, m.points, m.percent, m.needs_pieces) for m in (Bleu, Chrf, Ter)] == [
-        *((True, True, False, False), (True, True, False, False), (False, True, False, False))
+    assert [(m.higher_is_better, m.unit, m.needs_pieces) for m in (Bleu, Chrf, Ter)] == [
+        *((True, "points", False), (True, "points", False), (False, "points", False))
     ]
 
 
@@ -226,8 +226,8 @@ def test_what_is_refused(metric, options, sentence):
     assert str(caught.value) == sentence
 
 
-def test_a_recipe_s_wrong_unit_is_told():
+def test_a_recipe_s_wrong_option_is_told():
     from paddle_tfm import create_registry
 
-    with pytest.raises(UserError, match=r"metric\.unit  must be 'word' or 'line', but is 'lines'"):
-        create_registry().build("metric", {"name": "word_error_rate", "unit": "lines"})
+    with pytest.raises(UserError, match=r"metric\.per  must be 'word' or 'line', but is 'lines'"):
+        create_registry().build("metric", {"name": "word_error_rate", "per": "lines"})

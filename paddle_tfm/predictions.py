@@ -1,0 +1,75 @@
+"""`predictions.tsv`: what a run writes for each example of a split. Written and read here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import write_whole
+from paddle_tfm.protocols import Prediction
+
+COLUMNS = ("right", "source", "reference", "hypothesis", "score")
+
+
+def predictions_file(folder: Path, split: str | None = None) -> Path:
+    """Where a run's predictions are: those of its end, or those that were written of a `split` afterwards."""
+    return folder / ("predictions.tsv" if split is None else f"predictions-{split}.tsv")
+
+
+def squeezed(text: str) -> str:
+    """Runs of white space as one space, none at the ends: how texts are compared and written."""
+    return " ".join(text.split())
+
+
+def is_right(prediction: Prediction) -> bool:
+    """Whether the hypothesis is the reference, as texts are compared."""
+    return squeezed(prediction.hypothesis) == squeezed(prediction.reference)
+
+
+def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
+    """A tab-separated table: right (yes or no), source, reference, hypothesis, score. White space in a text is a space."""
+    lines = ["\t".join(COLUMNS)]
+    for item in predictions:
+        texts = map(squeezed, (item.source, item.reference, item.hypothesis))
+        lines.append("\t".join(("yes" if is_right(item) else "no", *texts, f"{item.score:.4f}")))
+    write_whole(path, "\n".join(lines) + "\n")
+
+
+def read_predictions(path: Path) -> list[Prediction]:
+    """All predictions of a file, without pieces.
+
+    Raises:
+        UserError: there are none, or the file is damaged; with path and line.
+    """
+    try:
+        head, *lines = path.read_text("utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: no predictions can be read here: {error}") from error
+    if tuple(head.split("\t")) != COLUMNS or not lines:
+        raise UserError(f"{path}: must be a table of {', '.join(COLUMNS)} with one prediction or more")
+    predictions = []
+    for number, line in enumerate(lines, 2):
+        try:
+            predictions.append(_parsed(line))
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: must hold {', '.join(COLUMNS)}, tabs between them") from error
+    return predictions
+
+
+def read_undamaged_predictions(path: Path) -> list[Prediction]:
+    """The predictions of a file that may be missing or damaged: lines that cannot be read are left out."""
+    if not path.is_file():
+        return []
+    predictions = []
+    for line in path.read_text("utf-8", errors="replace").split("\n")[1:]:
+        try:
+            predictions.append(_parsed(line))
+        except ValueError:
+            continue
+    return predictions
+
+
+def _parsed(line: str) -> Prediction:
+    _, source, reference, hypothesis, score = line.split("\t")
+    return Prediction(source, reference, hypothesis, score=float(score))

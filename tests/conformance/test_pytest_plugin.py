@@ -1,0 +1,110 @@
+"""The pytest plugin: nothing for a stranger's tests, a test for each check where one is asked for."""
+
+import json
+import os
+import subprocess
+import sys
+
+from paddle_tfm.testing import checks
+
+OURS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel")
+
+STRANGER = """
+import json, os, sys
+
+import pytest
+
+
+@pytest.mark.conformance  # a mark that others may use, for what they like
+def test_mine():
+    before = json.load(open("environment.json"))
+    now = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    assert now == before
+    assert [name for name in sys.modules if name.split(".")[0] in ("paddle", "paddle_tfm", "numpy")] == []
+"""
+
+OWN = """
+import pytest
+from paddle import Tensor, nn
+
+from paddle_tfm.protocols import Norm
+
+
+class Half(Norm):
+    def __init__(self, d_model, gain=0.5):
+        super().__init__()
+        self.gain = gain
+        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
+
+    def forward(self, x, valid=None, positions=None):
+        return x * self.gain * self.weight
+
+
+class Scale(nn.Layer):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = self.create_parameter([dim])
+
+    def forward(self, x):
+        return x * self.weight.numpy()
+
+
+@pytest.mark.conformance(component=Half, gain=0.25)
+def test_half(conformance_check):
+    conformance_check()
+
+
+@pytest.mark.conformance(component=Scale, as_kind="norm")
+def test_scale(conformance_check):
+    conformance_check()
+
+
+@pytest.mark.conformance(component=Half, gian=0.25)
+def test_misspelt(conformance_check):
+    conformance_check()
+
+
+def test_unmarked(conformance_check):
+    conformance_check()
+"""
+
+
+def run_pytest(folder, text: str, *arguments: str) -> subprocess.CompletedProcess:
+    """pytest over a file of somebody's, in a process without our variables."""
+    (folder / "test_somebody.py").write_text(text, "utf-8")
+    environment = {k: v for k, v in os.environ.items() if k not in OURS and not k.startswith("PYTEST")}
+    (folder / "environment.json").write_text(json.dumps(environment), "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_a_strangers_session_keeps_its_environment_and_never_imports_paddle(tmp_path):
+    done = run_pytest(tmp_path, STRANGER)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_only_fixture_offered_says_whose_it_is(tmp_path):
+    done = run_pytest(tmp_path, STRANGER, "--fixtures")
+    assert "conformance_check" in done.stdout and "\nlaw " not in done.stdout, done.stdout
+
+
+def test_there_is_a_test_for_each_check(tmp_path):
+    done = run_pytest(tmp_path, OWN, "--collect-only")
+    for function in ("test_half", "test_scale"):
+        names = [line.split("[")[1].rstrip("]") for line in done.stdout.splitlines() if f"::{function}[" in line]
+        assert names == [check.name for check in checks("norm")], done.stdout + done.stderr
+
+
+def test_a_check_passes_skips_or_fails_with_its_consequence_and_a_hint(tmp_path):
+    chosen = "(test_half and (invariances or runs)) or (scale and (trains or half_precision)) or (misspelt and runs) or unmarked"
+    done = run_pytest(tmp_path, OWN, "-k", chosen)
+    assert "2 failed, 2 passed, 1 skipped" in done.stdout and "1 error" in done.stdout, done.stdout
+    assert "look at: tensors that went through NumPy" in done.stdout
+    assert "did you mean 'gain'" in done.stdout
+    assert "must be marked with @pytest.mark.conformance(component=MyClass)" in done.stdout
+
+
+def test_a_wrong_mark_is_one_sentence(tmp_path):
+    done = run_pytest(tmp_path, OWN.replace(', as_kind="norm"', ""), "-k", "scale")
+    assert done.returncode != 0
+    assert "needs a component, but is <class 'test_somebody.Scale'>" in done.stdout + done.stderr
