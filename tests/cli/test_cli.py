@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import pty
 import re
@@ -264,20 +265,17 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, tr
     same(folder, trained)
 
 
-def test_a_killed_run_goes_on_exactly_wherever_it_was_killed(trained, tmp_path):
+def test_a_killed_run_goes_on_exactly_wherever_it_was_killed(trained, tmp_path, monkeypatch):
     (tmp_path / "kill.py").write_text(SIGNALLER)
     moments = ["step 1", "step 3", "checkpoint-best 2", "evaluation 2", "end 4"]
     folders = [tmp_path / moment for moment in moments]
-    started = [
-        subprocess.Popen(
-            [*COMMAND, "run", "reverse", *TINY, "--out", str(folder), "--plugin", "kill.py"],
-            env={**os.environ, "SIGNAL_AT": f"{moment} SIGKILL"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for moment, folder in zip(moments, folders)
-    ]
-    assert [process.wait(timeout=120) for process in started] == [-signal.SIGKILL] * len(started)
+    for moment, folder in zip(moments, folders):
+        monkeypatch.setenv("SIGNAL_AT", f"{moment} SIGKILL")
+        command = ("run", "reverse", *TINY, "--out", folder, "--plugin", "kill.py")
+        process = multiprocessing.get_context("fork").Process(target=call, args=command)  # Paddle is loaded there
+        process.start()
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL, moment
     for folder in folders:
         done = call("run", "reverse", *TINY, "--out", folder, "--resume")
         assert done.status == 0, (folder, done.err)
