@@ -187,8 +187,8 @@ def test_nothing_to_learn_from(texts):
     [
         ({"size": 0}, "`size` must be at least 1, but is 0"),
         ({"max_sentences": 0}, "`max_sentences` must be at least 1, but is 0"),
-        ({"character_coverage": 0.0}, "`character_coverage` must be above 0 and at most 1, but is 0.0"),
-        ({"character_coverage": 1.5}, "`character_coverage` must be above 0 and at most 1, but is 1.5"),
+        ({"character_coverage": 0.0}, "`character_coverage` must be in (0, 1], but is 0.0"),
+        ({"character_coverage": 1.5}, "`character_coverage` must be in (0, 1], but is 1.5"),
         ({"sampling": -0.1}, "`sampling` must be at least 0 and finite, but is -0.1"),
         ({"sampling": float("inf")}, "`sampling` must be at least 0 and finite, but is inf"),
         ({"sampling": float("nan")}, "`sampling` must be at least 0 and finite, but is nan"),
