@@ -8,7 +8,8 @@ from pathlib import Path
 
 from paddle_tfm.data.pairs import side_by_side
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm_plugins.dataset._upstream import github, one_of
+from paddle_tfm.validators import one_of
+from paddle_tfm_plugins.dataset._upstream import github
 
 LANGUAGES = ("en", "de", "fr", "cs")
 TESTS = {
@@ -60,8 +61,10 @@ class Multi30k(Dataset):
     )
 
     def __init__(self, source: str = "en", target: str = "de", test: str = "test_2016_flickr"):
-        self.languages = one_of("source", source, LANGUAGES), one_of("target", target, LANGUAGES)
-        self.test = one_of("test", test, TESTS)
+        one_of(LANGUAGES, source=source, target=target)
+        one_of(TESTS, test=test)
+        self.languages = source, target
+        self.test = test
         if source == target:
             raise ValueError(f"`target` must be another language than `source`, but both are '{source}'")
         for option, language in (("source", source), ("target", target)):

@@ -9,7 +9,8 @@ from pathlib import Path
 from paddle_tfm.data.pairs import lines, share
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm_plugins.dataset._upstream import github, one_of
+from paddle_tfm.validators import one_of
+from paddle_tfm_plugins.dataset._upstream import github
 
 COMMIT = "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f"
 REPLICAS = range(1, 6)
@@ -74,7 +75,8 @@ class Scan(Dataset):
     citation = "Lake and Baroni 2018, arXiv:1711.00350; Loula et al. 2018, arXiv:1807.07545"
 
     def __init__(self, split: str = "simple", cutoff: int | None = None):
-        self.split, self.cutoff = one_of("split", split, SPLITS), cutoff
+        one_of(SPLITS, split=split)
+        self.split, self.cutoff = split, cutoff
         if cutoff is not None and split != "simple":
             raise ValueError("`cutoff` splits the commands of `split: simple` again; give no other `split` with it")
         if cutoff is not None and not 1 <= cutoff < 48:

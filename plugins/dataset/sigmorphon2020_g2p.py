@@ -8,7 +8,8 @@ from pathlib import Path
 
 from paddle_tfm.data.pairs import table
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm_plugins.dataset._upstream import github, one_of
+from paddle_tfm.validators import one_of
+from paddle_tfm_plugins.dataset._upstream import github
 
 LANGUAGES = {
     "ady": "Adyghe",
@@ -62,7 +63,8 @@ class Sigmorphon2020G2P(Dataset):
     citation = "Gorman et al. 2020, aclanthology.org/2020.sigmorphon-1.2"
 
     def __init__(self, language: str = "fre"):
-        self.language = one_of("language", language, LANGUAGES)
+        one_of(LANGUAGES, language=language)
+        self.language = language
 
     @classmethod
     def catalogue(cls) -> list[RemoteFile]:

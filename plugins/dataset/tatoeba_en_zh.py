@@ -7,7 +7,8 @@ from pathlib import Path
 
 from paddle_tfm.data.pairs import share, table
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm_plugins.dataset._upstream import github, one_of
+from paddle_tfm.validators import one_of
+from paddle_tfm_plugins.dataset._upstream import github
 
 LANGUAGES = ("en", "zh")
 HELD_OUT_SHARE = 1 / 32  # of the English sentences, for each of valid and test
@@ -40,8 +41,7 @@ class TatoebaEnZh(Dataset):
     citation = "sentences of tatoeba.org, as prepared by manythings.org/anki (cmn-eng)"
 
     def __init__(self, source: str = "en", target: str = "zh"):
-        one_of("source", source, LANGUAGES)
-        one_of("target", target, LANGUAGES)
+        one_of(LANGUAGES, source=source, target=target)
         if source == target:
             raise ValueError(f"`target` must be another language than `source`, but both are '{source}'")
         self.languages = source, target

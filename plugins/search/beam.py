@@ -7,6 +7,7 @@ import paddle
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
+from paddle_tfm.validators import at_least, not_negative
 from paddle_tfm_plugins.search._bounded import Bounded
 
 
@@ -33,10 +34,8 @@ class Beam(Bounded):
         no_repeat_ngram: int = 0,
     ):
         super().__init__(max_ratio, max_extra, min_length, max_length, no_repeat_ngram)
-        if size < 1:
-            raise ValueError(f"`size` must be positive, but is {size}")
-        if alpha < 0:
-            raise ValueError(f"`alpha` must not be negative, but is {alpha}")
+        at_least(1, size=size)
+        not_negative(alpha=alpha)
         self.size = self.nbest = size
         self.alpha = alpha
 

@@ -10,6 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm import randomness
 from paddle_tfm.protocols import MASKED_SCORE
+from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
 
 NUCLEUS_CANDIDATES = 128  # the most probable tokens that are sorted first, in search of those that hold top_p
@@ -47,12 +48,8 @@ class Sampling(OneByOne):
             raise ValueError(
                 f"`temperature` must be a number above 0, but is {temperature}; `greedy` is its limit at 0"
             )
-        if top_k is not None and top_k < 1:
-            raise ValueError(f"`top_k` must be positive or null, but is {top_k}")
-        if not 0 < top_p <= 1:
-            raise ValueError(f"`top_p` must be above 0 and at most 1, but is {top_p}")
-        if samples < 1:
-            raise ValueError(f"`samples` must be positive, but is {samples}")
+        at_least(1, top_k=top_k, samples=samples)
+        between("(0, 1]", top_p=top_p)
         self.temperature, self.top_k, self.top_p, self.seed = temperature, top_k, top_p, seed
         self.nbest = samples
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
+from paddle_tfm.validators import ascending, positive
 
 MIN_SEQUENCES = 100  # that the options must allow, so that each split has some
 
@@ -29,17 +30,8 @@ class Sequences(Task):
         test: int = 500,
         data_seed: int = 1,
     ):
-        for name, value in {
-            "symbols": symbols,
-            "min_length": min_length,
-            "train": train,
-            "valid": valid,
-            "test": test,
-        }.items():
-            if value < 1:
-                raise ValueError(f"`{name}` must be positive, but is {value}")
-        if max_length < min_length:
-            raise ValueError(f"`max_length` must be at least `min_length`, but {max_length} is below {min_length}")
+        positive(symbols=symbols, min_length=min_length, train=train, valid=valid, test=test)
+        ascending(min_length=min_length, max_length=max_length)
         number = sum(symbols**length for length in range(min_length, max_length + 1))
         if number < MIN_SEQUENCES:
             raise ValueError(

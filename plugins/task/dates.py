@@ -14,6 +14,7 @@ from babel.dates import tokenize_pattern
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
+from paddle_tfm.validators import ascending, between, positive
 
 # Sources: formats of CLDR (the two-digit year of `short` written out), and others that people use. In this notation a
 # "th" after the day stands for st, nd, rd or th. Numeric months come in American order only: 3/5/2024 is the 5th of
@@ -95,14 +96,9 @@ class Dates(Task):
         first_year: int = 1950,
         last_year: int = 2049,
     ):
-        for name, size in {"train": train, "valid": valid, "test": test}.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be positive, but is {size}")
-        for name, year in {"first_year": first_year, "last_year": last_year}.items():
-            if not 1000 <= year <= 9999:
-                raise ValueError(f"`{name}` must have four digits, but is {year}")
-        if last_year < first_year:
-            raise ValueError(f"`last_year` must not be before `first_year`, but {last_year} is before {first_year}")
+        positive(train=train, valid=valid, test=test)
+        between("[1000, 9999]", first_year=first_year, last_year=last_year)
+        ascending(first_year=first_year, last_year=last_year)
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.data_seed = data_seed
         self.years = range(first_year, last_year + 1)

@@ -10,6 +10,7 @@ import numpy as np
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
+from paddle_tfm.validators import positive
 
 # {a} and {b} are people, other fields are words of `WORDS`. Chinese is written with spaces between its words, so that
 # the tokenizer `word` cuts both sides in the same way: a piece can be copied only if it is the same on both.
@@ -62,9 +63,7 @@ class Names(Task):
     """
 
     def __init__(self, train: int = 10_000, valid: int = 500, test: int = 500, data_seed: int = 1):
-        for name, size in {"train": train, "valid": valid, "test": test}.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be positive, but is {size}")
+        positive(train=train, valid=valid, test=test)
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.data_seed = data_seed
 

@@ -10,6 +10,7 @@ from paddle_tfm.data import datasets
 from paddle_tfm.data.pairs import lines
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Excerpt, Task
+from paddle_tfm.validators import positive
 
 WORD_START = re.compile(r"(?<!\S)\S")
 LAST_WORD = re.compile(r"\S*\Z")
@@ -48,8 +49,7 @@ class Text(Task):
             raise ValueError("`valid` must be a file, or the share of `train` to hold out, for instance 0.1")
         if isinstance(valid, float) and not 0 < valid < 1:
             raise ValueError(f"`valid` must be a file or a share between 0 and 1, but is {valid}")
-        if block is not None and block < 1:
-            raise ValueError(f"`block` must be positive, but is {block}")
+        positive(block=block)
         if stride is not None and (block is None or not 0 < stride <= block):
             raise ValueError(f"`stride` must be from 1 to `block`={block}, but is {stride}")
         self.dataset, self.side, self.block, self.stride = dataset, side, block, stride

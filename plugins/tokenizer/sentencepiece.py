@@ -17,6 +17,7 @@ import sentencepiece
 
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import UserError
+from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
 from paddle_tfm_plugins.tokenizer._words import SPACE, Words
 
@@ -61,11 +62,8 @@ class SentencePiece(Words):
         max_sentences: int = 500_000,
     ):
         super().__init__(lowercase)
-        for name, number in (("size", size), ("max_sentences", max_sentences)):
-            if number < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {number}")
-        if not 0 < character_coverage <= 1:
-            raise ValueError(f"`character_coverage` must be above 0 and at most 1, but is {character_coverage}")
+        at_least(1, size=size, max_sentences=max_sentences)
+        between("(0, 1]", character_coverage=character_coverage)
         if sampling is not None and not (0 <= sampling <= 1 or (model == "unigram" and 1 < sampling < math.inf)):
             allowed = "between 0 and 1 with `model` bpe" if model == "bpe" else "at least 0 and finite"
             raise ValueError(f"`sampling` must be {allowed}, but is {sampling}")
