@@ -1,4 +1,4 @@
-"""Where the files of datasets lie: `<cache>/<folder>/<upstream name>`, fetched if missing, used if their hash is right."""
+"""The files of datasets in `<cache>/<folder>/<upstream name>`: fetched if missing, used if their hash is right."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _locked(where: Path) -> Iterator[None]:
 
 
 def _may_write(where: Path) -> bool:
-    """Whether the folder, or the one where it would be created, may be written: one marked read-only may not, even by root."""
+    """Whether the folder, or the one where it would be created, may be written: a read-only one not even by root."""
     while not where.exists():
         where = where.parent
     return os.access(where, os.W_OK) and bool(where.stat().st_mode & 0o222)
@@ -110,8 +110,8 @@ def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
     except OSError as error:
         missing = ", ".join(file.name for file in files if not (where / file.name).is_file())
         raise UserError(
-            f"{where} lacks {missing} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder that "
-            "has what is missing, or to one that can be written"
+            f"{where} lacks {missing} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder "
+            "that has what is missing, or to one that can be written"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Text ↔ ids for both sides of a model: tokenizers and vocabularies, learned from the training split, saved with the run."""
+"""Text ↔ ids for both sides of a model: tokenizers and vocabularies, learned from the training split."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MAX_CACHED_IDS = 8_000_000  # of a split, in memory
 
 
 class Encoded(NamedTuple):
-    """An example as ids, each side closed by the end token; except a target that is an excerpt of a longer text (`Excerpt`),
-    and one of labels, whose number the source decides.
+    """An example as ids, each side closed by the end token; except a target that is an excerpt of a longer text
+    (`Excerpt`), and one of labels, whose number the source decides.
 
     `copy` and `target_copy` are in the target vocabulary extended by `extra`, the source pieces that it lacks: what a
     pointer head reads and predicts. `target` holds `UNKNOWN` there.

@@ -143,7 +143,7 @@ def test_a_task_needs_no_test_split(with_plugin, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"max_ratio": -0.5}, "`max_ratio` must be a number from 0 on, but is -0.5"),
+        ({"max_ratio": -0.5}, "`max_ratio` must be in \\[0, inf\\), but is -0.5"),
         ({"max_ratio": float("inf")}, "`max_ratio` must be"),
         ({"max_ratio": float("nan")}, "`max_ratio` must be"),
         ({"max_extra": -1}, "`max_extra` must not be negative, but is -1"),
