@@ -49,8 +49,8 @@ class Metric(Component):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if cls.unit not in UNITS:
-            known = ", ".join(map(repr, UNITS))
-            raise ValueError(f"`unit` of the metric {cls.__name__} must be one of {known}, but is {cls.unit!r}")
+            units = ", ".join(map(repr, UNITS))
+            raise ValueError(f"`unit` of the metric {cls.__name__} must be one of {units}, but is {cls.unit!r}")
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
         """What is summed: float64 [N, K], a row for each prediction, which depends on that prediction alone."""
