@@ -1,7 +1,7 @@
 """The small layers that plugins are built from: `Linear`, `Dropout`, `Embedding`.
 
-They compute what Paddle's own do, with two differences: a bias gradient that is a matrix product (Paddle's reduction of
-a broadcast add takes a fifth of a training step on a CPU), and dropout that obeys the law of randomness
+They compute what Paddle's own do, with two differences: on a CPU the bias is broadcast with a matmul, because Paddle's
+reduction in its gradient is slow (a fifth of a training step); and dropout draws counter-based random numbers
 (`paddle_tfm.randomness`). Each fast path has a plain twin beside it, and a test that both agree.
 """
 
@@ -22,8 +22,8 @@ from paddle_tfm import paddle_compat, randomness
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [..., I] · weight [I, O] + bias [O] → [..., O].
 
-    While gradients are taken on a CPU, the bias is spread over the rows by a product with ones, whose gradient is a
-    product too; Paddle's reduction of a broadcast add takes a fifth of a training step.
+    While gradients are recorded on a CPU, the bias is broadcast with a matmul, whose gradient is a matmul too, because
+    Paddle's CPU reduction is slow: that of a broadcast sum takes a fifth of a training step.
     """
     if bias is None:
         return paddle.matmul(x, weight)
@@ -51,10 +51,13 @@ class Linear(nn.Layer):
 
 
 class Dropout(nn.Layer):
-    """Inverted dropout: each element is kept with probability 1 − rate and divided by it; identity at evaluation.
+    """Inverted dropout: each element is zero with probability `rate`, else divided by 1 − rate; identity at evaluation.
 
     The mask is a function of (seed, this layer's path, step): the engine sets `path` after building. Outside a training
-    run (no `randomness.drawing`) it draws from Paddle's generator.
+    run (no `randomness.random_context`) it comes from Paddle's generator.
+
+    Raises:
+        ValueError: rate is not in [0, 1).
 
     Source: Srivastava et al. 2014, JMLR 15.
     """
@@ -69,46 +72,46 @@ class Dropout(nn.Layer):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0.0:
             return x
-        now = randomness.moment()
-        if now is None:
+        context = randomness.current_context()
+        if context is None:
             return F.dropout(x, self.rate)
-        key = (now.seed, "dropout", self.path, now.step, now.micro)
+        key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
         if not x.place.is_cpu_place():
             paddle.seed(randomness.digest(*key) >> 1)
             return F.dropout(x, self.rate)
         count = math.prod(x.shape)
         # Sixteen random bits an element: the rate is exact to 1/65536.
-        drawn = randomness.bits(count, count * now.first // now.rows, *key)  # x may have more rows than the batch
-        kept = (drawn >= round(self.rate * 65536)).reshape(x.shape)
-        return _Kept.apply(x, kept, 1.0 / (1.0 - self.rate))
+        offset = count * context.first_row // context.rows  # x may have several rows for one of the batch
+        survives = (randomness.bits(count, offset, *key) >= round(self.rate * 65536)).reshape(x.shape)
+        return _Masked.apply(x, survives, 1.0 / (1.0 - self.rate))
 
     def extra_repr(self) -> str:
         return f"{self.rate}"
 
 
-class _Kept(PyLayer):
-    """x times `factor` where `kept`, otherwise 0. Paddle's product would hold x and factors of four bytes an element until
+class _Masked(PyLayer):
+    """x times `factor` where `mask`, otherwise 0. Paddle's product would hold x and factors of four bytes an element until
     the gradient is taken; this holds one byte."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, kept: np.ndarray, factor: float) -> Tensor:
-        ctx.kept, ctx.factor = kept, factor
-        return x * _factors(kept, factor, x.dtype)
+    def forward(ctx, x: Tensor, mask: np.ndarray, factor: float) -> Tensor:
+        ctx.mask, ctx.factor = mask, factor
+        return x * _factors(mask, factor, x.dtype)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:
-        return gradient * _factors(ctx.kept, ctx.factor, gradient.dtype)
+        return gradient * _factors(ctx.mask, ctx.factor, gradient.dtype)
 
 
-def _factors(kept: np.ndarray, factor: float, dtype: paddle.dtype) -> Tensor:
-    """`factor` where `kept`, otherwise 0."""
-    factors = from_dlpack(np.multiply(kept, np.float32(factor), dtype=np.float32))  # not copied
+def _factors(mask: np.ndarray, factor: float, dtype: paddle.dtype) -> Tensor:
+    """`factor` where `mask`, otherwise 0."""
+    factors = from_dlpack(np.multiply(mask, np.float32(factor), dtype=np.float32))  # not copied
     return factors if factors.dtype == dtype else factors.astype(dtype)
 
 
 class Embedding(nn.Layer):
     """A table [V, C] of token vectors, times sqrt(C) if `scale`. The row of padding is zero and stays so; ids beyond
-    the table (words copied from the source) are looked up as the unknown token.
+    the table (words copied from the source) have the vector of the unknown token.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.4.
     """

@@ -1,7 +1,8 @@
-"""The law of randomness: every draw is a function of (seed, purpose or parameter path, step).
+"""Counter-based random numbers: every draw is a function of a key, such as (seed, purpose or parameter path, step).
 
-No draw depends on how many were made before it, so that two variants of one seed start from the same values and see the
-same batches, a resumed run goes on exactly, and the number of workers changes nothing.
+No draw depends on how many were made before it. Two variants of one seed therefore start from the same values and see the
+same batches, a resumed run continues exactly, and the number of workers changes nothing. The idea is that of Salmon et al.
+2011 (Parallel random numbers: as easy as 1, 2, 3); here the key is hashed into the seed of one of NumPy's generators.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Moment(NamedTuple):
-    """Where training stands: the run's seed, the optimizer step, and the micro-batch within it; of that, this process has
-    the `rows` rows from number `first` on."""
+class RandomContext(NamedTuple):
+    """What the draws of layers are keyed by, besides their own path: the run's seed, the optimizer step, and the
+    micro-batch within it. This process has the `rows` rows of that micro-batch from `first_row` on."""
 
     seed: int
     step: int
-    micro: int = 0
-    first: int = 0
+    micro_batch: int = 0
+    first_row: int = 0
     rows: int = 1
 
 
-_moment: ContextVar[Moment | None] = ContextVar("paddle_tfm_moment", default=None)
+_context: ContextVar[RandomContext | None] = ContextVar("paddle_tfm_random_context", default=None)
 
 
 def digest(*key: object) -> int:
@@ -41,26 +42,29 @@ def generator(*key: object) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64([word & 0xFFFFFFFF, word >> 32]))
 
 
-def bits(count: int, before: int, *key: object) -> np.ndarray:
-    """`count` numbers uint16 from the stream of `key`, after the first `before`, which cost nothing: whoever draws for a
-    share of a batch gets what it would get for the whole."""
-    word, skipped = digest(*key), before % 4
+def bits(count: int, offset: int, *key: object) -> np.ndarray:
+    """`count` numbers uint16 from the stream of `key`, from number `offset` on; those before it cost nothing. A process
+    that has a shard of a batch so gets the numbers that it would get for the whole."""
+    word, remainder = digest(*key), offset % 4
     source = np.random.PCG64([word & 0xFFFFFFFF, word >> 32])
-    source.advance(before // 4)
-    raw = source.random_raw(-(-(skipped + count) // 4))
-    return raw.astype("<u8", copy=False).view("<u2")[skipped : skipped + count]
+    source.advance(offset // 4)
+    raw = source.random_raw(-(-(remainder + count) // 4))
+    return raw.astype("<u8", copy=False).view("<u2")[remainder : remainder + count]
 
 
 @contextmanager
-def drawing(seed: int, step: int, micro: int = 0, first: int = 0, rows: int = 1) -> Iterator[None]:
-    """Within this block, draws made by layers (dropout, randomized positions) belong to this `Moment`."""
-    token = _moment.set(Moment(seed, step, micro, first, rows))
+def random_context(
+    seed: int, step: int, micro_batch: int = 0, first_row: int = 0, rows: int = 1
+) -> Iterator[RandomContext]:
+    """Within this block, draws made by layers (dropout, randomized positions) are keyed by this `RandomContext`."""
+    context = RandomContext(seed, step, micro_batch, first_row, rows)
+    token = _context.set(context)
     try:
-        yield
+        yield context
     finally:
-        _moment.reset(token)
+        _context.reset(token)
 
 
-def moment() -> Moment | None:
-    """The current `Moment`, or None outside `drawing` (a layer used on its own)."""
-    return _moment.get()
+def current_context() -> RandomContext | None:
+    """The `RandomContext` of the innermost block, or None outside all (a layer used on its own)."""
+    return _context.get()

@@ -1,7 +1,9 @@
 """The documentation is run: its code, its commands, its lists."""
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -34,11 +36,18 @@ def run(*command, cwd, **environment):
 
 @pytest.mark.parametrize("readme", READMES)
 def test_the_plugin_of_the_readme_trains(readme, tmp_path):
+    """The block is written under its own file name and trained by README's own command, and its class is the one that ran."""
     (code,) = [block for block in blocks(readme, "python") if "hookimpl" in block]
-    (tmp_path / "scale_norm.py").write_text(code, "utf-8")
-    options = ["model.norm={name: scale, eps: 1e-6}", "--plugin", "scale_norm.py"]
-    out = run(sys.executable, "-m", "paddle_tfm", "run", "reverse", *TINY, *options, cwd=tmp_path)
+    file = re.match(r"# (\w+\.py)\n", code)[1]
+    kind, name = re.search(r"def register_(\w+)s\(\):\n    return \{\"(\w+)\": \w+\}", code).groups()
+    (command,) = re.findall(rf"^paddle-tfm (run .* --plugin {file})$", (ROOT / readme).read_text("utf-8"), re.MULTILINE)
+    assert f"model.{kind}={name}" in command
+    assert (kind, name) not in {(entry.kind, entry.name) for entry in create_registry()}
+    (tmp_path / file).write_text(code, "utf-8")
+    out = run(sys.executable, "-m", "paddle_tfm", *shlex.split(command), *TINY, cwd=tmp_path)
     assert "exact match" in out
+    identity = json.loads((tmp_path / "runs/reverse/default/seed-1/identity.json").read_text("utf-8"))
+    assert identity["components"][f"{kind} {name}"].startswith(f"{Path(file).stem} ")
 
 
 @pytest.mark.parametrize("readme", READMES)

@@ -60,7 +60,7 @@ def dropped(shape=(64, 1000), rate=0.1, seed=1, step=3, path="encoder.0", micro=
     layer = Dropout(rate)
     layer.path = path
     x = paddle.ones(shape) if values is None else values
-    with randomness.drawing(seed, step, micro):
+    with randomness.random_context(seed, step, micro):
         return layer(x)
 
 
@@ -73,7 +73,7 @@ def test_an_element_is_kept_with_its_probability_and_the_mean_stays(rate):
 
 
 def test_the_mask_is_that_of_its_key_and_of_sixteen_bits_an_element():
-    """Written out from the law of randomness: runs of every version must see the same masks."""
+    """Counter-based random numbers written out: runs of every version must see the same masks."""
     for shape in [(3, 5), (64, 33), (1, 1), (2, 3, 4)]:
         word = randomness.digest(1, "dropout", "encoder.0", 3, 0)
         rng = np.random.Generator(np.random.PCG64([word & 0xFFFFFFFF, word >> 32]))
@@ -90,7 +90,7 @@ def test_a_share_of_a_batch_has_the_masks_of_its_rows(shape):
     for first, last in [(0, 3), (3, 7), (2, 3)]:
         layer = Dropout(0.5)
         layer.path = "encoder.0"
-        with randomness.drawing(1, 3, 0, first, last - first):
+        with randomness.random_context(1, 3, 0, first, last - first):
             found = layer(paddle.ones([times * (last - first), *shape[1:]]))
         np.testing.assert_array_equal(found.numpy(), whole[times * first : times * last])
 

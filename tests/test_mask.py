@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import paddle
 import pytest
@@ -68,3 +71,89 @@ def test_a_learned_bias_gets_its_gradient():
     mask = Mask(keys, keys, paddle.ones([3, 5], "bool"), False, encoding)
     (found,) = paddle.grad(mask.add_to(paddle.zeros([3, 2, 5, 5])).sum(), [encoding.table])
     np.testing.assert_allclose(found.numpy(), 3.0 * np.array([[1, 2, 3, 4, 5, 4, 3, 2, 1]] * 2))
+
+
+# ---------------------------------------------------------------------------------------------------------- restrictions
+
+
+def even_distance(q, k):
+    return (q - k) % 2 == 0
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize(("first", "queries", "causal"), [(0, 5, False), (0, 5, True), (4, 1, True), (2, 3, False)])
+def test_a_restriction_hides_more_keys(first, queries, causal, biased):
+    encoding = Bias(2) if biased else NoBias()
+    keys = paddle.arange(5).unsqueeze(0)
+    mask = Mask(keys[:, first : first + queries], keys, paddle.to_tensor(VALID), causal, encoding)
+    distance = np.arange(first, first + queries)[:, None] - np.arange(5)  # [Tq, Tk]
+    scores = paddle.to_tensor(np.random.default_rng(1).normal(size=(3, 2, queries, 5)).astype("float32"))
+    table = encoding.table.numpy() if biased else None
+    for key, predicate, near in (
+        ("even", even_distance, distance % 2 == 0),
+        (("window", 1), lambda q, k: (q - k).abs() <= 1, abs(distance) <= 1),
+    ):
+        hidden = expected(first, queries, causal)
+        hidden[:, :, ~near] = MASKED_SCORE
+        restricted = mask.restricted(key, predicate)
+        shape = np.broadcast_shapes(restricted.allowed().shape, (3, 1, queries, 5))
+        np.testing.assert_array_equal(np.broadcast_to(restricted.allowed().numpy(), shape), hidden[:, :1] == 0)
+        bias = expected(first, queries, causal, table) - expected(first, queries, causal)
+        np.testing.assert_allclose(
+            restricted.add_to(scores).numpy(), scores.numpy() + hidden + bias, rtol=1e-6, atol=1e-6
+        )
+    np.testing.assert_allclose(  # and the mask itself is what it was
+        mask.add_to(scores).numpy(), scores.numpy() + expected(first, queries, causal, table), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_restrictions_of_a_restriction_hide_what_either_hides():
+    keys = paddle.arange(5).unsqueeze(0)
+    mask = Mask(keys, keys, paddle.ones([1, 5], "bool"), True)
+    both = mask.restricted("even", even_distance).restricted(("window", 2), lambda q, k: (q - k).abs() <= 2)
+    distance = np.arange(5)[:, None] - np.arange(5)
+    np.testing.assert_array_equal(both.allowed().numpy()[0, 0], (distance >= 0) & (distance <= 2) & (distance % 2 == 0))
+
+
+def test_a_step_of_decoding_whose_window_holds_every_key_adds_nothing():
+    mask = Mask(paddle.to_tensor([[4]]), paddle.arange(5).unsqueeze(0), paddle.ones([1, 5], "bool"), True)
+    scores = paddle.zeros([1, 2, 1, 5])
+    assert mask.restricted("wide", lambda q, k: (q - k).abs() <= 4).add_to(scores) is scores
+    assert mask.restricted("narrow", lambda q, k: (q - k).abs() <= 3).add_to(scores).numpy().min() == MASKED_SCORE
+
+
+def test_a_restriction_is_computed_once_for_a_mask_and_under_other_encodings():
+    calls = []
+
+    def predicate(q, k):
+        calls.append((q.shape, k.shape))
+        return even_distance(q, k)
+
+    keys, encoding = paddle.arange(5).unsqueeze(0), Bias(2)
+    mask = Mask(keys, keys, paddle.to_tensor(VALID), True, NoBias())
+    other = mask.with_encoding(encoding)
+    restricted = mask.restricted("even", predicate)
+    assert mask.restricted("even", predicate) is restricted
+    assert mask.restricted("odd", lambda q, k: (q - k) % 2 == 1) is not restricted
+    biased = other.restricted("even", predicate)
+    assert biased is other.restricted("even", predicate) is not restricted
+    assert biased.allowed() is restricted.allowed() is restricted.with_encoding(encoding).allowed()
+    assert calls == [([1, 5, 1], [1, 1, 5])]
+    bias = encoding.bias(keys, keys).numpy()
+    visible = np.broadcast_to(restricted.allowed().numpy(), (3, 2, 5, 5))
+    np.testing.assert_allclose(biased.dense().numpy()[visible], np.tile(bias, (3, 1, 1, 1))[visible], rtol=1e-6)
+
+
+def test_a_restriction_is_forgotten_with_its_pass():
+    """No cycle of references holds the tensors of a pass until the collector runs."""
+    keys = paddle.arange(5).unsqueeze(0)
+    mask = Mask(keys, keys, paddle.ones([1, 5], "bool"), True)
+    restricted = mask.restricted("even", even_distance)
+    restricted.add_to(paddle.zeros([1, 2, 5, 5]))
+    held = [weakref.ref(part) for part in (mask, restricted, mask._visible, restricted._visible)]
+    gc.disable()
+    try:
+        del mask, restricted
+        assert [part() for part in held] == [None] * 4
+    finally:
+        gc.enable()

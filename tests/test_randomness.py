@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paddle_tfm import randomness
-from paddle_tfm.randomness import Moment, digest, drawing, generator, moment
+from paddle_tfm.randomness import RandomContext, current_context, digest, generator, random_context
 
 
 def test_the_same_key_gives_the_same_numbers_however_many_were_drawn_before():
@@ -53,17 +53,17 @@ def test_draws_of_neighbouring_steps_are_uncorrelated():
     assert abs(draws.mean() - 0.5) < 0.02
 
 
-def test_a_moment_holds_within_its_block_and_blocks_nest():
-    assert moment() is None
-    with drawing(7, 3):
-        assert moment() == Moment(7, 3, 0)
-        with drawing(7, 4, 2):
-            assert moment() == Moment(7, 4, 2)
-        assert moment() == Moment(7, 3, 0)
-    assert moment() is None
+def test_a_context_holds_within_its_block_and_blocks_nest():
+    assert current_context() is None
+    with random_context(7, 3):
+        assert current_context() == RandomContext(7, 3, 0)
+        with random_context(7, 4, 2):
+            assert current_context() == RandomContext(7, 4, 2)
+        assert current_context() == RandomContext(7, 3, 0)
+    assert current_context() is None
 
 
-def test_a_moment_ends_with_an_error_too():
-    with pytest.raises(KeyError), drawing(1, 1):
+def test_a_context_ends_with_an_error_too():
+    with pytest.raises(KeyError), random_context(1, 1):
         raise KeyError
-    assert randomness.moment() is None
+    assert randomness.current_context() is None

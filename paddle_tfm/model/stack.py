@@ -123,9 +123,9 @@ class Stack(nn.Layer):
     def enter(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Embedded tokens [B, T, C] with positions added and dropout applied, and the positions of this pass."""
         encoding = self.encodings[0]
-        now = randomness.moment()
-        if self.training and now is not None:
-            key = (now.seed, "positions", self.stack_name, now.step, now.micro)
+        context = randomness.current_context()
+        if self.training and context is not None:
+            key = (context.seed, "positions", self.stack_name, context.step, context.micro_batch)
             positions = encoding.remap(positions, lambda: randomness.generator(*key))
         return self.drop(encoding.embed(x, positions)), positions
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable, Hashable
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import paddle
@@ -11,12 +12,12 @@ from paddle import Tensor
 if TYPE_CHECKING:
     from paddle_tfm.protocols.position import PositionalEncoding
 
+MASKED_SCORE = -1.0e9
+"""Added to the score of a key that must not be seen: its weight is 0 (on a CPU 1e-28, Paddle's least)."""
+MASKED_SCORE_HALF = -1.0e4
+"""The same in half precision, whose largest number is 65504."""
 
-MASKED_SCORE = (
-    -1.0e9
-)  # added to the score of a key that must not be seen: its weight is 0 (on a CPU 1e-28, Paddle's least)
-
-# What the engine can give to a constructor, by kind. Every other parameter is an option of the recipe.
+Predicate = Callable[[Tensor, Tensor], Tensor]
 
 
 class Mask:
@@ -26,6 +27,13 @@ class Mask:
         q_positions: int64 [B|1, Tq]. k_positions: int64 [B|1, Tk]. k_valid: bool [B, Tk].
         causal: whether a key later than its query is hidden.
         encoding: whose `bias` is added (None: none).
+
+    Example: a query sees the keys at most three positions away.
+
+        positions, valid = paddle.arange(9).unsqueeze(0), paddle.ones([2, 9], "bool")
+        mask = Mask(positions, positions, valid, causal=True)
+        near = mask.restricted(("window", 3), lambda q, k: (q - k).abs() <= 3)
+        weights = paddle.nn.functional.softmax(near.add_to(paddle.zeros([2, 4, 9, 9])), -1)
     """
 
     def __init__(
@@ -38,34 +46,42 @@ class Mask:
     ):
         self.q_positions, self.k_positions = q_positions, k_positions
         self.k_valid, self.causal, self.encoding = k_valid, causal, encoding
-        self._hidden: dict[str, Tensor] = {}  # shared by `with_encoding`
+        self._visible = _Visible(partial(_allowed, q_positions, k_positions, k_valid, causal))
+        self._restricted: dict[Hashable, Mask] = {}
         self._dense: dict[str, Tensor] = {}
-        self._spread: dict[tuple, Tensor] = {}  # by dtype and shape of the scores
+        self._broadcast: dict[tuple, Tensor] = {}  # by dtype and shape of the scores
 
     def with_encoding(self, encoding: PositionalEncoding) -> Mask:
         """The same mask under another encoding's bias (encodings with a table per layer); the rest is computed once."""
+        return self._copy(self._visible, encoding)
+
+    def restricted(self, key: Hashable, predicate: Predicate) -> Mask:
+        """This mask, which also hides each key for which `predicate` is false: a window, a pattern of blocks.
+
+        predicate(q [B|1, Tq, 1], k [B|1, 1, Tk]) → bool [B|1, Tq, Tk], a function of the positions of queries and keys.
+        `key` names it, with all numbers that it depends on: for one key the predicate is evaluated once, and all layers
+        that share this mask get the same object.
+        """
+        if key not in self._restricted:
+            q, k = self.q_positions.unsqueeze(2), self.k_positions.unsqueeze(1)
+            visible = self._visible.restricted(key, lambda: predicate(q, k))
+            self._restricted[key] = self._copy(visible, self.encoding)
+        return self._restricted[key]
+
+    def _copy(self, visible: _Visible, encoding: PositionalEncoding | None) -> Mask:
         other = Mask(self.q_positions, self.k_positions, self.k_valid, self.causal, encoding)
-        other._hidden = self._hidden
+        other._visible = visible
         return other
 
     def allowed(self) -> Tensor:
         """bool [B, 1, Tq|1, Tk]: True where the query may see the key."""
-        if "allowed" not in self._hidden:
-            allowed = self.k_valid.unsqueeze([1, 2])  # [B, 1, 1, Tk]
-            if self.causal and self.q_positions.shape[1] > 1:
-                past = self.q_positions.unsqueeze(2) >= self.k_positions.unsqueeze(1)  # [B|1, Tq, Tk]
-                allowed = paddle.logical_and(allowed, past.unsqueeze(1))
-            self._hidden["allowed"] = allowed
-        return self._hidden["allowed"]
+        return self._visible.allowed
 
     def dense(self, dtype: str | paddle.dtype = "float32") -> Tensor:
         """Additive [B, H|1, Tq|1, Tk]: 0 where allowed, very negative but finite where not, plus the encoding's bias."""
         name = str(dtype).removeprefix("paddle.")
         if name not in self._dense:
-            if name not in self._hidden:
-                never = MASKED_SCORE if name in ("float32", "float64") else -1.0e4
-                self._hidden[name] = (1.0 - self.allowed().astype(name)) * never
-            bias, hidden = self._bias, self._hidden[name]
+            bias, hidden = self._bias, self._visible.additive(name)
             self._dense[name] = hidden if bias is None else hidden + bias.astype(name)
         return self._dense[name]
 
@@ -74,25 +90,62 @@ class Mask:
         return self.encoding.bias(self.q_positions, self.k_positions) if self.encoding is not None else None
 
     @cached_property
-    def _idle(self) -> bool:
+    def _is_zero(self) -> bool:
         """Whether `dense` is zero all over: no key hidden, no bias."""
         return bool(self.allowed().all()) and self._bias is None
 
     def add_to(self, scores: Tensor) -> Tensor:
-        """scores [B, H, Tq, Tk] + `dense`. On a CPU, where adding what must be broadcast takes several times as long as
-        adding like to like, `dense` is spread over heads and queries first, once for all layers; and a step of decoding,
-        which may look at everything before it, adds nothing."""
-        if scores.shape[2] == 1 and scores.place.is_cpu_place() and self._idle:
+        """scores [B, H, Tq, Tk] + `dense`.
+
+        On a CPU, where a broadcast sum takes several times as long as one of equal shapes, `dense` is broadcast over heads
+        and queries first, once for all layers; and a step of decoding whose query sees every key adds nothing.
+        """
+        if scores.shape[2] == 1 and scores.place.is_cpu_place() and self._is_zero:
             return scores
         dense = self.dense(scores.dtype)
         if not scores.place.is_cpu_place() or dense.shape[1] != 1:
             return scores + dense
         shape = tuple(scores.shape)
-        spread = self._spread.get((scores.dtype, shape))
-        if spread is None:
+        addend = self._broadcast.get((scores.dtype, shape))
+        if addend is None:
             batch, _, queries, keys = dense.shape
             times = shape[1] * shape[2] // queries  # heads, and queries where one row serves all
             row = dense.reshape([batch, 1, queries * keys])
-            spread = paddle.matmul(paddle.ones([batch, times, 1], dense.dtype), row)  # [B, times, Tq|1 · Tk]
-            self._spread[scores.dtype, shape] = spread = spread.reshape([batch, *shape[1:]])
-        return scores + spread
+            addend = paddle.matmul(paddle.ones([batch, times, 1], dense.dtype), row)  # [B, times, Tq|1 · Tk]
+            self._broadcast[scores.dtype, shape] = addend = addend.reshape([batch, *shape[1:]])
+        return scores + addend
+
+
+class _Visible:
+    """Which keys are seen, whatever the encoding: computed once for all masks that differ in nothing but that."""
+
+    def __init__(self, allowed: Callable[[], Tensor]):
+        self._compute = allowed
+        self._restricted: dict[Hashable, _Visible] = {}
+        self._additive: dict[str, Tensor] = {}
+
+    @cached_property
+    def allowed(self) -> Tensor:
+        return self._compute()
+
+    def additive(self, dtype: str) -> Tensor:
+        """[B, 1, Tq|1, Tk]: 0 where allowed, elsewhere very negative."""
+        if dtype not in self._additive:
+            lowest = MASKED_SCORE if dtype in ("float32", "float64") else MASKED_SCORE_HALF
+            self._additive[dtype] = (1.0 - self.allowed.astype(dtype)) * lowest
+        return self._additive[dtype]
+
+    def restricted(self, key: Hashable, condition: Callable[[], Tensor]) -> _Visible:
+        """The keys that also meet a condition, bool [B|1, Tq, Tk]; for one `key` it is evaluated once."""
+        if key not in self._restricted:
+            allowed = paddle.logical_and(self.allowed, condition().unsqueeze(1))
+            self._restricted[key] = _Visible(lambda: allowed)  # without a way back: a cycle would outlive the pass
+        return self._restricted[key]
+
+
+def _allowed(q_positions: Tensor, k_positions: Tensor, k_valid: Tensor, causal: bool) -> Tensor:
+    allowed = k_valid.unsqueeze([1, 2])  # [B, 1, 1, Tk]
+    if causal and q_positions.shape[1] > 1:
+        past = q_positions.unsqueeze(2) >= k_positions.unsqueeze(1)  # [B|1, Tq, Tk]
+        allowed = paddle.logical_and(allowed, past.unsqueeze(1))
+    return allowed

@@ -17,7 +17,8 @@ from paddle_tfm.model.build import build
 from paddle_tfm.recipe.loading import Recipe, RunSpec, check_components
 from paddle_tfm.recipe.settings import PER_SITE, at_site, components, locate, sites
 from paddle_tfm.registry import Registry, Spec
-from paddle_tfm.train.run import Run, build_metrics, changes, create, identity, read_identity
+from paddle_tfm.train.identity import changes, identity, read_identity
+from paddle_tfm.train.run import Run, build_metrics, create
 from paddle_tfm.train.trainer import Trainer
 
 CHECK_VOCABULARY = 32

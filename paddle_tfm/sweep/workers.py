@@ -1,7 +1,7 @@
 """Runs side by side in processes of this machine, each with its share of the cores.
 
 Small models gain little from a second thread, and everything from a second process. What a run draws does not depend on
-who trains it (the law of randomness); its sums may differ in the last bit, as they do between numbers of threads.
+who trains it (counter-based random numbers); its sums may differ in the last bit, as they do between numbers of threads.
 """
 
 from __future__ import annotations

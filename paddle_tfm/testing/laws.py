@@ -651,7 +651,7 @@ def repeatable(scene: Scene) -> None:
     losses = []
     for i in range(2):
         paddle.seed(i)
-        with paddle.no_grad(), randomness.drawing(7, 1):
+        with paddle.no_grad(), randomness.random_context(7, 1):
             losses.append(float(one.loss(batch)))
     if losses[0] != losses[1]:
         raise Failed(f"one training step computed twice: the loss is {losses[0]:.6g}, then {losses[1]:.6g}")

@@ -56,7 +56,7 @@ class Table(Decoding):
 
 
 def _found(subject: Subject, table: Table):
-    with randomness.drawing(1, 1):
+    with randomness.random_context(1, 1):
         return subject.build().run(table)
 
 

@@ -71,7 +71,7 @@ def re_estimate(model: Transformer, stream: Stream, seed: int) -> None:
         for norm in norms:
             norm.momentum = 1.0 / k
         paddle.seed(randomness.digest(seed, "re-estimation", k) >> 1)
-        with paddle.no_grad(), randomness.drawing(seed, 0, k):
+        with paddle.no_grad(), randomness.random_context(seed, 0, k):
             model(next(stream).tensors())
     for norm, momentum in zip(norms, usual):
         norm.momentum = momentum

@@ -40,7 +40,7 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
     try:
         for number in range(BATCHES):
             paddle.seed(randomness.digest(seed, "discrepancy", step, number) >> 1)
-            with paddle.no_grad(), randomness.drawing(seed, step, number):
+            with paddle.no_grad(), randomness.random_context(seed, step, number):
                 model(next(stream).tensors())
             for path, buffer in model.named_buffers():
                 paddle.assign(before[path], output=buffer)

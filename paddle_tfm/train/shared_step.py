@@ -31,12 +31,12 @@ Arrays = list[np.ndarray]
 
 
 class Shard(NamedTuple):
-    """The share of one process in the batches of step `number`: the `index`-th of `count` parts of the rows of each."""
+    """The share of one process in the batches of step `number`: part number `rank` of `of` of the rows of each."""
 
     number: int
     batches: Sequence[Batch[np.ndarray]]
-    index: int
-    count: int
+    rank: int
+    of: int
 
 
 class Answer(NamedTuple):
@@ -62,7 +62,7 @@ def sharded(plain: Step, examples: Sequence[Encoded], num_processes: int | None 
         return
     step = ShardedStep(plain, count, threads)
     try:
-        if step.agrees(examples[:PROBE_ROWS]):
+        if step.start(examples[:PROBE_ROWS]):
             processes.set_threads(step.threads_each)
             yield step
         else:
@@ -87,13 +87,20 @@ class ShardedStep(Step):
         )
         self.count, self.threads, self.threads_each = count, threads, max(1, threads // count)
         self.weights = _shared_memory(self.parameters)
-        gradients = [_shared_memory(self.parameters) for _ in range(count - 1)]
+        self.workers: list[processes.Worker] = []
+        self.gradients: list[list[Tensor]] = []  # of each worker, in memory that it writes
+
+    def start(self, examples: Sequence[Encoded]) -> bool:
+        """Start the workers. Returns whether two shards of a batch of `examples` have the loss and the gradients of the
+        whole; a worker finds out, because its model is a copy."""
+        memories = [_shared_memory(self.parameters) for _ in range(self.count - 1)]
         self._publish()
-        self.workers = [
-            processes.Worker(lambda task, memory=memory: self._work(memory, task), self.threads_each)
-            for memory in gradients
-        ]
-        self.gradients = [[paddle.utils.dlpack.from_dlpack(array) for array in memory] for memory in gradients]
+        for memory in memories:
+            worker = processes.Worker(lambda task, memory=memory: self._work(memory, task), self.threads_each)
+            self.workers.append(worker)
+        self.gradients = [[paddle.utils.dlpack.from_dlpack(array) for array in memory] for memory in memories]
+        self.workers[0].submit(collate(examples))
+        return self.workers[0].result()
 
     def close(self) -> None:
         """End the workers; this process has all threads again."""
@@ -101,11 +108,6 @@ class ShardedStep(Step):
             worker.close()
         self.workers, self.gradients = [], []
         processes.set_threads(self.threads)
-
-    def agrees(self, examples: Sequence[Encoded]) -> bool:
-        """Whether two shards have the loss and the gradients of the whole; a worker tries it, as its model is a copy."""
-        self.workers[0].submit(collate(examples))
-        return self.workers[0].result()
 
     def backward(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> LossSum:
         """As `Step.backward`, but for rounding; where a batch has fewer rows than there are processes, by this one alone."""
@@ -129,10 +131,11 @@ class ShardedStep(Step):
         """Add the gradients of a shard to the parameters'; divided by the tokens of the whole, so that shards add up."""
         tokens, losses = sum(batch.tokens for batch in shard.batches), LossSum()
         for micro, batch in enumerate(shard.batches):
-            first, last = (len(batch.index) * end // shard.count for end in (shard.index, shard.index + 1))
+            first, last = (len(batch.index) * end // shard.of for end in (shard.rank, shard.rank + 1))
             if first < last:
-                with randomness.drawing(self.seed, shard.number, micro, first, last - first):
-                    losses.add(*self.forward_backward(batch.rows(first, last), tokens, len(shard.batches)))
+                rows = batch.rows(first, last)
+                with randomness.random_context(self.seed, shard.number, micro, first, last - first) as context:
+                    losses.add(*self.forward_backward(rows, context, tokens, len(shard.batches)))
         return losses
 
     @paddle.no_grad()
@@ -165,11 +168,10 @@ class ShardedStep(Step):
     def _take_gradients(self) -> list[np.ndarray | None]:
         """The gradients, which the parameters then no longer have."""
         gradients = [
-            None if parameter.grad is None else np.from_dlpack(parameter.grad.detach())
-            for parameter in self.parameters
+            None if parameter.grad is None else np.from_dlpack(parameter.grad.detach()) for parameter in self.parameters
         ]
         for parameter in self.parameters:
-            parameter.clear_gradient(set_to_zero=False)
+            parameter.clear_gradient(False)  # Paddle ignores the keyword `set_to_zero`, and would write zeros
         return gradients
 
     def _probe(self, batch: Batch[np.ndarray]) -> bool:

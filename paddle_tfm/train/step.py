@@ -102,18 +102,17 @@ class Step:
         """Add the gradients of the step's loss to the parameters'; returns the loss."""
         tokens, losses = sum(batch.tokens for batch in batches), LossSum()
         for micro, batch in enumerate(batches):
-            with randomness.drawing(self.seed, number, micro, 0, len(batch.index)):
-                losses.add(*self.forward_backward(batch, tokens, len(batches)))
+            with randomness.random_context(self.seed, number, micro, 0, len(batch.index)) as context:
+                losses.add(*self.forward_backward(batch, context, tokens, len(batches)))
         return losses
 
     def forward_backward(
-        self, batch: Batch[np.ndarray], tokens: int, num_batches: int
+        self, batch: Batch[np.ndarray], context: randomness.RandomContext, tokens: int, num_batches: int
     ) -> tuple[float, dict[str, float]]:
-        """The part of the loss that a batch [B, S] → [B, T] has in a step of `tokens` and `num_batches`; its gradients are
-        added to the parameters'. Draws are those of the surrounding `randomness.drawing`."""
-        now = randomness.moment()
+        """What a batch [B, S] → [B, T] contributes to the loss of a step that has `tokens` and `num_batches` in all, and to
+        its auxiliary losses; the gradients of it are added to the parameters'."""
         # Layers of other authors may draw from Paddle's generator: that too is a function of (seed, step, micro-batch).
-        paddle.seed(randomness.digest(now.seed, "step", now.step, now.micro) >> 1)
+        paddle.seed(randomness.digest(context.seed, "step", context.step, context.micro_batch) >> 1)
         tap, settings = Tap(), self.settings
         with paddle.amp.auto_cast(enable=settings.precision != "float32", dtype="bfloat16"):
             loss = objective(self.model, batch.tensors(), settings.label_smoothing, settings.r_drop, tap) / tokens

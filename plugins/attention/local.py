@@ -2,40 +2,10 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
-import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention.multihead import MultiHead
-
-
-class Near(Mask):
-    """A mask that also hides each key whose position is more than `window` away from the query's."""
-
-    def __init__(self, mask: Mask, window: int):
-        super().__init__(mask.q_positions, mask.k_positions, mask.k_valid, mask.causal, mask.encoding)
-        self.window = window
-
-    def allowed(self) -> Tensor:
-        if "near" not in self._hidden:
-            apart = self.q_positions.unsqueeze(2) - self.k_positions.unsqueeze(1)  # [B|1, Tq, Tk]
-            near = (apart.abs() <= self.window).unsqueeze(1)
-            self._hidden["near"] = paddle.logical_and(super().allowed(), near)
-        return self._hidden["near"]
-
-
-# A pass has one mask for all layers that share an encoding: narrowed once too, and gone with it.
-_narrowed: WeakKeyDictionary[Mask, dict[int, Near]] = WeakKeyDictionary()
-
-
-def narrow(mask: Mask, window: int) -> Near:
-    """`mask` within `window` positions of the query; the same object for the same mask and window."""
-    made = _narrowed.setdefault(mask, {})
-    if window not in made:
-        made[window] = Near(mask, window)
-    return made[window]
 
 
 class Local(MultiHead):
@@ -70,4 +40,5 @@ class Local(MultiHead):
         self.window = window
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        return super().forward(x, kv, info, narrow(mask, self.window), tap)
+        near = mask.restricted(("window", self.window), lambda q, k: (q - k).abs() <= self.window)
+        return super().forward(x, kv, info, near, tap)

@@ -36,7 +36,7 @@ def by_hand(model, trainer, monkeypatch):
     model.train()
     stream = trainer._stream()
     for number in range(discrepancy.BATCHES):
-        with paddle.no_grad(), randomness.drawing(trainer.run.seed, trainer.run.step, number):
+        with paddle.no_grad(), randomness.random_context(trainer.run.seed, trainer.run.step, number):
             model(next(stream).tensors())
         for name, buffer in model.named_buffers():
             buffer.set_value(start[name])
@@ -106,7 +106,7 @@ def test_looking_changes_nothing_of_the_training(make_trainer, monkeypatch):
 
 def test_norms_without_running_statistics_cost_no_pass(make_trainer, monkeypatch):
     trainer = make_trainer("model.norm={encoder: rms, decoder: layer}")
-    monkeypatch.setattr(discrepancy.randomness, "drawing", None)  # what a pass would need
+    monkeypatch.setattr(discrepancy.randomness, "random_context", None)  # what a pass would need
     assert discrepancy.discrepancies(trainer.run.model, trainer._stream(), 1, 1) == {}
 
 

@@ -23,7 +23,7 @@ def test_r_drop_is_half_of_the_papers_loss(make_model, make_batch, head):
     kept = []
     head_log_probs = model.head.log_probs
     model.head.log_probs = lambda h, memory: kept.append(head_log_probs(h, memory)) or kept[-1]
-    with randomness.drawing(1, 1):
+    with randomness.random_context(1, 1):
         value = float(objective(model, batch, 0.0, alpha, Tap()))
     p, q = (kept[0].numpy().astype("float64")[k::2] for k in (0, 1))
     assert np.abs(p - q).max() > 0.01, "two passes must differ by their dropout"
@@ -55,9 +55,9 @@ def test_a_step_makes_the_recipe_s_objective_small(make_trainer, smoothing, alph
     trainer = make_trainer(f"train.r_drop={alpha}", f"train.label_smoothing={smoothing}")
     model, batch = trainer.run.model, collate(trainer.run.encoded["train"][:8])
     model.train()
-    with randomness.drawing(trainer.run.seed, 1), paddle.no_grad():
+    with randomness.random_context(trainer.run.seed, 1), paddle.no_grad():
         expected = float(objective(model, batch.tensors(), smoothing, alpha, Tap())) / batch.tokens
-    assert trainer.update(1, [batch])["loss"] == pytest.approx(expected, rel=1e-6)
+    assert trainer.step(1, [batch]).loss == pytest.approx(expected, rel=1e-6)
 
 
 def test_mixed_precision_is_refused_on_a_cpu(make_trainer):

@@ -27,8 +27,8 @@ OF_THE_ZOO = [
     (
         "attention/local",
         "window limits the past side only",
-        'near = (apart.abs() <= self.window).unsqueeze(1)',
-        'near = (apart <= self.window).unsqueeze(1)',
+        '(q - k).abs() <= self.window',
+        'q - k <= self.window',
         "both_ways",
     ),
     (

@@ -1,15 +1,12 @@
 """A window over positions: who is seen, by whom, and what the mask costs."""
 
-import gc
-
 import numpy as np
 import paddle
 import pytest
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm_plugins.attention import local
-from paddle_tfm_plugins.attention.local import Local, narrow
+from paddle_tfm_plugins.attention.local import Local
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.position.alibi import ALiBi
 
@@ -98,21 +95,18 @@ def test_a_window_over_everything_is_multihead(causal):
     np.testing.assert_array_equal(ours, full)
 
 
-def test_a_mask_is_narrowed_once_for_all_layers_and_forgotten_with_its_pass():
-    positions, valid = paddle.arange(5).unsqueeze(0), paddle.ones([1, 5], "bool")
-    mask = Mask(positions, positions, valid, True)
-    assert narrow(mask, 2) is narrow(mask, 2)
-    assert narrow(mask, 2) is not narrow(mask, 3)
-    other = Mask(positions, positions, valid, True)
-    assert narrow(other, 2) is not narrow(mask, 2)
-    np.testing.assert_array_equal(
-        narrow(mask, 1).allowed().numpy()[0, 0], np.tri(5, dtype=bool) & ~np.tri(5, k=-2, dtype=bool)
+def test_layers_that_share_a_mask_share_its_restriction(monkeypatch):
+    """One mask a pass: with three layers of one window and one of another, there are two restrictions."""
+    calls, restricted = [], Mask.restricted
+    monkeypatch.setattr(
+        Mask, "restricted", lambda *arguments: calls.append(restricted(*arguments)) or restricted(*arguments)
     )
-    gc.collect()
-    held = len(local._narrowed)
-    del mask, other
-    gc.collect()
-    assert len(local._narrowed) == held - 2
+    x, valid = paddle.zeros([1, 5, C]), paddle.ones([1, 5], "bool")
+    info = TokenInfo(PositionalEncoding(), paddle.arange(5).unsqueeze(0), valid)
+    mask = Mask(info.positions, info.positions, valid, True)
+    for attention in (made(2), made(2), made(3), made(2)):
+        attention(x, attention.project(x, info), info, mask, Tap())
+    assert [mask is calls[0] for mask in calls] == [True, True, False, True]
 
 
 @pytest.mark.parametrize("layers, reach", [(1, 2), (2, 4), (3, 6)])

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
-from paddle_tfm.randomness import drawing
+from paddle_tfm.randomness import random_context
 from paddle_tfm_plugins.position.alibi import ALiBi
 from paddle_tfm_plugins.position.learned import Learned
 from paddle_tfm_plugins.position.randomized import Randomized
@@ -115,7 +115,7 @@ def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_mode
 
     def positions(step):
         seen.clear()
-        with paddle.no_grad(), drawing(7, step):
+        with paddle.no_grad(), random_context(7, step):
             model.loss(batch)
         return list(seen)
 
@@ -136,7 +136,7 @@ def test_a_drawn_step_learns(make_model, make_batch, inside):
     optimizer = paddle.optimizer.Adam(learning_rate=3e-3, parameters=model.parameters())
     losses = []
     for step in range(30):
-        with drawing(1, step):
+        with random_context(1, step):
             loss = model.loss(batch)
         loss.backward()
         optimizer.step()

@@ -1,0 +1,198 @@
+"""Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/cli.md from the command line's own help,
+and the gallery's pictures from the components themselves. `python docs/generate.py` in a clone; a test compares."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+# Headings, where the kind's own name is none.
+TITLES = {
+    "norm": "Norms",
+    "placement": "Placements of the norm",
+    "position": "Positional encodings",
+    "feed_forward": "Feed-forward",
+    "head": "Output heads",
+    "search": "Searches",
+    "schedule": "Learning-rate schedules",
+}
+WRONG = "clinic"  # the plugin whose components are wrong on purpose
+PICTURES = {
+    "attention": ("masks.svg", "Which keys (columns) a query (row) attends to"),
+    "position": ("positions.svg", "What three encodings do, by position or distance (`alibi`: a line a head)"),
+    "schedule": ("schedules.svg", "The learning rate over 1,000 steps, warm-up 200, as a share of the peak"),
+}
+
+# -------------------------------------------------------------------------------------------------------------- gallery
+
+
+def gallery() -> str:
+    """Every component of every kind: name, one line, paper."""
+    from paddle_tfm import create_registry
+    from paddle_tfm.hookspecs import KINDS
+
+    registry = create_registry()
+    titles = {kind: TITLES.get(kind, f"{kind.capitalize()}s") for kind in KINDS}
+    shipped = [entry for entry in registry if entry.provider.source == "paddle-tfm"]
+    right = [entry for entry in shipped if entry.provider.plugin != WRONG]
+    lines = [
+        "<!-- written by `python docs/generate.py`: change a docstring, not this page -->",
+        "# Gallery",
+        "",
+        f"The {len(right)} components that ship, by kind. A recipe names them (`model.norm: rms`), `paddle-tfm ls components` lists them "
+        "with those of your",
+        "own plugins, and each name below leads to its file: one class, with its formula, shapes and options.",
+        "",
+        " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), "Wrong on purpose"]),
+    ]
+    for kind, title in titles.items():
+        lines += ["", f"## {title}", "", f"`{_key(kind)}`: {_what(kind)}", ""]
+        lines += _table([entry for entry in right if entry.kind == kind])
+        if kind in PICTURES:
+            file, caption = PICTURES[kind]
+            lines += ["", f"![{caption}](pictures/{file})", "", f"{caption}. Computed by the components."]
+    lines += [
+        "",
+        "## Wrong on purpose",
+        "",
+        "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners make, and nothing to build "
+        "on.",
+        "",
+        *_table([entry for entry in shipped if entry.provider.plugin == WRONG], kind=True),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _key(kind: str) -> str:
+    """Where a recipe names a component of this kind."""
+    if kind in ("task", "tokenizer", "search"):
+        return kind
+    if kind == "dataset":
+        return "task.dataset"
+    if kind == "metric":
+        return "evaluate.metrics"
+    return f"train.{kind}" if kind in ("schedule", "optimizer") else f"model.{kind}"
+
+
+def _what(kind: str) -> str:
+    """The kind's own sentence, from the hook that registers it."""
+    from paddle_tfm import hookspecs
+
+    text = " ".join(getattr(hookspecs, hookspecs.KINDS[kind]).__doc__.split("\n\n")[0].split())
+    sentence = re.sub(r" Subclass `.*`\.$", "", text).removesuffix(".").removeprefix(f"{kind.capitalize()}: ")
+    return sentence[0].lower() + sentence[1:] + "."
+
+
+def _table(entries: list, kind: bool = False) -> list[str]:
+    head = ["name", *(["kind"] if kind else []), "what it is", "paper"]
+    cited = any(_citation(entry.summary())[1] for entry in entries)
+    head = head if cited else head[:-1]
+    rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for entry in entries:
+        what, paper = _citation(entry.summary().removeprefix("Wrong on purpose: "))
+        module = entry.target.partition(":")[0]
+        link = f"[`{entry.name}`](../{module.replace('paddle_tfm_plugins', 'plugins').replace('.', '/')}.py)"
+        cells = [link, *([entry.kind] if kind else []), what, *([paper] if cited else [])]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _citation(summary: str) -> tuple[str, str]:
+    """(what it is, its paper as a link) of a docstring's first paragraph."""
+    number = r"arXiv:(\d{4}\.\d{4,5})"
+    paper = ""
+    if match := re.search(rf" ?\(([^()]*{number}[^()]*)\)", summary) or re.search(rf",? ({number})(?=\.?$)", summary):
+        paper = re.sub(number, r"[arXiv:\1](https://arxiv.org/abs/\1)", match[1])
+        summary = summary[: match.start()] + summary[match.end() :]
+    summary = re.sub(number, r"[arXiv:\1](https://arxiv.org/abs/\1)", summary)
+    for plain, escaped in (("|", "\\|"), ("<", "&lt;"), ("*", "\\*")):
+        summary = summary.replace(plain, escaped)
+    return summary[0].upper() + summary[1:], paper
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+# -------------------------------------------------------------------------------------------------------- command line
+
+
+def cli() -> str:
+    """Every verb with its help."""
+    from paddle_tfm.cli import VERBS, group
+
+    lines = [
+        "<!-- written by `python docs/generate.py`: change the command's docstring, not this page -->",
+        "# The command line",
+        "",
+        "`paddle-tfm VERB --help` says the same. `[a.b=value]…` are overrides: hyper-parameters of a recipe, such as `model.norm=rms`.",
+        "",
+        "| verb | |",
+        "|---|---|",
+        *(f"| [`{verb}`](#{verb}) | {line} |" for verb, line in VERBS.items()),
+    ]
+    for verb in VERBS:
+        for path, command in _commands((verb,), group.get_command(None, verb)):
+            lines += ["", f"{'#' * (len(path) + 1)} {' '.join(path)}", "", *_help(path, command)]
+    return "\n".join(lines) + "\n"
+
+
+def _commands(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group) and path != ("run",):  # whose subcommands are the recipes
+        for name in command.list_commands(None):
+            yield from _commands((*path, name), command.get_command(None, name))
+
+
+def _help(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
+    from paddle_tfm.cli.run import recipe_command
+
+    context = click.Context(command, info_name=" ".join(path))
+    yield "```"
+    yield " ".join(["paddle-tfm", *path, *(piece for piece in command.collect_usage_pieces(context) if piece)])
+    yield "```"
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        yield ""
+        if not paragraph.startswith("\b"):
+            yield " ".join(paragraph.split()).replace("<", "&lt;")
+            continue
+        heading, *rows = paragraph.removeprefix("\b\n").splitlines()
+        yield from (heading, "", "```", *(row.removeprefix("  ") for row in rows), "```")
+    options = recipe_command("base") if path == ("run",) else command
+    context = click.Context(options, info_name="run")
+    records = [each.get_help_record(context) for each in options.params if isinstance(each, click.Option)]
+    records = [record for record in records if record and "--help" not in record[0]]
+    if records:
+        yield from ("", "| option | |", "|---|---|")
+        for left, right in records:
+            yield f"| `{_cell(left)}` | {_cell(right).replace('<', '&lt;')} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def pages() -> dict[Path, str]:
+    """File → text, of all that is generated."""
+    import pictures
+
+    drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
+    return {HERE / "gallery.md": gallery(), HERE / "cli.md": cli(), **drawn}
+
+
+if __name__ == "__main__":
+    for file, text in pages().items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        click.echo(f"wrote {file.relative_to(HERE.parent)}")

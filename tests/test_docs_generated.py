@@ -1,0 +1,99 @@
+"""What `python docs/generate.py` writes is what stands in docs/: the gallery, the command line, the pictures; the glossary's places and
+the decisions' index are true."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paddle_tfm import create_registry, protocols
+from paddle_tfm.cli import VERBS, group
+
+ROOT = Path(__file__).parent.parent
+NUMBER = r"-?\d+(?:\.\d+)?"
+
+
+@pytest.fixture(scope="module")
+def pages():
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs/generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    return {file.name: (file, text) for file, text in generate.pages().items()}
+
+
+@pytest.mark.parametrize("name", ["gallery.md", "cli.md"])
+def test_a_generated_page_is_up_to_date(pages, name):
+    file, text = pages[name]
+    assert file.read_text("utf-8") == text, "run `python docs/generate.py`"
+
+
+@pytest.mark.parametrize("name", ["masks.svg", "positions.svg", "schedules.svg"])
+def test_a_picture_shows_what_the_components_compute(pages, name):
+    """Numbers by their value, as the last digit of a curve may be another elsewhere."""
+    file, text = pages[name]
+    stored = file.read_text("utf-8")
+    assert re.sub(NUMBER, "0", stored) == re.sub(NUMBER, "0", text), "run `python docs/generate.py`"
+    numbers = [np.array(re.findall(NUMBER, each), float) for each in (stored, text)]
+    np.testing.assert_allclose(*numbers, atol=0.3)
+    assert len(stored) < 20_000
+
+
+def test_the_gallery_shows_every_component_once_and_the_wrong_ones_apart(pages):
+    right, wrong = pages["gallery.md"][1].split("\n## Wrong on purpose\n")
+    sections = {section.splitlines()[2].split("`")[1]: section for section in right.split("\n## ")[1:]}
+    shipped = [entry for entry in create_registry() if entry.provider.source == "paddle-tfm"]
+    assert len(shipped) > 100
+    for entry in shipped:
+        clinic = entry.provider.plugin == "clinic"
+        place = wrong if clinic else next(text for key, text in sections.items() if key.endswith(_key(entry.kind)))
+        assert place.count(f"[`{entry.name}`](") == 1, entry.name
+        assert clinic == (f"[`{entry.name}`](" in wrong and f"[`{entry.name}`](" not in right), entry.name
+    for file in re.findall(r"\]\(\.\./(plugins/[^)]+)\)", right + wrong):
+        assert (ROOT / file).is_file(), file
+
+
+def _key(kind):
+    return "metrics" if kind == "metric" else kind
+
+
+def test_every_verb_and_every_option_of_it_stands_in_the_page(pages):
+    text = pages["cli.md"][1]
+    for verb in VERBS:
+        section = text.split(f"\n## {verb}\n")[1].split("\n## ")[0]
+        command = group.get_command(None, verb)
+        commands = [command, *(getattr(command, "commands", {}).values())]
+        for option in {name for each in commands for parameter in each.params for name in parameter.opts}:
+            assert not option.startswith("--") or option in section, (verb, option)
+
+
+def test_the_glossary_says_in_both_languages_what_is_where_it_says():
+    rows = re.findall(
+        r"^\| (.+?) \| (.+?) \| (.+?) \| `(.+?)` \|$", (ROOT / "docs/glossary.md").read_text("utf-8"), re.M
+    )
+    assert len(rows) > 60
+    for term, chinese, meaning, where in rows:
+        assert re.search("[\u4e00-\u9fff]", chinese), term
+        assert meaning, term
+        exists = (
+            where.removeprefix("protocols.") in protocols.__all__ if "protocols." in where else (ROOT / where).exists()
+        )
+        assert exists, f"{term}: {where} does not exist"
+
+
+def test_the_index_of_the_decisions_lists_each_by_its_title():
+    folder = ROOT / "docs/decisions"
+    index = dict(re.findall(r"^- \[(.+)\]\(([\w.-]+)\)$", (folder / "README.md").read_text("utf-8"), re.M))
+    assert {file: title for title, file in index.items()} == {
+        file.name: file.read_text("utf-8").splitlines()[0].removeprefix("# ")
+        for file in folder.glob("*.md")
+        if file.name != "README.md"
+    }
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs").rglob("*.md")), ids=lambda file: file.name)
+def test_its_links_lead_to_files(file):
+    prose = re.sub(r"^```.*?^```", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)[^)]*\)", prose):
+        assert (file.parent / target).exists(), target
