@@ -29,8 +29,8 @@ def results_of(
         wall_seconds: of the whole run, everything counted.
     """
     return {
-        "recipe": run.spec.recipe,
-        "variant": run.spec.variant,
+        "recipe": run.plan.run.recipe,
+        "variant": run.plan.run.variant,
         "seed": run.seed,
         "data": run.fingerprint["test" if run.encoded["test"] else "valid"],
         "steps": run.step,

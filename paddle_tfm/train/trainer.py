@@ -18,7 +18,7 @@ from paddle_tfm.data.batches import Batch, Stream
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
-from paddle_tfm.model.build import calibrate
+from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
@@ -59,17 +59,17 @@ class Trainer:
         strict: bool = False,
     ):
         self.run, self.plugins, self.stop, self.report, self.strict = run, plugins, stop, report, strict
-        train, build = run.settings.train, run.registry.build
-        if train.precision != "float32" and paddle.device.get_device() == "cpu":
-            raise UserError(f"train.precision={train.precision} needs a GPU; on a CPU use train.precision=float32")
-        givens = {"d_model": run.settings.model.d_model, "steps": train.steps}
-        schedule = build("schedule", train.schedule, "train.schedule", **givens)
+        if run.settings.train.precision != "float32" and paddle.device.get_device() == "cpu":
+            precision = run.settings.train.precision
+            raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
+        train, components = run.settings.train, run.plan.components
+        schedule = components["train.schedule"].build(d_model=run.settings.model.d_model, steps=train.steps)
         parameters = [parameter for parameter in run.model.parameters() if not parameter.stop_gradient]
-        optimizer = build("optimizer", train.optimizer, "train.optimizer").create(parameters)
+        optimizer = components["train.optimizer"].build().create(parameters)
         self.ema = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
         self.step = Step(run.model, parameters, optimizer, schedule, train, run.seed, self.ema)
         self.metrics = run.metrics()
-        self.search = build("search", run.settings.evaluate.search, "evaluate.search")
+        self.search = components["evaluate.search"].build()
         self.stream = self._stream()
         self.progress = Progress()
 

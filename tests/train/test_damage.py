@@ -71,11 +71,12 @@ def compared_run(registry, tmp_path_factory):
     """The folder of a finished run that was compared."""
     from paddle_tfm import load_recipe
     from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.recipe.plan import plan_run
     from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer
 
-    (spec,) = load_recipe("base", SMALL).runs()
-    run = create(spec, registry, tmp_path_factory.mktemp("run") / "run", load_corpus(spec.settings, registry))
+    plan = plan_run(*load_recipe("base", SMALL).runs(), registry)
+    run = create(plan, tmp_path_factory.mktemp("run") / "run", load_corpus(plan))
     Trainer(run, registry.plugins).train()
     compared(run.folder)
     return run.folder
@@ -84,7 +85,7 @@ def compared_run(registry, tmp_path_factory):
 SMALL = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
     "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
-    "train.max_tokens=64", "train.steps=4", "evaluate.every=2",
+    "model.max_length=8", "train.max_tokens=64", "train.steps=4", "evaluate.every=2",
 ]  # fmt: skip
 
 

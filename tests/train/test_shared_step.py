@@ -1,9 +1,10 @@
 """A batch shared among processes has the gradients of the whole; what cannot be shared is not."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
-import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -150,21 +151,21 @@ def test_the_death_of_a_worker_is_reported(make_trainer):
             step(1, some(trainer, 6))
 
 
-def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+def test_workers_end_with_a_parent_that_is_killed():
     """A worker waits for tasks on a pipe whose other end closes with its parent."""
-    code = (
-        "import paddle_tfm, time\n"
-        "from paddle_tfm.runtime import load_paddle\n"
-        "load_paddle()\n"
-        "from paddle_tfm.processes import Worker\n"
-        "workers = [Worker(lambda task: task) for _ in range(2)]\n"
-        "print(*[worker.pid for worker in workers], flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    pids = [int(word) for word in parent.stdout.readline().split()]
+
+    def have_workers(sender):
+        workers = [processes.Worker(lambda task: task) for _ in range(2)]
+        sender.send([worker.pid for worker in workers])
+        time.sleep(60)
+
+    context = multiprocessing.get_context("fork")  # of this process, which has Paddle already
+    receiver, sender = context.Pipe(duplex=False)
+    parent = context.Process(target=have_workers, args=(sender,))
+    parent.start()
+    pids = receiver.recv()
     assert len(pids) == 2 and all(Path(f"/proc/{pid}").exists() for pid in pids)
     parent.kill()
-    parent.communicate()
+    parent.join()
     for pid in pids:
         subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=20, check=True)
