@@ -25,8 +25,8 @@ class Prediction(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Sums over the real target tokens of a split, the reference being fed (teacher forcing), and how many characters the
-    references have."""
+    """Sums over the real target tokens of a split under teacher forcing, and the number of characters of the
+    references."""
 
     negative_log: float
     correct: int
@@ -36,7 +36,28 @@ class Likelihood(NamedTuple):
 
 class Metric(Component):
     """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, as most
-    are: that is what resampling a test set works on. Otherwise write `compute`."""
+    are: that is what resampling a test set works on. Otherwise write `compute`.
+
+    Givens: none; the options are the constructor's keyword parameters.
+
+    Invariances: the order of the predictions does not matter.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range, and where there is nothing to measure.
+
+    Example::
+
+        import numpy as np
+        from paddle_tfm.protocols import Metric
+
+        class LengthRatio(Metric):  # words of the outputs / words of the references
+            def statistics(self, predictions):
+                return np.array([[len(p.hypothesis.split()), len(p.reference.split())] for p in predictions], float)
+
+            def value(self, total):
+                if not total[1]:
+                    raise ValueError("`predictions` must hold at least one word of a reference")
+                return total[0] / total[1]
+    """
 
     kind: ClassVar[str] = "metric"
     higher_is_better: ClassVar[bool] = True
