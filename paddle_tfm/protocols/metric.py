@@ -25,13 +25,15 @@ class Prediction(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Sums over the real target tokens of a split under teacher forcing, and the number of characters of the
-    references."""
+    """Sums over the real target tokens of a split under teacher forcing, and how many characters the references have."""
 
     negative_log: float
     correct: int
     tokens: int
     characters: int = 0
+
+
+NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 class Metric(Component):
@@ -48,14 +50,14 @@ class Metric(Component):
 
         import numpy as np
         from paddle_tfm.protocols import Metric
+        from paddle_tfm.validators import positive
 
         class LengthRatio(Metric):  # words of the outputs / words of the references
             def statistics(self, predictions):
                 return np.array([[len(p.hypothesis.split()), len(p.reference.split())] for p in predictions], float)
 
             def value(self, total):
-                if not total[1]:
-                    raise ValueError("`predictions` must hold at least one word of a reference")
+                positive(words_of_references=total[1])
                 return total[0] / total[1]
     """
 
@@ -68,8 +70,8 @@ class Metric(Component):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if cls.unit not in UNITS:
-            known = ", ".join(map(repr, UNITS))
-            raise ValueError(f"`unit` of the metric {cls.__name__} must be one of {known}, but is {cls.unit!r}")
+            units = ", ".join(map(repr, UNITS))
+            raise ValueError(f"`unit` of the metric {cls.__name__} must be one of {units}, but is {cls.unit!r}")
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
         """What is summed: float64 [N, K], a row for each prediction, which depends on that prediction alone."""

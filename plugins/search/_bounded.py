@@ -1,4 +1,4 @@
-"""What the searches share: how long an output may be, and what it keeps to."""
+"""What the searches share: how long an output may be, and its constraints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paddle_tfm.validators import between, not_negative
 class Bounded(Search):
     """Outputs of at most max_ratio · source length + max_extra tokens, and of at most `max_length`.
 
-    No output ends before `min_length` tokens, which goes before the former bound, and none holds a run of
+    No output ends before `min_length` tokens, even where the former bound is lower, and none holds a run of
     `no_repeat_ngram` tokens twice (arXiv:1705.04304; 0: any).
     """
 

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from paddle_tfm.protocols import MASKED_SCORE, Decoding
 from paddle_tfm_plugins.search.greedy import Greedy
-from paddle_tfm_plugins.search.sampling import FIRST, Sampling
+from paddle_tfm_plugins.search.sampling import NUCLEUS_CANDIDATES, Sampling
 
 BOS, EOS = 0, 1
 LOG_P = np.log(np.array([1e-300, 0.1, 0.4, 0.05, 0.25, 0.2]) / (1 - 1e-300))
@@ -104,7 +104,7 @@ def smallest_set(p, mass):
     return next(set(order[:n].tolist()) for n in range(1, len(p) + 1) if p[order[:n]].sum() >= mass)
 
 
-@pytest.mark.parametrize("size", [5, 40, 20 * FIRST])
+@pytest.mark.parametrize("size", [5, 40, 20 * NUCLEUS_CANDIDATES])
 @pytest.mark.parametrize("top_p", [0.01, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("temperature", [0.7, 1.0])
 def test_the_nucleus_is_the_smallest_set_that_holds_top_p(size, top_p, temperature):

@@ -14,6 +14,7 @@ from paddle_tfm import UserError, create_registry, load_recipe
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from paddle_tfm.protocols import Example
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm_plugins.tokenizer.sentencepiece import FILE, SentencePiece
 
 MODELS = ("unigram", "bpe")
@@ -274,20 +275,20 @@ SPEC = "{name: sentencepiece, size: 500}"
 
 
 def learned(tokenizer):
-    settings = load_recipe("base", [f"tokenizer={tokenizer}"]).runs()[0].settings
+    plan = plan_run(load_recipe("base", [f"tokenizer={tokenizer}"]).runs()[0], create_registry())
     texts = list(pseudo_texts())
     examples = [Example(source, target) for source, target in zip(texts[:300], texts[300:])]
-    return settings, examples, Codec.learn(settings, create_registry(), examples)
+    return plan, examples, Codec.learn(plan, examples)
 
 
 def test_one_tokenizer_serves_both_sides_or_one_each(tmp_path):
-    settings, examples, codec = learned(SPEC)
+    plan, examples, codec = learned(SPEC)
     assert codec.source is codec.target
     only_sources = SentencePiece(500)
     only_sources.fit(example.source for example in examples)
     assert codec.source._proto != only_sources._proto
     codec.save(tmp_path)
-    again = Codec.load(settings, create_registry(), tmp_path)
+    again = Codec.load(plan, tmp_path)
     assert again.source is again.target
     for example in examples[:50]:
         assert again.encode(example) == codec.encode(example)
