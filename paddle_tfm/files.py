@@ -1,4 +1,4 @@
-"""Files of a run: written so that a kill leaves them whole, and read so that damage is told in a sentence."""
+"""Files of a run: written so that a kill leaves them whole, and read so that damage is reported in a sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddle_tfm.errors import UserError
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file (text as UTF-8) so that it holds either what it held or all of `content`, whenever we are killed."""
+    """Write a file (text as UTF-8) atomically: whenever we are killed, it holds its old content or all of `content`."""
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     partial.replace(path)

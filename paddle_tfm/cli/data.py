@@ -11,7 +11,7 @@ import click
 
 from paddle_tfm.cli.common import console, count, create_registry, notes, plugin_option, print_table
 from paddle_tfm.cli.data_facts import print_facts, print_lengths, print_pairs
-from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.errors import RecipeError, UserError, unknown
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Dataset, RemoteFile
@@ -23,7 +23,7 @@ def complete_name(context: click.Context, parameter: click.Parameter, incomplete
 
 
 def complete_option(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Options of the dataset that is named, for shell completion."""
+    """Options of the dataset on the command line, for shell completion."""
     from paddle_tfm.registry import parameters
 
     try:
@@ -39,9 +39,9 @@ options_argument = click.argument("options", nargs=-1, metavar="[option=value]..
 
 @click.group(name="data")
 def command() -> None:
-    """List, fetch and look at datasets: corpora that a recipe names, as in `task: {name: parallel, dataset: multi30k}`.
+    """List, fetch and show datasets: corpora that a recipe names, as in `task: {name: parallel, dataset: multi30k}`.
 
-    Their files lie in the folder that the environment variable PADDLE_TFM_DATA names, by default one in your cache folder.
+    Their files lie in the folder of the environment variable PADDLE_TFM_DATA, by default one in your cache folder.
     `paddle-tfm run` fetches what a recipe needs by itself.
 
     \b
@@ -56,7 +56,7 @@ def command() -> None:
 @plugin_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 def ls(plugins, as_json) -> None:
-    """List datasets: what each is, how large, whether its files are here, and its licence.
+    """List datasets: what each is, how large, whether its files are on disk, and its licence.
 
     Size and state are those of the files that are needed without options.
 
@@ -85,7 +85,7 @@ def ls(plugins, as_json) -> None:
 def fetch(name, options, plugins, everything) -> None:
     """Fetch the files of dataset NAME that the options need, and check them.
 
-    A fetch that was interrupted goes on where it stopped. `paddle-tfm data show NAME` lists the options.
+    An interrupted fetch resumes where it stopped. `paddle-tfm data show NAME` lists the options.
 
     \b
     Examples:
@@ -102,8 +102,10 @@ def fetch(name, options, plugins, everything) -> None:
     before = len(present(dataset, files))
     with bars():
         ensure(dataset, files)
-    told = "all were here already" if before == len(files) else f"{len(files) - before} fetched"
-    console().print(f"[green]{escape(name)}[/]: {count(len(files), 'file')} in {escape(str(folder(dataset)))}, {told}")
+    change = "all on disk already" if before == len(files) else f"{len(files) - before} fetched"
+    console().print(
+        f"[green]{escape(name)}[/]: {count(len(files), 'file')} in {escape(str(folder(dataset)))}, {change}"
+    )
 
 
 @command.command(name="show")
@@ -120,6 +122,8 @@ def show(name, options, plugins, split, number) -> None:
       paddle-tfm data show tatoeba-en-zh
       paddle-tfm data show scan cutoff=26 --split test -n 3
     """
+    from rich.markup import escape
+
     from paddle_tfm.data.cache import present
     from paddle_tfm.protocols import SPLITS
 
@@ -130,8 +134,8 @@ def show(name, options, plugins, split, number) -> None:
     print_facts(name, registry.entry("dataset", name).summary(), dataset, options)
     files = dataset.files()
     if len(present(dataset, files)) < len(files):
-        again = " ".join(["paddle-tfm data fetch", name, *options])
-        console().print(f"Not all of its files are here. Fetch them: [bold]{again}[/]", soft_wrap=True)
+        again = escape(" ".join(["paddle-tfm data fetch", name, *options]))
+        console().print(f"Not all of its files are on disk. Fetch them: [bold]{again}[/]", soft_wrap=True)
         return
     print_lengths(dataset)
     print_pairs(dataset, split, number)
@@ -139,7 +143,7 @@ def show(name, options, plugins, split, number) -> None:
 
 @contextmanager
 def bars() -> Iterator[None]:
-    """Within this block a file that is fetched has a progress bar; a line where there is no terminal."""
+    """Within this block each fetched file has a progress bar; without a terminal, a line."""
     from paddle_tfm.data.fetch import observed
 
     if not notes().is_terminal:
@@ -159,30 +163,20 @@ def bars() -> Iterator[None]:
 
 
 def _build(registry, name: str, settings: Sequence[str]) -> Dataset:
-    """The dataset with these options. `registry.build` would import Paddle, which nothing here needs."""
-    from pydantic import TypeAdapter, ValidationError
-
+    """The dataset with these options, which are read and checked as in a recipe."""
     from paddle_tfm.recipe import yaml_lines
-    from paddle_tfm.registry import parameters
 
-    cls = _load(registry.entry("dataset", name))
-    known, given = parameters(cls), {}
+    _load(registry.entry("dataset", name))
+    options = {}
     for setting in settings:
         option, equals, text = setting.partition("=")
-        if not equals or option not in known:
-            asked = unknown("option", option, known) if equals else f"'{setting}' must be option=value"
-            raise UserError(f"{name}: {asked}")
-        try:
-            given[option] = TypeAdapter(known[option].annotation).validate_python(yaml_lines.value(text), strict=True)
-        except ValidationError as error:
-            reason = error.errors()[0]["msg"].removeprefix("Input should be ")
-            raise UserError(f"{name}: `{option}` must be {reason}, but is '{text}'") from error
-    if lacking := [option for option in known if known[option].required and option not in given]:
-        raise UserError(f"{name} needs the option '{lacking[0]}': add {lacking[0]}=…")
+        if not equals or option in ("", "name"):
+            raise UserError(f"{name}: '{setting}' must be option=value")
+        options[option] = yaml_lines.value(text)
     try:
-        return cls(**given)
-    except ValueError as error:
-        raise UserError(f"{name}: {error}") from error
+        return registry.build("dataset", {"name": name, **options}, name)
+    except RecipeError as error:
+        raise UserError("\n".join(f"{problem.path}: {problem.message}" for problem in error.problems)) from error
 
 
 def _load(entry) -> type[Dataset]:
@@ -195,7 +189,7 @@ def _load(entry) -> type[Dataset]:
 
 
 def _row(entry) -> dict:
-    """What `ls` says of a dataset, also of one that cannot be loaded."""
+    """A row of `ls`, also of a dataset that cannot be loaded."""
     from paddle_tfm.data.cache import folder, present
 
     row = {"name": entry.name, "summary": entry.summary(), "plugin": entry.provider.plugin}
@@ -204,22 +198,28 @@ def _row(entry) -> dict:
         files = _needed(cls)
     except UserError as error:
         return {**row, "bytes": None, "state": f"broken: {error}", "licence": "", "home": "", "citation": ""}
-    here = len(present(cls, files))
+    num_present = len(present(cls, files))
     sizes = [file.size for file in files]
     return {
         **row,
         "bytes": None if None in sizes else sum(sizes),
-        "state": "present" if here == len(files) else f"partly, {here} of {len(files)} files" if here else "absent",
+        "state": _state(num_present, len(files)),
         "folder": str(folder(cls)),
-        "files": {"needed": len(files), "here": here, "all": len(cls.catalogue())},
+        "files": {"needed": len(files), "present": num_present, "all": len(cls.catalogue())},
         "home": cls.home,
         "licence": cls.licence,
         "citation": cls.citation,
     }
 
 
+def _state(num_present: int, num_needed: int) -> str:
+    if num_present == num_needed:
+        return "present"
+    return f"partly, {num_present} of {num_needed} files" if num_present else "absent"
+
+
 def _needed(cls: type[Dataset]) -> Sequence[RemoteFile]:
-    """The files that are needed without options; all of them if it needs an option."""
+    """The files that are needed without options; the whole catalogue of a dataset that requires an option."""
     from paddle_tfm.registry import parameters
 
     return cls.catalogue() if any(option.required for option in parameters(cls).values()) else cls().files()

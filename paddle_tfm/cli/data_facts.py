@@ -1,4 +1,4 @@
-"""What `paddle-tfm data` prints of a dataset: its facts, its files, how long its texts are, its first pairs."""
+"""What `paddle-tfm data show` prints of a dataset: its facts, its files, how long its texts are, its first pairs."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[st
     """Home, licence, citation, options and folder of a dataset, and its files."""
     from rich.markup import escape
 
-    from paddle_tfm.data.cache import first_seen, folder, present
+    from paddle_tfm.data.cache import first_hashes, folder, present
     from paddle_tfm.registry import parameters
 
     defaults = {key: _as_written(option.default) for key, option in parameters(type(dataset)).items()}
     options = {**defaults, **dict(setting.split("=", 1) for setting in settings)}
     console().print(f"[bold cyan]{escape(name)}[/]  {escape(summary)}\n")
-    for what, said in (
+    for heading, fact in (
         ("home", dataset.home),
         ("licence", dataset.licence),
         ("cite", dataset.citation),
         ("options", "  ".join(f"{key}={value}" for key, value in options.items()) or "none"),
         ("folder", str(folder(dataset))),
     ):
-        console().print(f"[dim]{what:<8}[/] {escape(said)}", soft_wrap=True)
-    files, seen = dataset.files(), first_seen(dataset)
-    here = {file.name for file in present(dataset, files)}
+        console().print(f"[dim]{heading:<8}[/] {escape(fact)}", soft_wrap=True)
+    files, pins = dataset.files(), first_hashes(dataset)
+    on_disk = {file.name for file in present(dataset, files)}
     rows = [
-        [file.name, in_words(file.size), "here" if file.name in here else "absent", _pinned(file, seen)]
+        [file.name, in_words(file.size), "present" if file.name in on_disk else "absent", _hash(file, pins)]
         for file in files
     ]
     console().print()
@@ -41,14 +41,14 @@ def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[st
 
 
 def _as_written(value: object) -> str:
-    """An option's value as a command line says it."""
+    """An option's value as one writes it on a command line."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _pinned(file: RemoteFile, seen: dict[str, str]) -> str:
+def _hash(file: RemoteFile, pins: dict[str, str]) -> str:
     if file.sha256 is not None:
         return f"{file.sha256[:12]}…"
-    return f"{seen[file.name][:12]}…, pinned at first use" if file.name in seen else "not pinned before first use"
+    return f"{pins[file.name][:12]}…, pinned at first use" if file.name in pins else "not pinned before first use"
 
 
 def print_lengths(dataset: Dataset) -> None:
@@ -60,9 +60,9 @@ def print_lengths(dataset: Dataset) -> None:
             for side, text in enumerate((example.source, example.target)):
                 words[side][len(text.split())] += 1
                 letters[side][len(text)] += 1
-        for side, called in enumerate(("source", "target")):
-            shown = [split, f"{words[0].total():,}"] if side == 0 else ["", ""]
-            rows.append([*shown, called, _spread(words[side]), _spread(letters[side])])
+        for side, name in enumerate(("source", "target")):
+            of_split = [split, f"{words[0].total():,}"] if side == 0 else ["", ""]
+            rows.append([*of_split, name, _spread(words[side]), _spread(letters[side])])
     headings = ["split", "pairs", "side", "words: median, 95 %, longest", "characters: median, 95 %, longest"]
     console().print()
     print_table("Lengths", headings, rows)
@@ -70,12 +70,12 @@ def print_lengths(dataset: Dataset) -> None:
 
 def _spread(lengths: Counter[int]) -> str:
     """Median, 95th percentile and maximum of a histogram."""
-    total, passed, found = sum(lengths.values()), 0, []
+    total, texts, quantiles = sum(lengths.values()), 0, []
     for length in sorted(lengths):
-        passed += lengths[length]
-        while len(found) < 2 and passed >= total * (0.5, 0.95)[len(found)]:
-            found.append(length)
-    return ", ".join(f"{length:,}" for length in [*found, max(lengths)]) if lengths else ""
+        texts += lengths[length]  # texts of at most this length
+        while len(quantiles) < 2 and texts >= total * (0.5, 0.95)[len(quantiles)]:
+            quantiles.append(length)
+    return ", ".join(f"{length:,}" for length in [*quantiles, max(lengths)]) if lengths else ""
 
 
 def print_pairs(dataset: Dataset, split: str, number: int) -> None:

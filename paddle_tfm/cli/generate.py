@@ -32,8 +32,8 @@ from paddle_tfm.errors import UserError
 @click.option(
     "--search",
     metavar="SEARCH",
-    help="sampling, greedy, or {name: sampling, top_p: 0.9}. Default: the recipe's. The four options above change options "
-    "of it.",
+    help="sampling, greedy, or {name: sampling, top_p: 0.9}. Default: the recipe's. The four options above change its "
+    "options.",
 )
 @checkpoint_option
 @plugin_option

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from paddle_tfm import units
 
 if TYPE_CHECKING:
-    from paddle_tfm.sweep.sweep import Event
+    from paddle_tfm.sweep.events import Event
 
 
 def clock(seconds: float) -> str:

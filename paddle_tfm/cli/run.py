@@ -141,11 +141,11 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
         device=where,
     )
     with bars():
-        runs = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
-    sweep.tell = bar = ProgressBar(notes(), count, workers)
+        cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
+    sweep.on_event = bar = ProgressBar(notes(), count, workers)
     try:
         with Stop() as sweep.stop:
-            done = sweep.run(runs)
+            done = sweep.run(cells)
     except Interrupted as interrupted:
         bar.close()
         options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]

@@ -12,7 +12,7 @@ import click
 
 from paddle_tfm.cli.common import count, create_registry, device_option, notes, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, search_option
-from paddle_tfm.cli.lines import STANDARD, check_output, chunks, given_lines, writing
+from paddle_tfm.cli.lines import STANDARD, LineSource, check_output, chunks, open_lines, writing
 
 if TYPE_CHECKING:
     from paddle_tfm.inference.translate import Translation
@@ -47,7 +47,7 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     "folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write what each piece of the best outputs looked at: alignments.txt (source-target, from 0: 0-1 2-0), "
+    help="Write the cross-attention of the best outputs: alignments.txt (source-target, from 0: 0-1 2-0), "
     "source.pieces, target.pieces (with spaces between; ␣: a space within a piece), pictures.",
 )
 @click.option(
@@ -55,7 +55,7 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     "layer",
     type=click.IntRange(min=0),
     metavar="N",
-    help="The decoder layer whose cross-attention that is; 0: the lowest. Default: the last.",
+    help="The decoder layer of that cross-attention; 0: the lowest. Default: the last.",
 )
 @click.option(
     "--attention-pictures",
@@ -72,8 +72,8 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     default=4096,
     show_default=True,
     metavar="N",
-    help="Source tokens decoded at once, padding too; by several processes, at most twice as many. Fewer take less "
-    "memory; a beam of N takes N times as much.",
+    help="Source tokens decoded at once, padding included; by several workers, at most twice as many. Fewer need less "
+    "memory; a beam of N needs N times as much.",
 )
 @search_option
 @checkpoint_option
@@ -83,7 +83,7 @@ def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pi
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
 
     One line in, one line out; an empty line gives an empty one (with --nbest one empty output). Lines are read and
-    written 2,000 at a time: files may be of any length, and output appears as it goes.
+    written 2,000 at a time: files may be of any length, and output appears while the rest is translated.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pi
     """
     from paddle_tfm.recipe import yaml_lines
 
-    given = given_lines(texts, source)
+    lines = open_lines(texts, source)
     check_output(target, source)
     registry = create_registry(plugins)
     use_device(device)
@@ -105,21 +105,32 @@ def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pi
 
     loaded = load_run(run, registry, checkpoint, warn)
     loaded.needs_source()
-    chosen = registry.build("search", yaml_lines.value(search), "--search") if search else None
-    maps, write, done = _maps(folder, pictures), None, 0
-    hidden = given.typed or bool(texts) or (target == STANDARD and sys.stdout.isatty())
+    built = registry.build("search", yaml_lines.value(search), "--search") if search else None
+    alignments = _alignment_folder(folder, pictures)
+    quiet = lines.interactive or bool(texts) or (target == STANDARD and sys.stdout.isatty())
+
+    def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
+        outputs = loaded.hypotheses(chunk, built, nbest or 1, prefix, batch_tokens, progress, first)
+        if alignments is not None:
+            best = [of_line[0] for of_line in outputs]
+            alignments.add(align(loaded.model, loaded.codec, chunk, best, layer, batch_tokens))
+        numbered = enumerate(outputs, first + 1)
+        return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
+
+    _translate_chunks(translate, lines, target, quiet)
+
+
+def _translate_chunks(translate: Callable, lines: LineSource, target: str, quiet: bool) -> None:
+    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines."""
+    write, done = None, 0
     try:
         with ExitStack() as stack:
-            progress = None if hidden else stack.enter_context(_bar(given.total))
-            for lines in chunks(given):
-                found = loaded.hypotheses(lines, chosen, nbest or 1, prefix, batch_tokens, progress, first=done)
-                if maps is not None:
-                    best = [outputs[0] for outputs in found]
-                    maps.add(align(loaded.model, loaded.codec, lines, best, layer, batch_tokens))
+            progress = None if quiet else stack.enter_context(_bar(lines.total))
+            for chunk in chunks(lines):
+                output = translate(chunk, done, progress)
                 write = write or stack.enter_context(writing(target))
-                numbered = enumerate(found, done + 1)
-                write("".join(_row(number, each, nbest, scores) for number, outputs in numbered for each in outputs))
-                done += len(lines)
+                write(output)
+                done += len(chunk)
     except KeyboardInterrupt:
         notes().print(f"[yellow]Stopped after {count(done, 'line')}, which are written.[/]")
         raise
@@ -129,11 +140,11 @@ def _row(number: int, output: Translation, nbest: int | None, scores: bool) -> s
     if nbest is None and not scores:
         return output.text.translate(ONE_LINE) + "\n"
     line = [] if nbest is None else [str(number)]
-    told = [f"{output.score:.4f}", f"{output.mean:.4f}"] if scores else []
-    return "\t".join([*line, output.text.translate(ONE_CELL), *told]) + "\n"
+    columns = [f"{output.score:.4f}", f"{output.mean:.4f}"] if scores else []
+    return "\t".join([*line, output.text.translate(ONE_CELL), *columns]) + "\n"
 
 
-def _maps(folder: Path | None, pictures: int):
+def _alignment_folder(folder: Path | None, pictures: int):
     if folder is None:
         return None
     from paddle_tfm.inference.maps import AlignmentFolder
@@ -143,7 +154,7 @@ def _maps(folder: Path | None, pictures: int):
 
 @contextmanager
 def _bar(total: int | None) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on standard error, where that is a terminal; yields what is to be told of lines that are done."""
+    """A progress bar on standard error, where that is a terminal; yields what to call with the number of finished lines."""
     if not notes().is_terminal:
         yield None
         return

@@ -20,36 +20,36 @@ from paddle_tfm.recipe.settings import components
 try:
     import fcntl
 except ImportError:
-    fcntl = None  # no POSIX system: two processes that fetch at once may spoil a file, which its hash then tells
+    fcntl = None  # no POSIX system: two processes that fetch at once may spoil a file, which its hash then shows
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Dataset, RemoteFile
     from paddle_tfm.registry import Registry
 
 VARIABLE = "PADDLE_TFM_DATA"
-RECORD = ".checked.json"  # beside the files: name → SHA-256, and the size and time of change that it was found at
+RECORD = ".checked.json"  # beside the files: name → SHA-256, and the size and time of change when it was hashed
 LOCK = ".lock"
 
 
 def root() -> Path:
-    """The folder of all datasets: what the environment variable says, else one in the platform's cache folder."""
-    if given := os.environ.get(VARIABLE):
-        return Path(given).expanduser()
+    """The folder of all datasets: that of the environment variable, else one in the platform's cache folder."""
+    if path := os.environ.get(VARIABLE):
+        return Path(path).expanduser()
     return Path(platformdirs.user_cache_dir("paddle_tfm", appauthor=False)) / "data"
 
 
 def folder(dataset: Dataset | type[Dataset]) -> Path:
-    """Where this dataset's files lie."""
+    """The folder of this dataset's files."""
     return root() / dataset.folder
 
 
 def present(dataset: Dataset | type[Dataset], files: Sequence[RemoteFile]) -> list[RemoteFile]:
-    """Those of `files` that are here."""
+    """Those of `files` that are on disk."""
     return [file for file in files if (folder(dataset) / file.name).is_file()]
 
 
-def first_seen(dataset: Dataset | type[Dataset]) -> dict[str, str]:
-    """Name → SHA-256 of the files that were once checked here."""
+def first_hashes(dataset: Dataset | type[Dataset]) -> dict[str, str]:
+    """Name → SHA-256 of the files at their first use."""
     return {name: entry["sha256"] for name, entry in _record(folder(dataset)).items()}
 
 
@@ -57,7 +57,7 @@ def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[
     """Upstream name → path of the files that `dataset` needs (or of `files`), each fetched if missing and checked.
 
     Raises:
-        UserError: a file can neither be found nor fetched, or is not what it should be.
+        UserError: a file is missing and cannot be fetched, or has another hash than it should.
     """
     where, files = folder(dataset), dataset.files() if files is None else files
     if any(not (where / file.name).is_file() for file in files):
@@ -92,7 +92,7 @@ def _locked(where: Path) -> Iterator[None]:
 
 
 def _may_write(where: Path) -> bool:
-    """Whether the folder, or where it would be made, is to be written: one marked read-only is not, even by root."""
+    """Whether the folder, or the one where it would be created, may be written: one marked read-only may not, even by root."""
     while not where.exists():
         where = where.parent
     return os.access(where, os.W_OK) and bool(where.stat().st_mode & 0o222)
@@ -120,29 +120,31 @@ def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
 
 
 def _check(files: Sequence[RemoteFile], where: Path) -> None:
-    """Hash what changed since it was last found right; remember what is right, if the folder can be written."""
-    known, found = _record(where), {}
+    """Hash what changed since its last check; record what is right, if the folder can be written."""
+    known, new = _record(where), {}
     for file in files:
         path, entry = where / file.name, known.get(file.name, {})
         state = path.stat()
-        wanted = file.sha256 or entry.get("sha256")
+        expected = file.sha256 or entry.get("sha256")
         stamp = [state.st_size, state.st_mtime_ns]
-        if wanted is not None and (entry.get("sha256"), entry.get("stamp")) == (wanted, stamp):
+        if expected is not None and (entry.get("sha256"), entry.get("stamp")) == (expected, stamp):
             continue
-        hashed = sha256(path)
-        if wanted is not None and hashed != wanted:
-            raise UserError(_mismatch(file, path, hashed, wanted))
-        found[file.name] = {"sha256": hashed, "stamp": stamp}
-    if found and _may_write(where):
+        actual = sha256(path)
+        if expected is not None and actual != expected:
+            raise UserError(_mismatch(file, path, actual, expected))
+        new[file.name] = {"sha256": actual, "stamp": stamp}
+    if new and _may_write(where):
         with contextlib.suppress(OSError), _locked(where):  # without a record, it is only hashed again
-            write_whole(where / RECORD, json.dumps({**_record(where), **found}, indent=1))
+            write_whole(where / RECORD, json.dumps({**_record(where), **new}, indent=1))
 
 
-def _mismatch(file: RemoteFile, path: Path, hashed: str, wanted: str) -> str:
-    said = f"{path}: its SHA-256 is {hashed[:16]}…, but"
+def _mismatch(file: RemoteFile, path: Path, actual: str, expected: str) -> str:
+    start = f"{path}: its SHA-256 is {actual[:16]}…, but"
     if file.sha256 is None:
-        return f"{said} was {wanted[:16]}… when first used; to accept another, delete it and {path.with_name(RECORD)}"
-    return f"{said} should be {wanted[:16]}…; delete it, so that it is fetched again"
+        return (
+            f"{start} was {expected[:16]}… when first used; to accept another, delete it and {path.with_name(RECORD)}"
+        )
+    return f"{start} should be {expected[:16]}…; delete it, so that it is fetched again"
 
 
 def _record(where: Path) -> dict[str, dict]:

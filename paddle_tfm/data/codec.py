@@ -1,4 +1,4 @@
-"""Text ↔ ids for both sides of a model: tokenizers and vocabularies, learned from the training split and kept with it."""
+"""Text ↔ ids for both sides of a model: tokenizers and vocabularies, learned from the training split, saved with the run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from paddle_tfm.protocols import Example, Tokenizer
 from paddle_tfm.recipe.settings import DECODER_ONLY, ENCODER_ONLY, Settings, tokenizer_specs
 from paddle_tfm.registry import Registry
 
-KEPT = 8_000_000  # ids of a split that are kept in memory
+MAX_CACHED_IDS = 8_000_000  # of a split, in memory
 
 
 class Encoded(NamedTuple):
-    """An example as ids, each side closed by the end token; not a target that goes on (`Excerpt`), nor one of labels, whose
-    number the source decides.
+    """An example as ids, each side closed by the end token; except a target that is an excerpt of a longer text (`Excerpt`),
+    and one of labels, whose number the source decides.
 
     `copy` and `target_copy` are in the target vocabulary extended by `extra`, the source pieces that it lacks: what a
     pointer head reads and predicts. `target` holds `UNKNOWN` there.
@@ -37,30 +37,30 @@ class Encoded(NamedTuple):
     extra: tuple[str, ...]
 
 
-class _Kept(dict[int, Encoded]):
-    """What fits into the room that is left."""
+class _Cache(dict[int, Encoded]):
+    """Encoded examples by number, as many as fit into MAX_CACHED_IDS."""
 
     def __init__(self):
         super().__init__()
-        self.room = KEPT
+        self.free_ids = MAX_CACHED_IDS
 
     def offer(self, number: int, encoded: Encoded) -> None:
-        size = 2 * (len(encoded.source) + len(encoded.target))  # they are there twice, `copy` and `target_copy`
-        if size <= self.room:
-            self.room -= size
+        size = 2 * (len(encoded.source) + len(encoded.target))  # twice: `copy` and `target_copy` hold as many
+        if size <= self.free_ids:
+            self.free_ids -= size
             self[number] = encoded
 
 
 class EncodedTexts(Sequence[Encoded]):
-    """The ids of `texts`: kept up to `KEPT` of them, made anew at each use beyond, so that memory is bounded.
+    """The ids of `texts`: cached up to MAX_CACHED_IDS, encoded again at each use beyond, so that memory is bounded.
 
-    `lengths` [N, 2] are those of source and target. `only` selects examples.
+    `lengths` [N, 2] are those of source and target. `only` selects examples by number.
     """
 
     def __init__(self, codec: Codec, texts: Sequence[Example], only: Sequence[int] | None = None):
         self._codec, self._texts = codec, texts
         self._only = range(len(texts)) if only is None else only
-        self._kept = _Kept()
+        self._cache = _Cache()
         self._lengths: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -76,32 +76,32 @@ class EncodedTexts(Sequence[Encoded]):
         if isinstance(i, slice):
             return self.select(range(*i.indices(len(self))))
         number = self._only[i]
-        found = self._kept.get(number)
-        if found is None:
-            found = self._codec.encode(self._texts[number])
-            self._kept.offer(number, found)
-        return found
+        encoded = self._cache.get(number)
+        if encoded is None:
+            encoded = self._codec.encode(self._texts[number])
+            self._cache.offer(number, encoded)
+        return encoded
 
-    def sample(self, i: int, draw: np.random.Generator) -> Encoded:
+    def sample(self, i: int, rng: np.random.Generator) -> Encoded:
         """One random segmentation of example i."""
-        return self._codec.encode(self._texts[self._only[i]], draw)
+        return self._codec.encode(self._texts[self._only[i]], rng)
 
     @property
     def sampling(self) -> bool:
-        """Whether `sample` gives anything but the example itself."""
+        """Whether `sample` draws, so that it differs from the example itself."""
         return self._codec.source.sampling or self._codec.target.sampling
 
     def select(self, positions: Sequence[int]) -> EncodedTexts:
-        """The examples at these positions; what is known of them is shared."""
+        """The examples at these positions; the cache is shared."""
         positions = np.asarray(positions, dtype=np.int64)
-        chosen = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in positions)))
-        chosen._kept = self._kept
-        chosen._lengths = None if self._lengths is None else self._lengths[positions]
-        return chosen
+        subset = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in positions)))
+        subset._cache = self._cache
+        subset._lengths = None if self._lengths is None else self._lengths[positions]
+        return subset
 
     @property
     def lengths(self) -> np.ndarray:
-        """int64 [N, 2]: ids of source and target, the end tokens counted."""
+        """int64 [N, 2]: how many ids source and target have, end tokens included."""
         if self._lengths is None:
             pairs = array("q", (length for e in self for length in (len(e.source), len(e.target))))
             self._lengths = np.frombuffer(pairs, dtype=np.int64).reshape(-1, 2)
@@ -139,11 +139,11 @@ class Codec:
         sources = (source.tokenize(example.source) for example in examples)
         targets = (target.tokenize(example.target) for example in examples)
         if settings.model.shape == DECODER_ONLY:
-            only = Vocabulary.learn(targets, *limits, target.pieces())
-            return cls(target, target, only, only)
+            vocabulary = Vocabulary.learn(targets, *limits, target.pieces())
+            return cls(target, target, vocabulary, vocabulary)
         if options.shared:
-            both = Vocabulary.learn(chain(sources, targets), *limits, {*source.pieces(), *target.pieces()})
-            return cls(source, target, both, both, closes)
+            vocabulary = Vocabulary.learn(chain(sources, targets), *limits, {*source.pieces(), *target.pieces()})
+            return cls(source, target, vocabulary, vocabulary, closes)
         return cls(
             source,
             target,
@@ -152,31 +152,32 @@ class Codec:
             closes,
         )
 
-    def encode(self, example: Example, draw: np.random.Generator | None = None) -> Encoded:
-        """Ids of one example; with `draw`, of one random segmentation where the tokenizers have several."""
-        if draw is None:
-            pieces, wanted = self.source.tokenize(example.source), self.target.tokenize(example.target)
+    def encode(self, example: Example, rng: np.random.Generator | None = None) -> Encoded:
+        """Ids of one example; with `rng`, of one random segmentation where the tokenizers have several."""
+        if rng is None:
+            source_pieces, target_pieces = self.source.tokenize(example.source), self.target.tokenize(example.target)
         else:
-            pieces, wanted = self.source.sample(example.source, draw), self.target.sample(example.target, draw)
-        known = self.target_vocabulary.ids
-        extra = tuple(dict.fromkeys([piece for piece in pieces if piece not in known]))
-        beyond = {piece: len(self.target_vocabulary) + i for i, piece in enumerate(extra)}
+            source_pieces = self.source.sample(example.source, rng)
+            target_pieces = self.target.sample(example.target, rng)
+        ids = self.target_vocabulary.ids
+        extra = tuple(dict.fromkeys([piece for piece in source_pieces if piece not in ids]))
+        extra_ids = {piece: len(self.target_vocabulary) + i for i, piece in enumerate(extra)}
         end = [EOS] if self.closes and example.ends else []
-        target = [*self.target_vocabulary.encode(wanted), *end]
-        copied = target
-        if beyond and UNKNOWN in target:
-            copied = [*[known.get(piece, beyond.get(piece, UNKNOWN)) for piece in wanted], *end]
+        target = [*self.target_vocabulary.encode(target_pieces), *end]
+        target_copy = target
+        if extra_ids and UNKNOWN in target:
+            target_copy = [*[ids.get(piece, extra_ids.get(piece, UNKNOWN)) for piece in target_pieces], *end]
         return Encoded(
             example,
-            [*self.source_vocabulary.encode(pieces), EOS],
-            [*[known[piece] if piece in known else beyond[piece] for piece in pieces], EOS],
+            [*self.source_vocabulary.encode(source_pieces), EOS],
+            [*[ids[piece] if piece in ids else extra_ids[piece] for piece in source_pieces], EOS],
             target,
-            copied,
+            target_copy,
             extra,
         )
 
     def encode_all(self, examples: Iterable[Example]) -> EncodedTexts:
-        """Ids of many."""
+        """Ids of many examples."""
         return EncodedTexts(self, examples if isinstance(examples, Sequence) else list(examples))
 
     def pieces(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""A task's splits, read once and kept in bounded memory, and their ids, made once for runs that agree about them."""
+"""A task's splits, read once into bounded memory, and their ids, encoded once for runs with the same codec."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from paddle_tfm.protocols import SPLITS, Example, Excerpt
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry, Spec
 
-MEMORY = 64 << 20  # bytes of text of a split that stay in memory; what is beyond lies in a temporary file
+MAX_BYTES_IN_MEMORY = 64 << 20  # of a split; a larger one lies in a temporary file
 
 
 class Texts(Sequence[Example]):
-    """Examples in the order in which they were added: in memory up to `MEMORY` bytes, in a temporary file beyond, so
-    that a corpus may be larger than memory."""
+    """Examples in the order in which they were added: in memory up to MAX_BYTES_IN_MEMORY, in a temporary file beyond,
+    so that a corpus may be larger than memory."""
 
     def __init__(self, examples: Iterable[Example] = ()):
-        self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY)  # noqa: SIM115 — closed with this object
+        self._file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115 — closed with this object
         self._starts = array("q")
         self._end = 0
         for example in examples:
             self.add(example)
 
     def add(self, example: Example) -> bytes:
-        """Put an example at the end; returns what was written, one line of JSON."""
+        """Append an example; returns its bytes, one line of JSON."""
         line = json.dumps(example if example.ends else [*example, False]).encode() + b"\n"
         self._file.seek(self._end)
         self._file.write(line)
@@ -51,7 +51,7 @@ class Texts(Sequence[Example]):
 
 
 def _example(line: bytes) -> Example:
-    source, target, labels, *ends = json.loads(line.decode())  # given bytes, it would first guess their encoding
+    source, target, labels, *ends = json.loads(line.decode())  # from bytes, `loads` would first guess their encoding
     return (Excerpt if ends else Example)(source, target, tuple(labels))
 
 
@@ -64,13 +64,13 @@ class Corpus:
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
     def encoded(self, settings: Settings, registry: Registry) -> tuple[Codec, dict[str, EncodedTexts]]:
-        """The codec learned from the training split, and the ids of all splits. The last ones are kept: the next run of a
-        sweep mostly wants the same."""
-        wanted = repr((settings.tokenizer, settings.vocabulary, settings.model.shape))
-        if self._learned is None or self._learned[0] != wanted:
-            self._learned = None  # let go of it first
+        """The codec learned from the training split, and the ids of all splits. The last ones are cached: the next run
+        of a sweep mostly needs the same."""
+        key = repr((settings.tokenizer, settings.vocabulary, settings.model.shape))
+        if self._learned is None or self._learned[0] != key:
+            self._learned = None  # frees the memory first
             codec = Codec.learn(settings, registry, self.splits["train"])
-            self._learned = wanted, codec, self.encode(codec)
+            self._learned = key, codec, self.encode(codec)
         return self._learned[1:]
 
     def encode(self, codec: Codec) -> dict[str, EncodedTexts]:
@@ -85,20 +85,20 @@ def load_corpus(settings: Settings, registry: Registry, splits: Iterable[str] = 
         UserError: the data cannot be read or is not of `Example`s, or the training or validation split is empty.
     """
     task, name = registry.build("task", settings.task, "task"), Spec.parse(settings.task).name
-    read, hashes = {}, {}
+    texts, hashes = {}, {}
     for split in splits:
-        read[split], hashes[split] = Texts(), hashlib.sha256()
-        given = task.examples(split)
-        for item in given if isinstance(given, Iterable) else [given]:
+        texts[split], hashes[split] = Texts(), hashlib.sha256()
+        examples = task.examples(split)
+        for item in examples if isinstance(examples, Iterable) else [examples]:
             if not _is_example(item):
                 raise UserError(
                     f"task '{name}': `examples` must give Example(source, target) of two texts, but the split "
                     f"'{split}' has {ascii(item)[:80]}"
                 )
-            hashes[split].update(read[split].add(item))
-        if not read[split] and split != "test":
+            hashes[split].update(texts[split].add(item))
+        if not texts[split] and split != "test":
             raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
-    return Corpus(read, {split: found.hexdigest() for split, found in hashes.items()})
+    return Corpus(texts, {split: digest.hexdigest() for split, digest in hashes.items()})
 
 
 def _is_example(item: object) -> bool:
@@ -108,7 +108,7 @@ def _is_example(item: object) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether it can be written: half of a surrogate pair, out of some escapes, cannot."""
+    """Whether it can be written as UTF-8: half of a surrogate pair, which some escapes give, cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

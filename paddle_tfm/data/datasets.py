@@ -10,11 +10,11 @@ from paddle_tfm.protocols import SPLITS, Dataset, Example
 
 
 def examples(dataset: Dataset, split: str) -> Iterator[Example]:
-    """The examples of a split, one at a time, the same at every call and in the same order. Files that are not here yet
-    are fetched.
+    """The examples of a split, one at a time, the same at every call and in the same order. Missing files are
+    fetched.
 
     Raises:
-        UserError: a file can neither be found nor fetched, is not what it should be, or cannot be read.
+        UserError: a file is missing and cannot be fetched, has another hash than it should, or cannot be read.
     """
     if split not in SPLITS:
         raise UserError(unknown("split", split, SPLITS))

@@ -1,4 +1,4 @@
-"""Files over HTTP(S): mirrors in turn, stalls and breaks retried, resumed where they broke off, hashed before they count."""
+"""Files over HTTP(S): mirrors in turn, retries after stalls and breaks, resumed where they stopped, hashed before use."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from typing import BinaryIO
 from paddle_tfm.files import sha256
 from paddle_tfm.protocols import RemoteFile
 
-STALL = 30.0  # seconds without a byte after which a connection is given up
-TRIES = 3  # in a row that bring no byte, then the next mirror
-PAUSE = 1.0  # seconds before the second try, doubled before each further one
-BLOCK = 1 << 16
-PASSING = (408, 425, 429, 500, 502, 503, 504)  # answers that may be better the next time
+TIMEOUT_SECONDS = 30.0  # without a byte, after which a connection is abandoned
+MAX_FRUITLESS_TRIES = 3  # in a row that bring no byte, then the next mirror
+RETRY_SECONDS = 1.0  # before the second try, doubled before each further one
+BLOCK_BYTES = 1 << 16
+TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)  # worth another try
 
-Tell = Callable[[int, "int | None"], None]  # bytes so far, bytes in all
-Observer = Callable[[str, "int | None"], Tell]  # name and size of a file that is about to be fetched
+Progress = Callable[[int, "int | None"], None]  # bytes so far, bytes in all
+Observer = Callable[[str, "int | None"], Progress]  # name and size of a file that is about to be fetched
 
 
 class Unreachable(Exception):
     """No mirror gives the file; the message says why, one reason a mirror."""
 
 
-class _Broken(Exception):
+class _TransientError(Exception):
     """A connection failed in a way that a second try may mend."""
 
 
@@ -40,7 +40,7 @@ def in_words(size: int | None) -> str:
     return "?" if size is None else f"{size / 1e6:,.1f} MB" if size >= 50_000 else f"{size / 1e3:,.1f} kB"
 
 
-def _announce(name: str, size: int | None) -> Tell:
+def _announce(name: str, size: int | None) -> Progress:
     # Not by `logging`: Paddle gives the root logger a handler at its import, which we silence.
     sys.stderr.write(f"fetching {name} ({in_words(size)})\n")
     return lambda done, total: None
@@ -51,7 +51,7 @@ _observer: ContextVar[Observer] = ContextVar("paddle_tfm_fetch_observer", defaul
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Within this block, `observer` hears of each file that is fetched; else a line for each goes to standard error."""
+    """Within this block, `observer` is called for each file that is fetched; else a line for each goes to standard error."""
     token = _observer.set(observer)
     try:
         yield
@@ -60,22 +60,22 @@ def observed(observer: Observer) -> Iterator[None]:
 
 
 def fetch(file: RemoteFile, path: Path) -> None:
-    """Fetch a file to `path`. While it comes in it is called `….part`, which an interrupted fetch leaves to go on from.
+    """Fetch a file to `path`. Until it is whole it is called `….part`; an interrupted fetch resumes from that.
 
-    A file whose hash is wrong is thrown away and fetched once more, then the next mirror is tried.
+    A file whose hash is wrong is deleted and fetched once more, then the next mirror is tried.
 
     Raises:
         Unreachable: no mirror gives it.
         OSError: it cannot be written.
     """
     part = path.with_name(path.name + ".part")
-    tell, reasons = _observer.get()(f"{path.parent.name}/{path.name}", file.size), []
+    progress, reasons = _observer.get()(f"{path.parent.name}/{path.name}", file.size), []
     for url in file.urls:
         if file.sha256 is None:
-            part.unlink(missing_ok=True)  # nothing could tell a mixture of two versions
+            part.unlink(missing_ok=True)  # a mixture of two versions could not be recognized
         try:
             for _ in range(2):
-                _download(url, part, file.size, tell)
+                _download(url, part, file.size, progress)
                 if file.sha256 in (None, sha256(part)):
                     part.replace(path)
                     return
@@ -86,7 +86,7 @@ def fetch(file: RemoteFile, path: Path) -> None:
     raise Unreachable("; ".join(dict.fromkeys(reasons)) or "no address of it is known")
 
 
-def _download(url: str, part: Path, size: int | None, tell: Tell) -> None:
+def _download(url: str, part: Path, size: int | None, progress: Progress) -> None:
     """Bring `part` to its full length, resuming as often as that brings bytes."""
     fruitless = 0
     while True:
@@ -94,21 +94,21 @@ def _download(url: str, part: Path, size: int | None, tell: Tell) -> None:
         if size is not None and before >= size:
             return
         try:
-            _receive(url, part, size, tell)
+            _receive(url, part, size, progress)
             return
-        except _Broken as error:
+        except _TransientError as error:
             reason = f"{_host(url)}: {error}"
         fruitless = 0 if _length(part) > before else fruitless + 1
-        if fruitless == TRIES:
+        if fruitless == MAX_FRUITLESS_TRIES:
             raise Unreachable(reason)
-        time.sleep(PAUSE * 2 ** max(fruitless - 1, 0))
+        time.sleep(RETRY_SECONDS * 2 ** max(fruitless - 1, 0))
 
 
-def _receive(url: str, part: Path, size: int | None, tell: Tell) -> None:
+def _receive(url: str, part: Path, size: int | None, progress: Progress) -> None:
     """One request, from where `part` ends.
 
     Raises:
-        _Broken: it may go better next time; what came is in `part`.
+        _TransientError: the next try may succeed; what came is in `part`.
         Unreachable: it will not.
     """
     have = _length(part)
@@ -116,47 +116,47 @@ def _receive(url: str, part: Path, size: int | None, tell: Tell) -> None:
         if response.headers.get_content_type() == "text/html":
             raise Unreachable(f"{_host(url)} answers with a web page")
         if response.status != 206:
-            have = 0  # it ignores `Range`: all of it comes again
+            have = 0  # the server ignores `Range`: all of it comes again
         length = response.headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else None
         if None not in (total, size) and total != size:
             raise Unreachable(f"{_host(url)} gives another file ({total:,} bytes instead of {size:,})")
         with part.open("ab" if have else "wb") as file:
-            tell(have, total or size)
+            progress(have, total or size)
             for block in _blocks(response):
                 file.write(block)
                 have += len(block)
-                tell(have, total or size)
+                progress(have, total or size)
     if (total or size) not in (None, have):
-        raise _Broken("the connection ended early")
+        raise _TransientError("the connection ended early")
 
 
 def _open(url: str, have: int, part: Path) -> BinaryIO:
     headers = {"User-Agent": "paddle-tfm", **({"Range": f"bytes={have}-"} if have else {})}
     try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=STALL)
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416:  # `part` is longer than the file
             part.unlink(missing_ok=True)
-        elif error.code not in PASSING:
+        elif error.code not in TRANSIENT_STATUSES:
             raise Unreachable(f"{_host(url)} answers {error.code} {error.reason}") from error
-        raise _Broken(f"answers {error.code} {error.reason}") from error
+        raise _TransientError(f"answers {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _Broken(_cause(error)) from error
+        raise _TransientError(_cause(error)) from error
     if response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
         response.close()
         part.unlink(missing_ok=True)
-        raise _Broken("resumes at another place than asked")
+        raise _TransientError("resumes at another position than requested")
     return response
 
 
 def _blocks(response) -> Iterator[bytes]:
     while True:
         try:
-            block = response.read1(BLOCK)
+            block = response.read1(BLOCK_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            raise _Broken(_cause(error)) from error
+            raise _TransientError(_cause(error)) from error
         if not block:
             return
         yield block

@@ -44,7 +44,7 @@ def lines(path: File) -> Iterator[str]:
 
 
 def table(path: File, columns: Sequence[int] = (0, 1)) -> Iterator[Pair]:
-    """Source and target out of two columns, counted from 0, of a file whose cells are parted by TAB."""
+    """Source and target out of two columns, counted from 0, of a file with a TAB between its cells."""
     for number, line in enumerate(lines(path), 1):
         if not line.strip():
             continue
@@ -96,23 +96,23 @@ def json_lines(path: File, keys: Sequence[str] = ("source", "target")) -> Iterat
 
 
 def _text(row: object, key: str, where: str) -> str:
-    found, rest = row, key
+    value, rest = row, key
     while rest:
-        if not isinstance(found, Mapping):
-            raise UserError(f"{where}: must hold an object with `{key}`, but holds {str(found)[:40]!r}")
-        name = rest if rest in found else rest.partition(".")[0]
-        if name not in found:
-            raise UserError(f"{where}: {unknown('key', name, found)}")
-        found, rest = found[name], rest[len(name) + 1 :]
-    if not isinstance(found, str):
-        raise UserError(f"{where}: `{key}` must be a text, but is {str(found)[:40]}")
-    if any("\ud800" <= letter <= "\udfff" for letter in found):
+        if not isinstance(value, Mapping):
+            raise UserError(f"{where}: must hold an object with `{key}`, but holds {str(value)[:40]!r}")
+        name = rest if rest in value else rest.partition(".")[0]
+        if name not in value:
+            raise UserError(f"{where}: {unknown('key', name, value)}")
+        value, rest = value[name], rest[len(name) + 1 :]
+    if not isinstance(value, str):
+        raise UserError(f"{where}: `{key}` must be a text, but is {str(value)[:40]}")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise UserError(f"{where}: `{key}` holds half of a surrogate pair, which is no character")
-    return found.translate(dict.fromkeys(map(ord, "\t\n\r"), " ")).strip()
+    return value.translate(dict.fromkeys(map(ord, "\t\n\r"), " ")).strip()
 
 
 def share(text: str) -> float:
-    """A number in [0, 1) that the text alone decides, evenly spread: what is below s is a share s of all texts."""
+    """A hash of the text as a number in [0, 1), evenly distributed: a share s of all texts is below s."""
     return digest(text) / 2**64
 
 

@@ -24,24 +24,24 @@ class Vocabulary:
         max_size: int | None = None,
         always: Iterable[str] = (),
     ) -> Vocabulary:
-        """The pieces seen at least `min_frequency` times, the most frequent first, at most `max_size` with the special
-        ones; those of `always` in any case."""
+        """The pieces that occur at least `min_frequency` times, the most frequent first, at most `max_size` with the
+        special ones; those of `always` in any case."""
         counts = Counter(piece for pieces in texts for piece in pieces)
-        wanted = set(always)
-        counts.update(dict.fromkeys(wanted, 0))
+        required = set(always)
+        counts.update(dict.fromkeys(required, 0))
         for special in SPECIAL:
             counts.pop(special, None)
         ranked = sorted(counts, key=lambda piece: (-counts[piece], piece))
-        room = len(ranked) if max_size is None else max(0, max_size - len(SPECIAL) - len(wanted))
-        seen = [piece for piece in ranked if piece not in wanted and counts[piece] >= min_frequency][:room]
-        chosen = wanted.union(seen)
-        return cls([piece for piece in ranked if piece in chosen])
+        limit = len(ranked) if max_size is None else max(0, max_size - len(SPECIAL) - len(required))
+        frequent = [piece for piece in ranked if piece not in required and counts[piece] >= min_frequency][:limit]
+        members = required.union(frequent)
+        return cls([piece for piece in ranked if piece in members])
 
     def __len__(self) -> int:
         return len(self.pieces)
 
     def encode(self, pieces: Iterable[str]) -> list[int]:
-        """Ids, `UNKNOWN` for a piece that is not here."""
+        """Ids, `UNKNOWN` for a piece that is not in the vocabulary."""
         return [self.ids.get(piece, UNKNOWN) for piece in pieces]
 
     def decode(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:

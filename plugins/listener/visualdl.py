@@ -15,7 +15,7 @@ class Board:
     """Writes `<run>/vdl`: training loss, learning rate, gradient norm and tokens/s by step, evaluation metrics, sample
     predictions as text, and at the end the hyper-parameters with their results.
 
-    VisualDL shows only the newest file of a folder, so that a resumed run writes its past again, from `metrics.jsonl`.
+    VisualDL shows only the newest file of a folder: a resumed run writes its history again, from `metrics.jsonl`.
     """
 
     def __init__(self, run):
@@ -47,8 +47,8 @@ class Board:
             self.writer.add_text(f"sample/{i}", text, step)
 
     def end(self, results: Mapping[str, object]) -> None:
-        """Hyper-parameters beside what came out: VisualDL's table of runs. Where there is no test split, that is the
-        validation split, whose curves are there already."""
+        """Hyper-parameters beside the metrics of the test split: VisualDL's table of runs. Where there is no test split,
+        the metrics are those of the validation split, whose curves are there already."""
         split = "test" if results["test"] else "valid"
         if results[split]:
             self.writer.add_hparams(_flat(self.run.recipe), [f"{split}/{name}" for name in results[split]])
@@ -58,10 +58,11 @@ class Board:
 
 
 def _flat(recipe: Mapping[str, object]) -> dict[str, str | int | float]:
-    """The settings that a comparison may vary, one level deep: VisualDL takes numbers and strings, and no booleans."""
+    """The hyper-parameters that a comparison may vary, as `model/d_model`: VisualDL takes numbers and strings, and no
+    booleans; its table leaves a cell empty whose name holds a dot or a bracket, which it reads as a path."""
     flat: dict[str, str | int | float] = {"variant": str(recipe["variant"]), "seed": int(recipe["seeds"][0])}
     for section in ("model", "train"):
         for key, value in recipe[section].items():
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            flat[f"{section}.{key}"] = value if number else str(value)
+            flat[f"{section}/{key}"] = value if number else str(value)
     return flat

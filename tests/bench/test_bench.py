@@ -158,7 +158,10 @@ def test_dropout_of_another_library_falls_on_the_same_places(tmp_path, side):
 TINY = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=2", "model.decoder_layers=1"]
 
 
-@pytest.fixture(scope="module", params=[("pre", "{name: linear, bias: false}", False), ("post", "tied", True)])
+KINDS = [("pre", "{name: linear, bias: false}", False), ("post", "tied", True)]
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def trained(request, tmp_path_factory):
     """A run that has learned as much as that padding is no word (JoeyNMT does not forbid it)."""
     import paddle_tfm
@@ -217,11 +220,12 @@ def test_ctranslate2_writes_the_same_with_our_weights(trained, tmp_path):
     assert len(same) == 20 and sum(same) >= 15, "the searches end by rules of their own, and mostly agree"
 
 
+@pytest.mark.parametrize("trained", KINDS[1:], indirect=True)  # three processes with Paddle, whatever the model
 def test_measure_decoding_reports_every_job(trained):
-    found = measure_decoding(trained, rounds=1, sentences=8, singles=3, sides=["ours-uncached"])
-    assert [(job, result["sentences"]) for job, result in found["jobs"].items()] == [("beam", 8), ("single", 3)]
-    assert list(found["jobs"]["beam"]["sides"]) == ["ours"]
-    single = found["jobs"]["single"]
+    results = measure_decoding(trained, rounds=1, sentences=8, singles=3, sides=["ours-uncached"])
+    assert [(job, result["sentences"]) for job, result in results["jobs"].items()] == [("beam", 8), ("single", 3)]
+    assert list(results["jobs"]["beam"]["sides"]) == ["ours"]
+    single = results["jobs"]["single"]
     assert list(single["sides"]) == ["ours", "ours-uncached"]
     assert single["same"] == {"ours-uncached": 1.0}
     assert all(0 < side["low"] <= side["median"] <= side["high"] for side in single["sides"].values())
@@ -241,6 +245,8 @@ def test_a_model_that_the_peers_lack_is_refused(tmp_path, line, message):
     lines = [
         *TINY,
         line,
+        "search={name: greedy, max_length: 3}",
+        "evaluate.search={name: greedy, max_length: 3}",
         "train.steps=1",
         "evaluate.every=1",
         "train.max_tokens=256",
@@ -379,7 +385,7 @@ def test_a_wrong_recipe_is_refused_with_all_problems():
 
 def test_what_a_worker_refuses_reaches_the_caller():
     with pytest.raises(UserError, match="unknown task 'copi'"):
-        measure("base", ["task=copi"], rounds=1, steps=1)
+        measure("base", ["task=copi"], rounds=1, steps=1, sides=["paddle"])
 
 
 def test_a_worker_that_dies_is_quoted(tmp_path):

@@ -70,7 +70,7 @@ GERMAN = b"ein\nzwei\n[b]"
 def plugin(tmp_path, monkeypatch):
     """`--plugin` and a file with datasets whose files a server gives out."""
     monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(fetching, "PAUSE", 0.001)
+    monkeypatch.setattr(fetching, "RETRY_SECONDS", 0.001)
     home = tmp_path / "home"
     home.mkdir()
     (home / "de").write_bytes(GERMAN)
@@ -91,18 +91,18 @@ def plugin(tmp_path, monkeypatch):
     thread.join()
 
 
-def said(done):
-    """What a command said, without line breaks; it must have gone well."""
+def output_of(done):
+    """What a command printed, without line breaks; it must have succeeded."""
     assert done.status == 0, done.err
     return " ".join(done.out.split())
 
 
 def listed(plugin):
-    return {row["name"]: row for row in json.loads(said(call("data", "ls", "--json", *plugin)))}
+    return {row["name"]: row for row in json.loads(output_of(call("data", "ls", "--json", *plugin)))}
 
 
 def test_ls(plugin, tmp_path):
-    out = said(call("data", "ls", *plugin))
+    out = output_of(call("data", "ls", *plugin))
     assert f"Datasets in {tmp_path / 'data'}" in out
     assert "numbers-1 Numbers in words. 0.0 kB absent none at all" in out
     for name in ("multi30k", "scan", "sigmorphon2020-g2p", "tatoeba-en-zh"):
@@ -111,7 +111,7 @@ def test_ls(plugin, tmp_path):
 
 def test_ls_as_json(plugin, tmp_path):
     rows = listed(plugin)
-    assert rows["numbers-1"]["files"] == {"needed": 1, "here": 0, "all": 2}
+    assert rows["numbers-1"]["files"] == {"needed": 1, "present": 0, "all": 2}
     assert (rows["numbers-1"]["bytes"], rows["numbers-1"]["state"]) == (12, "absent")
     assert rows["numbers-1"]["folder"] == str(tmp_path / "data" / "numbers")
     assert rows["multi30k"]["bytes"] == 1_296_271
@@ -133,14 +133,18 @@ def test_ls_lists_the_broken_too(plugin):
 def test_fetch(plugin, tmp_path):
     done = call("data", "fetch", "numbers-1", *plugin)
     folder = tmp_path / "data" / "numbers"
-    assert said(done) == f"numbers-1: 1 file in {folder}, 1 fetched"
+    assert output_of(done) == f"numbers-1: 1 file in {folder}, 1 fetched"
     assert (folder / "de").read_bytes() == GERMAN and not (folder / "fr").exists()
-    assert said(call("data", "fetch", "numbers-1", *plugin)) == f"numbers-1: 1 file in {folder}, all were here already"
-    assert said(call("data", "fetch", "numbers-1", "target=fr", *plugin)).endswith(f"1 file in {folder}, 1 fetched")
+    assert (
+        output_of(call("data", "fetch", "numbers-1", *plugin)) == f"numbers-1: 1 file in {folder}, all on disk already"
+    )
+    assert output_of(call("data", "fetch", "numbers-1", "target=fr", *plugin)).endswith(
+        f"1 file in {folder}, 1 fetched"
+    )
 
 
 def test_fetch_all(plugin, tmp_path):
-    assert said(call("data", "fetch", "numbers-1", "--all", *plugin)).endswith(", 2 fetched")
+    assert output_of(call("data", "fetch", "numbers-1", "--all", *plugin)).endswith(", 2 fetched")
     assert (tmp_path / "data" / "numbers" / "fr").stat().st_size == 1_500_000
 
 
@@ -153,21 +157,21 @@ def test_fetch_complains_in_a_sentence(plugin, tmp_path):
 
 
 def test_show_before_it_is_fetched(plugin):
-    out = said(call("data", "show", "numbers-1", "target=fr", *plugin))
+    out = output_of(call("data", "show", "numbers-1", "target=fr", *plugin))
     assert "numbers-1 Numbers in words." in out and "cite Nobody 2020" in out and "options target=fr count=2" in out
     assert "fr 1.5 MB absent not pinned before first use" in out
-    assert out.endswith("Not all of its files are here. Fetch them: paddle-tfm data fetch numbers-1 target=fr")
+    assert out.endswith("Not all of its files are on disk. Fetch them: paddle-tfm data fetch numbers-1 target=fr")
 
 
 def test_show(plugin, tmp_path):
     call("data", "fetch", "numbers-1", "--all", *plugin)
-    out = said(call("data", "show", "numbers-1", "--split", "test", "-n", "2", *plugin))
-    assert f"de 0.0 kB here {hashlib.sha256(GERMAN).hexdigest()[:12]}…" in out
+    out = output_of(call("data", "show", "numbers-1", "--split", "test", "-n", "2", *plugin))
+    assert f"de 0.0 kB present {hashlib.sha256(GERMAN).hexdigest()[:12]}…" in out
     assert "train 3 source 2, 3, 3 11, 17, 17 target 1, 1, 1 3, 4, 4 valid 3" in out
     assert out.endswith("test → ein test test → zwei")
-    out = said(call("data", "show", "numbers-1", "target=fr", "-n", "0", *plugin))
+    out = output_of(call("data", "show", "numbers-1", "target=fr", "-n", "0", *plugin))
     assert "…, pinned at first use" in out
-    assert "→ [b]" in said(call("data", "show", "numbers-1", "-n", "3", *plugin))  # no markup of ours
+    assert "→ [b]" in output_of(call("data", "show", "numbers-1", "-n", "3", *plugin))  # no markup of ours
 
 
 @pytest.mark.parametrize(
@@ -177,13 +181,14 @@ def test_show(plugin, tmp_path):
         (["fetch", "number-1"], "unknown dataset 'number-1'; did you mean 'numbers-1'?"),
         (
             ["show", "numbers-1", "tagret=fr"],
-            "numbers-1: unknown option 'tagret'; did you mean 'target'? Known: count, target",
+            "numbers-1.tagret: 'numbers-1' has no option 'tagret'; did you mean 'target'? Its options: count, target",
         ),
         (["show", "numbers-1", "fr"], "numbers-1: 'fr' must be option=value"),
-        (["show", "numbers-1", "count=x"], "numbers-1: `count` must be a valid integer, but is 'x'"),
-        (["show", "numbers-1", "target=it"], "numbers-1: `target` must be de or fr, but is 'it'"),
+        (["show", "numbers-1", "name=fr"], "numbers-1: 'name=fr' must be option=value"),
+        (["show", "numbers-1", "count=x"], "numbers-1.count: must be a valid integer, but is 'x'"),
+        (["show", "numbers-1", "target=it"], "numbers-1: 'numbers-1' refuses: `target` must be de or fr, but is 'it'"),
         (["show", "numbers-1", "--split", "tset"], "--split: unknown split 'tset'; did you mean 'test'?"),
-        (["fetch", "needs"], "needs needs the option 'size': add size=…"),
+        (["fetch", "needs"], "needs: 'needs' needs the option 'size'"),
         (["fetch", "no-dataset"], "'no-dataset' is no dataset: its class must subclass paddle_tfm.protocols.Dataset"),
     ],
 )

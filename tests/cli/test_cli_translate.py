@@ -42,7 +42,7 @@ def _here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def given(tmp_path):
+def input_file(tmp_path):
     """The file that most tests translate."""
     (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n", "utf-8")
     return tmp_path / "in.txt"
@@ -58,25 +58,25 @@ def translate(run, *arguments, **options):
 
 
 @pytest.mark.parametrize("search", [(), BEAM, SAMPLES])
-def test_one_line_in_one_line_out(run, given, search):
-    out = translate(run, "--input", given, *search)
+def test_one_line_in_one_line_out(run, input_file, search):
+    out = translate(run, "--input", input_file, *search)
     rows = out.split("\n")
     assert len(rows) == len(LINES) + 1 and rows[-1] == ""
     assert all((row == "") == (line.strip() == "") for row, line in zip(rows, LINES) if search == BEAM)
     assert rows[1] == rows[4] == rows[8] == ""
-    assert translate(run, *search, stdin=given.read_text()) == out
-    assert translate(run, "--input", "-", *search, stdin=given.read_text()) == out
+    assert translate(run, *search, stdin=input_file.read_text()) == out
+    assert translate(run, "--input", "-", *search, stdin=input_file.read_text()) == out
     assert translate(run, *search, "--", *LINES) == out
-    assert translate(run, *search, "--batch-tokens", 1, "--input", given) == out
-    assert translate(run, *search, "--input", given, "--output", "out.txt") == ""
-    assert (given.parent / "out.txt").read_text("utf-8") == out
-    assert translate(run, *search, "--input", given, "--output", "-") == out
+    assert translate(run, *search, "--batch-tokens", 1, "--input", input_file) == out
+    assert translate(run, *search, "--input", input_file, "--output", "out.txt") == ""
+    assert (input_file.parent / "out.txt").read_text("utf-8") == out
+    assert translate(run, *search, "--input", input_file, "--output", "-") == out
 
 
-def test_packed_files(run, given):
-    out = translate(run, "--input", given)
+def test_packed_files(run, input_file):
+    out = translate(run, "--input", input_file)
     with gzip.open("in.txt.gz", "wt", encoding="utf-8") as file:
-        file.write(given.read_text("utf-8"))
+        file.write(input_file.read_text("utf-8"))
     assert translate(run, "--input", "in.txt.gz", "--output", "out.gz") == ""
     with gzip.open("out.gz", "rt", encoding="utf-8") as file:
         assert file.read() == out
@@ -91,8 +91,8 @@ def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
     assert out.split("\n")[5] == translate(run, "1").rstrip("\n")
     assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
     assert translate(run, stdin="\n\n") == "\n\n"
-    given = cli_lines.Given("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
-    assert list(cli_lines.chunks(given)) == [["a", " b\x0b", "", "c"]]
+    source = cli_lines.LineSource("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
+    assert list(cli_lines.chunks(source)) == [["a", " b\x0b", "", "c"]]
 
 
 def test_no_line_in_no_line_out(run, tmp_path):
@@ -104,32 +104,32 @@ def test_no_line_in_no_line_out(run, tmp_path):
 
 @pytest.mark.parametrize("search", [BEAM, SAMPLES])
 @pytest.mark.parametrize("options", [(), ("--nbest", 2, "--scores")])
-def test_chunks_change_nothing(run, given, monkeypatch, search, options):
-    whole = translate(run, "--input", given, *search, *options)
-    monkeypatch.setattr(cli_lines, "CHUNK", 3)
-    parts = translate(run, "--input", given, *search, *options)
+def test_chunks_change_nothing(run, input_file, monkeypatch, search, options):
+    whole = translate(run, "--input", input_file, *search, *options)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 3)
+    parts = translate(run, "--input", input_file, *search, *options)
     assert re.sub(r"-\d+\.\d+", "", parts) == re.sub(r"-\d+\.\d+", "", whole)
 
 
-def test_lines_are_read_and_written_a_chunk_at_a_time(run, given, monkeypatch):
+def test_lines_are_read_and_written_a_chunk_at_a_time(run, input_file, monkeypatch):
     """Memory holds a chunk and not the file: when the fourth one is read, three have been written."""
-    monkeypatch.setattr(cli_lines, "CHUNK", 2)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
     written = []
 
     class Watched(list):
         def __iter__(self):
             for number, line in enumerate(super().__iter__()):
-                path = given.parent / "out.txt"
+                path = input_file.parent / "out.txt"
                 written.append((number, len(path.read_text().splitlines()) if path.exists() else 0))
                 yield line
 
-    real = cli_lines.given_lines
+    real = cli_lines.open_lines
 
     def watch(texts, source):
-        return real(texts, source)._replace(lines=nullcontext(Watched(given.read_bytes().splitlines(True))))
+        return real(texts, source)._replace(lines=nullcontext(Watched(input_file.read_bytes().splitlines(True))))
 
-    monkeypatch.setattr("paddle_tfm.cli.translate.given_lines", watch)
-    translate(run, "--input", given, "--output", "out.txt")
+    monkeypatch.setattr("paddle_tfm.cli.translate.open_lines", watch)
+    translate(run, "--input", input_file, "--output", "out.txt")
     assert all(done >= number - 2 for number, done in written)
     assert len(written) == len(LINES)
 
@@ -137,9 +137,9 @@ def test_lines_are_read_and_written_a_chunk_at_a_time(run, given, monkeypatch):
 # --------------------------------------------------------------------------------------------------- n-best and scores
 
 
-def test_scores_stand_beside_the_output(run, given):
-    plain = translate(run, "--input", given, *BEAM).splitlines()
-    rows = [row.split("\t") for row in translate(run, "--input", given, *BEAM, "--scores").splitlines()]
+def test_scores_stand_beside_the_output(run, input_file):
+    plain = translate(run, "--input", input_file, *BEAM).splitlines()
+    rows = [row.split("\t") for row in translate(run, "--input", input_file, *BEAM, "--scores").splitlines()]
     assert [row[0] for row in rows] == plain
     for (text, score, mean), line in zip(rows, LINES):
         if not line.strip():
@@ -150,24 +150,24 @@ def test_scores_stand_beside_the_output(run, given):
 
 
 @pytest.mark.parametrize("search", [BEAM, SAMPLES])
-def test_n_best_is_a_table_with_the_lines_number_first(run, given, search):
-    plain = translate(run, "--input", given, *search).splitlines()
-    rows = [row.split("\t") for row in translate(run, "--input", given, "--nbest", 3, *search).splitlines()]
+def test_n_best_is_a_table_with_the_lines_number_first(run, input_file, search):
+    plain = translate(run, "--input", input_file, *search).splitlines()
+    rows = [row.split("\t") for row in translate(run, "--input", input_file, "--nbest", 3, *search).splitlines()]
     assert {len(row) for row in rows} == {2}
     numbers = [int(number) for number, _ in rows]
     assert numbers == sorted(numbers)
     for number, line in enumerate(LINES, 1):
-        outputs = [text for given_number, text in rows if int(given_number) == number]
+        outputs = [text for line_number, text in rows if int(line_number) == number]
         assert len(outputs) == (3 if line.strip() else 1)
         assert outputs[0] == plain[number - 1]
     scored = [
-        row.split("\t") for row in translate(run, "--input", given, "--nbest", 3, "--scores", *search).splitlines()
+        row.split("\t") for row in translate(run, "--input", input_file, "--nbest", 3, "--scores", *search).splitlines()
     ]
     assert [row[:2] for row in scored] == rows
-    found = paddle_tfm.load_run(run).hypotheses(LINES, _search(search), nbest=3)
-    told = [(output.score, output.mean) for several in found for output in several]
+    hypotheses = paddle_tfm.load_run(run).hypotheses(LINES, _search(search), nbest=3)
+    expected = [(output.score, output.mean) for several in hypotheses for output in several]
     assert [(float(score), float(mean)) for *_, score, mean in scored] == [
-        pytest.approx(each, abs=2e-4) for each in told
+        pytest.approx(each, abs=2e-4) for each in expected
     ]
 
 
@@ -182,17 +182,17 @@ def test_n_best_of_one_is_a_table_too(run):
     assert translate(run, "--nbest", 1, "1 2", "") == "1\t" + translate(run, "1 2") + "2\t\n"
 
 
-def test_constraints_are_options_of_a_search(run, given):
+def test_constraints_are_options_of_a_search(run, input_file):
     search = "{name: beam, min_length: 3, max_length: 4, no_repeat_ngram: 1}"
-    for row, line in zip(translate(run, "--input", given, "--search", search).splitlines(), LINES):
+    for row, line in zip(translate(run, "--input", input_file, "--search", search).splitlines(), LINES):
         words = row.split()
         assert len(set(words)) == len(words)
         assert len(words) in ((3, 4) if line.strip() else (0,))
 
 
 @pytest.mark.parametrize("search", [(), BEAM, SAMPLES])
-def test_every_output_begins_with_the_prefix(run, given, search):
-    rows = translate(run, "--input", given, "--prefix", " 7  7 ", *search).splitlines()
+def test_every_output_begins_with_the_prefix(run, input_file, search):
+    rows = translate(run, "--input", input_file, "--prefix", " 7  7 ", *search).splitlines()
     assert [row.startswith("7 7") for row in rows] == [bool(line.strip()) for line in LINES]
 
 
@@ -208,14 +208,14 @@ def test_an_output_is_one_line_whatever_is_in_it():
 
 
 def read_maps(folder):
-    found = {path.name: path for path in folder.iterdir()}
-    texts = {name: path.read_text("utf-8").split("\n") for name, path in found.items() if path.suffix != ".png"}
+    files = {path.name: path for path in folder.iterdir()}
+    texts = {name: path.read_text("utf-8").split("\n") for name, path in files.items() if path.suffix != ".png"}
     assert all(lines.pop() == "" for lines in texts.values())
-    return texts, sorted(name for name in found if name.endswith(".png"))
+    return texts, sorted(name for name in files if name.endswith(".png"))
 
 
-def test_alignments_are_written_with_what_their_numbers_mean(run, given, tmp_path, monkeypatch):
-    out = translate(run, "--input", given, *BEAM, "--attention", "maps", "--nbest", 2, "--attention-pictures", 3)
+def test_alignments_are_written_with_what_their_numbers_mean(run, input_file, tmp_path, monkeypatch):
+    out = translate(run, "--input", input_file, *BEAM, "--attention", "maps", "--nbest", 2, "--attention-pictures", 3)
     best = {}
     for row in out.splitlines():
         number, text = row.split("\t")
@@ -232,14 +232,16 @@ def test_alignments_are_written_with_what_their_numbers_mean(run, given, tmp_pat
         assert [piece.lstrip("▁") for piece in target] == best[number].split()
         assert [int(pair.split("-")[1]) for pair in pairs] == list(range(len(target)))
         assert all(0 <= int(pair.split("-")[0]) < len(source) for pair in pairs)
-    monkeypatch.setattr(cli_lines, "CHUNK", 3)
-    translate(run, "--input", given, *BEAM, "--attention", "again", "--attention-pictures", 0)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 3)
+    translate(run, "--input", input_file, *BEAM, "--attention", "again", "--attention-pictures", 0)
     assert read_maps(tmp_path / "again") == (texts, [])
-    translate(run, "--input", given, *BEAM, "--attention", "lower", "--attention-layer", 0, "--attention-pictures", 0)
+    translate(
+        run, "--input", input_file, *BEAM, "--attention", "lower", "--attention-layer", 0, "--attention-pictures", 0
+    )
     assert read_maps(tmp_path / "lower")[0]["target.pieces"] == texts["target.pieces"]
 
 
-def test_an_attention_without_weights_is_told_and_nothing_is_written(tmp_path):
+def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path):
     linear = "model.attention={encoder: multihead, decoder: multihead, cross: linear}"
     done = call("run", "reverse", *TINY, "model.position=sinusoidal", linear, "train.steps=2", "--out", "linear")
     assert done.status == 0, done.err
@@ -258,7 +260,7 @@ def test_an_attention_without_weights_is_told_and_nothing_is_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["--input", "in.txt", "1 2"], "--input: there are TEXTs too; give one or the other"),
         (["--input", "absent.txt"], "absent.txt: No such file or directory"),
@@ -279,7 +281,7 @@ def test_an_attention_without_weights_is_told_and_nothing_is_written(tmp_path):
         (["--search", "{name: sampling, top_q: 1}", "1"], "recipe has 1 problem\n    --search.top_q  'sampling' has no option 'top_q'"),
     ],
 )  # fmt: skip
-def test_what_the_user_can_mend_is_one_sentence(run, given, tmp_path, arguments, told):
+def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, arguments, message):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("")
     (tmp_path / "latin.txt").write_bytes("1\n2 3\n4 5 é\n".encode("latin-1"))
@@ -288,9 +290,9 @@ def test_what_the_user_can_mend_is_one_sentence(run, given, tmp_path, arguments,
     done = call("translate", run, *arguments)
     assert (done.status, done.out) == (2, "")
     (sentence,) = re.findall(r"^Error: ((?:.|\n)*)", done.err, re.M)
-    assert sentence.startswith(told)
+    assert sentence.startswith(message)
     assert "Traceback" not in done.err
-    assert given.read_text() == "\n".join(LINES) + "\n"
+    assert input_file.read_text() == "\n".join(LINES) + "\n"
 
 
 @pytest.mark.parametrize("option", [("--nbest", "0"), ("--batch-tokens", "0"), ("--attention-pictures", "-1")])
@@ -300,10 +302,10 @@ def test_numbers_out_of_range_are_refused(run, option):
     assert f"Invalid value for '{option[0]}'" in done.err
 
 
-def test_what_was_translated_before_a_bad_line_stays(run, given, tmp_path, monkeypatch):
-    whole = translate(run, "--input", given)
-    monkeypatch.setattr(cli_lines, "CHUNK", 2)
-    (tmp_path / "bad.txt").write_bytes(given.read_bytes() + b"1 \xff\n")
+def test_what_was_translated_before_a_bad_line_stays(run, input_file, tmp_path, monkeypatch):
+    whole = translate(run, "--input", input_file)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
+    (tmp_path / "bad.txt").write_bytes(input_file.read_bytes() + b"1 \xff\n")
     done = call("translate", run, "--input", "bad.txt", "--output", "out.txt")
     assert (done.status, "bad.txt line 11: not UTF-8 text (byte 3 of the line)" in done.err) == (2, True)
     assert (tmp_path / "out.txt").read_text() == whole
@@ -320,14 +322,14 @@ def test_an_interrupt_leaves_whole_lines(run, tmp_path):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     until(lambda: (tmp_path / "out.txt").exists() and (tmp_path / "out.txt").stat().st_size > 0)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
     text = (tmp_path / "out.txt").read_text()
     written = text.count("\n")
     assert 0 < written < count and written % 2000 == 0
     assert text == translate(run, "1 2 3") * written
-    assert re.search(r"^Stopped after [\d,]+ lines, which are written\.$", said, re.M)
-    assert "Traceback" not in said
+    assert re.search(r"^Stopped after [\d,]+ lines, which are written\.$", stderr, re.M)
+    assert "Traceback" not in stderr
 
 
 def until(done, seconds=60):
@@ -348,16 +350,16 @@ def test_typed_lines_are_answered_at_once(run):
             process.kill()
         assert process.stdout.readline() == translate(run, line)
     os.write(ours, b"\x04")
-    rest, said = process.communicate(timeout=60)
+    rest, stderr = process.communicate(timeout=60)
     os.close(ours)
     assert (process.returncode, rest) == (0, "")
-    assert "Type a line, Ctrl-D to end." in said
+    assert "Type a line, Ctrl-D to end." in stderr
 
 
-def test_a_file_shows_its_progress_on_a_terminal(run, given):
+def test_a_file_shows_its_progress_on_a_terminal(run, input_file):
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
-    command = [*COMMAND, run, "--input", given]
+    command = [*COMMAND, run, "--input", input_file]
     process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True)
     os.close(theirs)
     out, _ = process.communicate(timeout=60)
@@ -368,7 +370,7 @@ def test_a_file_shows_its_progress_on_a_terminal(run, given):
         except OSError:  # the other end is closed
             break
     os.close(ours)
-    assert out == translate(run, "--input", given)
+    assert out == translate(run, "--input", input_file)
     assert re.search(rf"/{len(LINES)}\D.*lines", seen.decode())
 
 
@@ -377,5 +379,5 @@ def test_a_reader_that_goes_away_ends_it_quietly(run, tmp_path):
     process = subprocess.Popen([*COMMAND, run, "--input", "long.txt"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline().decode() == translate(run, "1 2 3")
     process.stdout.close()
-    said = process.stderr.read().decode()
-    assert (process.wait(60), said) == (0, "")
+    stderr = process.stderr.read().decode()
+    assert (process.wait(60), stderr) == (0, "")

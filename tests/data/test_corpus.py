@@ -24,7 +24,7 @@ ODD = [
 
 @pytest.mark.parametrize("memory", [1 << 20, 10])
 def test_texts_come_back_as_they_were(monkeypatch, memory):
-    monkeypatch.setattr(corpus, "MEMORY", memory)
+    monkeypatch.setattr(corpus, "MAX_BYTES_IN_MEMORY", memory)
     texts = Texts(ODD)
     assert list(texts) == ODD and len(texts) == 3
     assert [texts[i] for i in (2, 0, 1, -1)] == [ODD[2], ODD[0], ODD[1], ODD[2]]
@@ -35,7 +35,7 @@ def test_texts_come_back_as_they_were(monkeypatch, memory):
 
 
 def test_memory_does_not_grow_with_the_texts(monkeypatch):
-    monkeypatch.setattr(corpus, "MEMORY", 1 << 16)
+    monkeypatch.setattr(corpus, "MAX_BYTES_IN_MEMORY", 1 << 16)
     tracemalloc.start()
     texts = Texts(Example(f"{i} " + "word " * 200, "target " * 100) for i in range(20_000))  # 34 MB
     peak = tracemalloc.get_traced_memory()[1]
@@ -62,12 +62,12 @@ def batches_of(encoded, count=40):
 def test_what_is_not_kept_is_encoded_anew(texts, monkeypatch):
     codec = codec_of(texts)
     kept = batches_of(codec.encode_all(texts))
-    monkeypatch.setattr(codecs, "KEPT", 50)
+    monkeypatch.setattr(codecs, "MAX_CACHED_IDS", 50)
     few = codec.encode_all(texts)
     for one, other in zip(kept, batches_of(few), strict=True):
         np.testing.assert_array_equal(one.source, other.source)
         np.testing.assert_array_equal(one.target_out, other.target_out)
-    assert 0 < len(few._kept) < 20
+    assert 0 < len(few._cache) < 20
 
 
 def test_slices_and_selections_are_views(texts):

@@ -1,4 +1,4 @@
-"""Where files of datasets lie, when they count as right, and what is said where they cannot be had."""
+"""Where files of datasets lie, when they count as right, and the errors where they cannot be had."""
 
 import hashlib
 import json
@@ -29,10 +29,10 @@ class Numbers(Dataset):
     """Two numbers."""
 
     folder = "numbers"
-    given = (RemoteFile("a.tsv", ("http://127.0.0.1:9/a.tsv",), SHA, len(TEXT)),)
+    remote_files = (RemoteFile("a.tsv", ("http://127.0.0.1:9/a.tsv",), SHA, len(TEXT)),)
 
     def files(self):
-        return self.given
+        return self.remote_files
 
     def read(self, split, paths):
         return (Example(*line.split("\t")) for line in paths["a.tsv"].read_text("utf-8").splitlines())
@@ -40,9 +40,9 @@ class Numbers(Dataset):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """The folder of all datasets; servers are given up at once."""
+    """The folder of all datasets; servers are abandoned at once."""
     monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(fetching, "PAUSE", 0.001)
+    monkeypatch.setattr(fetching, "RETRY_SECONDS", 0.001)
     return tmp_path / "data"
 
 
@@ -54,7 +54,7 @@ def put(data, content=TEXT, name="a.tsv"):
 
 def numbers(*files):
     dataset = Numbers()
-    dataset.given = files
+    dataset.remote_files = files
     return dataset
 
 
@@ -118,10 +118,10 @@ def test_a_file_that_is_here_is_used_as_it_is(data):
     path = put(data)
     assert cache.ensure(Numbers()) == {"a.tsv": path}
     assert [tuple(each)[:2] for each in datasets.examples(Numbers(), "train")] == [("one", "eins"), ("two", "zwei")]
-    assert cache.present(Numbers, Numbers.given) == list(Numbers.given)
+    assert cache.present(Numbers, Numbers.remote_files) == list(Numbers.remote_files)
 
 
-def test_a_wrong_hash_is_told_with_the_remedy(data):
+def test_a_wrong_hash_is_reported_with_the_remedy(data):
     path = put(data, TEXT + b"\n")
     assert re.fullmatch(
         rf"{path}: its SHA-256 is \w{{16}}…, but should be {SHA[:16]}…; delete it, so that it is fetched again",
@@ -155,9 +155,9 @@ def test_a_folder_that_is_marked_read_only_is_read_and_left_alone(data, named):
     folder.chmod(0o555)
     try:
         for _ in range(2):
-            cache.ensure(numbers(Numbers.given[0]._replace(sha256=named)))
+            cache.ensure(numbers(Numbers.remote_files[0]._replace(sha256=named)))
         assert [path.name for path in folder.iterdir()] == ["a.tsv"]
-        lacking = numbers(*Numbers.given, Numbers.given[0]._replace(name="b.tsv"))
+        lacking = numbers(*Numbers.remote_files, Numbers.remote_files[0]._replace(name="b.tsv"))
         assert complaint(lacking) == (
             f"{folder} lacks b.tsv and cannot be written: Permission denied; set PADDLE_TFM_DATA to a folder that has "
             "what is missing, or to one that can be written"
@@ -186,25 +186,26 @@ def test_a_file_where_the_folder_should_be(data):
 
 
 def test_what_nobody_hashed_is_pinned_at_first_use(data):
-    path, unpinned = put(data), numbers(Numbers.given[0]._replace(sha256=None))
-    assert cache.first_seen(Numbers) == {}
+    path, unpinned = put(data), numbers(Numbers.remote_files[0]._replace(sha256=None))
+    assert cache.first_hashes(Numbers) == {}
     cache.ensure(unpinned)
-    assert cache.first_seen(Numbers) == {"a.tsv": SHA}
+    assert cache.first_hashes(Numbers) == {"a.tsv": SHA}
     cache.ensure(unpinned)
     put(data, b"more", "b.tsv")
     cache.ensure(numbers(RemoteFile("b.tsv", ())))
-    assert cache.first_seen(Numbers)["a.tsv"] == SHA  # one record for all
+    assert cache.first_hashes(Numbers)["a.tsv"] == SHA  # one record for all
     path.write_bytes(b"other")
-    said = complaint(unpinned)
+    reason = complaint(unpinned)
     assert (
-        f"but was {SHA[:16]}… when first used; to accept another, delete it and {path.with_name(cache.RECORD)}" in said
+        f"but was {SHA[:16]}… when first used; to accept another, delete it and {path.with_name(cache.RECORD)}"
+        in reason
     )
     path.unlink()
     put(data, b"other")
-    assert complaint(unpinned) == said  # the pin outlives the file
+    assert complaint(unpinned) == reason  # the pin outlives the file
     path.with_name(cache.RECORD).unlink()
     cache.ensure(unpinned)
-    assert cache.first_seen(Numbers) == {"a.tsv": hashlib.sha256(b"other").hexdigest()}
+    assert cache.first_hashes(Numbers) == {"a.tsv": hashlib.sha256(b"other").hexdigest()}
 
 
 # ------------------------------------------------------------------------------------------------------------- fetching
@@ -215,10 +216,10 @@ def test_what_is_missing_is_fetched_and_the_rest_is_not(data, home):
     (served / "b.tsv").write_bytes(b"three\tdrei\n")
     put(data)
     file = RemoteFile("b.tsv", (f"{address}/b.tsv",))
-    paths = cache.ensure(numbers(*Numbers.given, file))
+    paths = cache.ensure(numbers(*Numbers.remote_files, file))
     assert paths["b.tsv"].read_bytes() == b"three\tdrei\n"
     (served / "b.tsv").unlink()
-    assert cache.ensure(numbers(*Numbers.given, file)) == paths
+    assert cache.ensure(numbers(*Numbers.remote_files, file)) == paths
     assert sorted(path.name for path in paths["b.tsv"].parent.iterdir()) == [".checked.json", ".lock", "a.tsv", "b.tsv"]
 
 
@@ -237,7 +238,7 @@ def test_a_later_copy_of_what_nobody_hashed_must_equal_the_first(data, home):
 def test_without_network_the_files_are_listed_with_their_places(data):
     put(data)
     files = [RemoteFile(name, (f"http://127.0.0.1:9/{name}", f"http://127.0.0.1:8/{name}")) for name in ("b", "c")]
-    assert complaint(numbers(*Numbers.given, *files)) == (
+    assert complaint(numbers(*Numbers.remote_files, *files)) == (
         "numbers cannot be fetched: 127.0.0.1:9: Connection refused; 127.0.0.1:8: Connection refused. "
         f"Put into {data / 'numbers'} by hand:"
         "\n  b  from http://127.0.0.1:9/b or http://127.0.0.1:8/b"
@@ -250,7 +251,7 @@ def test_prepare_fetches_what_a_runs_data_name(data, home):
     (served / "a.tsv").write_bytes(TEXT)
 
     class Mine(Numbers):
-        given = (RemoteFile("a.tsv", (f"{address}/a.tsv",), SHA),)
+        remote_files = (RemoteFile("a.tsv", (f"{address}/a.tsv",), SHA),)
 
     plugin = ModuleType("mine")
     plugin.register_datasets = hookspecs.hookimpl(lambda: {"mine-1": Mine})

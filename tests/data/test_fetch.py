@@ -28,14 +28,14 @@ SHA = hashlib.sha256(DATA).hexdigest()
 
 
 def send(request, content=DATA, cut=None, ranges=True, length=True, start=None, kind="application/octet-stream"):
-    """The file, from where it was asked; only `cut` bytes of it, if given."""
-    asked = request.headers.get("Range") if ranges else None
-    begin = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+    """The file, from where the request says; only `cut` bytes of it, if not None."""
+    header = request.headers.get("Range") if ranges else None
+    begin = int(header.removeprefix("bytes=").removesuffix("-")) if header else 0
     if begin >= len(content):
         return status(request, 416)
-    request.send_response(206 if asked else 200)
+    request.send_response(206 if header else 200)
     request.send_header("Content-Type", kind)
-    if asked:
+    if header:
         shown = begin if start is None else start
         request.send_header("Content-Range", f"bytes {shown}-{len(content) - 1}/{len(content)}")
     if length:
@@ -65,7 +65,7 @@ def redirect(request, path):
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         script = self.server.scripts[self.path]
-        self.server.asked.append((self.path, self.headers.get("Range")))
+        self.server.requests.append((self.path, self.headers.get("Range")))
         with contextlib.suppress(OSError):  # the client has gone
             (script.pop(0) if len(script) > 1 else script[0])(self)
 
@@ -76,10 +76,10 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch):
     """Answers `scripts[path]`, a list of what to do at each request, the last one for ever."""
-    monkeypatch.setattr(fetching, "PAUSE", 0.01)
-    monkeypatch.setattr(fetching, "STALL", 0.5)
+    monkeypatch.setattr(fetching, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.5)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.scripts, server.asked, server.end, server.daemon_threads = {}, [], threading.Event(), True
+    server.scripts, server.requests, server.end, server.daemon_threads = {}, [], threading.Event(), True
     server.home = f"http://127.0.0.1:{server.server_port}"
     server.host = server.home.removeprefix("http://")
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
@@ -118,14 +118,14 @@ def test_a_whole_file(server, tmp_path, sha256, size):
     fetch(remote(server, [send], sha256=sha256, size=size), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
     assert names(tmp_path) == ["a.bin"]
-    assert server.asked == [("/0", None)]
+    assert server.requests == [("/0", None)]
 
 
 def test_redirects_are_followed_also_when_resuming(server, tmp_path):
     server.scripts["/elsewhere"] = [partial(send, cut=100_000), send]
     fetch(remote(server, [partial(redirect, path="/elsewhere")]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [each for each in server.asked if each[0] == "/elsewhere"] == [
+    assert [each for each in server.requests if each[0] == "/elsewhere"] == [
         ("/elsewhere", None),
         ("/elsewhere", "bytes=100000-"),
     ]
@@ -137,18 +137,18 @@ def test_a_file_without_content_length(server, tmp_path):
     assert (tmp_path / "a.bin").read_bytes() == DATA
 
 
-def test_an_observer_hears_every_byte(server, tmp_path):
-    heard = []
+def test_an_observer_is_called_for_every_byte(server, tmp_path):
+    calls = []
 
     def begin(name, size):
-        heard.append((name, size))
-        return lambda done, total: heard.append((done, total))
+        calls.append((name, size))
+        return lambda done, total: calls.append((done, total))
 
     with observed(begin):
         fetch(remote(server, [partial(send, cut=100_000), send]), tmp_path / "a.bin")
-    assert heard[:2] == [(f"{tmp_path.name}/a.bin", len(DATA)), (0, len(DATA))]
-    assert (100_000, len(DATA)) in heard and heard[-1] == (len(DATA), len(DATA))
-    done = [first for first, _ in heard[1:]]
+    assert calls[:2] == [(f"{tmp_path.name}/a.bin", len(DATA)), (0, len(DATA))]
+    assert (100_000, len(DATA)) in calls and calls[-1] == (len(DATA), len(DATA))
+    done = [first for first, _ in calls[1:]]
     assert done == sorted(done)
 
 
@@ -163,25 +163,25 @@ def test_without_an_observer_a_line_says_what_is_fetched(server, tmp_path, capsy
 def test_a_truncated_body_is_resumed(server, tmp_path):
     fetch(remote(server, [partial(send, cut=100_000), partial(send, cut=50_000), send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [asked for _, asked in server.asked] == [None, "bytes=100000-", "bytes=150000-"]
+    assert [header for _, header in server.requests] == [None, "bytes=100000-", "bytes=150000-"]
 
 
 def test_a_connection_may_break_off_often_as_long_as_it_brings_bytes(server, tmp_path):
     fetch(remote(server, [partial(send, cut=30_001)]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert len(server.asked) == 10
+    assert len(server.requests) == 10
 
 
 def test_a_server_that_ignores_range_restarts_cleanly(server, tmp_path):
     fetch(remote(server, [partial(send, cut=100_000), partial(send, ranges=False)]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [asked for _, asked in server.asked] == [None, "bytes=100000-"]
+    assert [header for _, header in server.requests] == [None, "bytes=100000-"]
 
 
-def test_a_server_that_always_truncates_at_the_same_place_is_given_up(server, tmp_path):
+def test_a_server_that_always_truncates_at_the_same_byte_is_abandoned(server, tmp_path):
     file = remote(server, [partial(send, cut=100_000, ranges=False)])
     assert complaint(file, tmp_path / "a.bin") == f"{server.host}: the connection ended early"
-    assert len(server.asked) == 1 + fetching.TRIES
+    assert len(server.requests) == 1 + fetching.MAX_FRUITLESS_TRIES
 
 
 def test_truncation_is_noticed_without_content_length_by_the_known_size(server, tmp_path):
@@ -189,17 +189,17 @@ def test_truncation_is_noticed_without_content_length_by_the_known_size(server, 
     assert (tmp_path / "a.bin").read_bytes() == DATA
 
 
-def test_what_an_earlier_process_left_is_gone_on_from(server, tmp_path):
+def test_what_an_earlier_process_left_is_resumed(server, tmp_path):
     (tmp_path / "a.bin.part").write_bytes(DATA[:200_000])
     fetch(remote(server, [send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert server.asked == [("/0", "bytes=200000-")]
+    assert server.requests == [("/0", "bytes=200000-")]
 
 
 def test_a_whole_part_is_not_fetched_again(server, tmp_path):
     (tmp_path / "a.bin.part").write_bytes(DATA)
     fetch(remote(server, [send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA and server.asked == []
+    assert (tmp_path / "a.bin").read_bytes() == DATA and server.requests == []
 
 
 @pytest.mark.parametrize("left", [ROTTEN[:200_000], ROTTEN, DATA + b"more"])
@@ -207,17 +207,17 @@ def test_a_rotten_part_is_thrown_away(server, tmp_path, left):
     (tmp_path / "a.bin.part").write_bytes(left)
     fetch(remote(server, [send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert server.asked[-1] == ("/0", None)
+    assert server.requests[-1] == ("/0", None)
 
 
 def test_a_part_beyond_the_end_of_a_file_of_unknown_size(server, tmp_path):
     (tmp_path / "a.bin.part").write_bytes(DATA + b"more")
     fetch(remote(server, [send], size=None), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [asked for _, asked in server.asked] == [f"bytes={len(DATA) + 4}-", None]
+    assert [header for _, header in server.requests] == [f"bytes={len(DATA) + 4}-", None]
 
 
-def test_without_a_hash_nothing_is_gone_on_from(server, tmp_path):
+def test_without_a_hash_nothing_is_resumed(server, tmp_path):
     (tmp_path / "a.bin.part").write_bytes(ROTTEN[:200_000])
     fetch(remote(server, [send], sha256=None), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
@@ -227,17 +227,17 @@ def test_a_server_that_resumes_elsewhere(server, tmp_path):
     script = [partial(send, cut=100_000), partial(send, start=7), send]
     fetch(remote(server, script), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [asked for _, asked in server.asked] == [None, "bytes=100000-", None]
+    assert [header for _, header in server.requests] == [None, "bytes=100000-", None]
 
 
 def test_a_stalled_connection_is_retried(server, tmp_path):
     fetch(remote(server, [partial(stall, cut=100_000), send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [asked for _, asked in server.asked] == [None, "bytes=100000-"]
+    assert [header for _, header in server.requests] == [None, "bytes=100000-"]
 
 
 def test_a_server_that_never_answers(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(fetching, "STALL", 0.1)
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.1)
     assert complaint(remote(server, [stall]), tmp_path / "a.bin") == f"{server.host}: no answer in time"
 
 
@@ -247,13 +247,13 @@ def test_a_server_that_never_answers(server, tmp_path, monkeypatch):
 def test_corrupted_once(server, tmp_path):
     fetch(remote(server, [partial(send, content=ROTTEN), send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert server.asked == [("/0", None)] * 2
+    assert server.requests == [("/0", None)] * 2
 
 
 def test_corrupted_twice_then_the_next_mirror(server, tmp_path):
     fetch(remote(server, [partial(send, content=ROTTEN)], [send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert server.asked == [("/0", None)] * 2 + [("/1", None)]
+    assert server.requests == [("/0", None)] * 2 + [("/1", None)]
 
 
 def test_corrupted_everywhere(server, tmp_path):
@@ -263,15 +263,15 @@ def test_corrupted_everywhere(server, tmp_path):
 
 
 def test_another_size_is_refused_before_it_is_fetched(server, tmp_path):
-    said = complaint(remote(server, [partial(send, content=DATA[:77])]), tmp_path / "a.bin")
-    assert said == f"{server.host} gives another file (77 bytes instead of 300,000)"
+    reason = complaint(remote(server, [partial(send, content=DATA[:77])]), tmp_path / "a.bin")
+    assert reason == f"{server.host} gives another file (77 bytes instead of 300,000)"
 
 
 @pytest.mark.parametrize("code", [403, 404, 410])
 def test_a_refusal_is_final_for_a_mirror(server, tmp_path, code):
     file = remote(server, [partial(status, code=code)])
     assert complaint(file, tmp_path / "a.bin").startswith(f"{server.host} answers {code} ")
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     fetch(remote(server, [partial(status, code=code)], [send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
 
@@ -283,7 +283,7 @@ def test_an_overloaded_server_is_asked_again(server, tmp_path, code):
     assert complaint(remote(server, [partial(status, code=code)]), tmp_path / "b.bin").startswith(
         f"{server.host}: answers {code} "
     )
-    assert len(server.asked) == 3 + fetching.TRIES
+    assert len(server.requests) == 3 + fetching.MAX_FRUITLESS_TRIES
 
 
 def test_a_web_page_is_no_file(server, tmp_path):
@@ -299,7 +299,7 @@ def test_nobody_there(server, tmp_path):
     assert complaint(file._replace(urls=()), tmp_path / "a.bin") == "no address of it is known"
 
 
-def test_each_mirrors_reason_is_told(server, tmp_path):
+def test_each_mirrors_reason_is_reported(server, tmp_path):
     file = remote(server, [partial(status, code=404)], [partial(send, content=ROTTEN)])
     assert complaint(file, tmp_path / "a.bin") == (
         f"{server.host} answers 404 Not Found; {server.host} gives another file (its SHA-256 differs)"
@@ -339,10 +339,10 @@ def test_processes_that_fetch_at_once_fetch_once(server, tmp_path):
         assert each.returncode == 0, err
         assert out.strip() == str(tmp_path / "mine" / "a.bin")
     assert (tmp_path / "mine" / "a.bin").read_bytes() == DATA
-    assert server.asked == [("/0", None)]
+    assert server.requests == [("/0", None)]
 
 
-def test_an_interrupt_leaves_what_the_next_goes_on_from(server, tmp_path):
+def test_an_interrupted_fetch_is_resumed_by_the_next(server, tmp_path):
     remote(server, [partial(stall, cut=100_000), send])
     first = process(server, tmp_path)
     part = tmp_path / "mine" / "a.bin.part"
@@ -357,4 +357,4 @@ def test_an_interrupt_leaves_what_the_next_goes_on_from(server, tmp_path):
     _, err = second.communicate(timeout=60)
     assert second.returncode == 0, err
     assert (tmp_path / "mine" / "a.bin").read_bytes() == DATA
-    assert server.asked == [("/0", None), ("/0", "bytes=100000-")]
+    assert server.requests == [("/0", None), ("/0", "bytes=100000-")]

@@ -11,7 +11,7 @@ import pytest
 
 TINY = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}",
-    "model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=1", "model.decoder_layers=1",
+    "model.max_length=10", "model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=1", "model.decoder_layers=1",
     "train.max_tokens=128", "train.steps=6", "evaluate.every=3", "evaluate.examples=5",
     "variants={pre: {}, post: {model.placement: post}}",
 ]  # fmt: skip
@@ -37,20 +37,29 @@ def register_norms():
 """
 
 
-# Where processes cannot fork, workers are started anew.
-NO_FORK = (
-    "import paddle_tfm, sys\n"
-    "from paddle_tfm.runtime import load_paddle\n"
-    "load_paddle()\n"
-    "from paddle_tfm import processes\n"
-    "processes.can_fork = lambda: False\n"
-    "from paddle_tfm.cli import main\n"
-    "main()\n"
-)
+# One process tries every way, because to start one with Paddle takes longer than these trainings. Forks come first, from
+# a process that has trained nothing; where processes cannot fork, workers are new processes; then it trains by itself.
+EVERY_WAY = """
+import sys
+from pathlib import Path
+from paddle_tfm.runtime import load_paddle
+load_paddle()
+from paddle_tfm import processes
+from paddle_tfm.cli import main
+
+out, *arguments = sys.argv[1:]
+for name, workers, can_fork in [("forked", 2, True), ("started", 2, False), ("one", 1, True)]:
+    processes.can_fork = lambda: can_fork
+    try:
+        main([*arguments, "--out", str(Path(out, name)), "--workers", str(workers)])
+    except SystemExit as end:
+        for stream in (sys.stdout, sys.stderr):
+            print("\\f" if end.code == 0 else f"{name} ended with {end.code}", file=stream, flush=True)
+"""
 
 
-def start(*arguments, how=("-m", "paddle_tfm")):
-    command = [sys.executable, *how, "run", "base", *TINY, *map(str, arguments)]
+def start(*arguments, program=("-m", "paddle_tfm")):
+    command = [sys.executable, *program, "run", "base", *TINY, *map(str, arguments)]
     return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -67,11 +76,12 @@ def logs(folder):
 def test_the_number_of_workers_changes_nothing(tmp_path):
     plugin = tmp_path / "halved.py"
     plugin.write_text(PLUGIN)
-    module = ("-m", "paddle_tfm")
-    for name, workers, how in [("one", 1, module), ("forked", 2, module), ("started", 2, ("-c", NO_FORK))]:
-        arguments = ["--workers", workers, "--out", tmp_path / name, "--plugin", plugin]
-        code, out, err = run(*arguments, "model.norm={name: halved, by: 0.7}", how=how)
-        assert code == 0, err
+    arguments = ["--plugin", plugin, "model.norm={name: halved, by: 0.7}"]
+    code, *streams = run(*arguments, program=("-c", EVERY_WAY, str(tmp_path)))
+    assert code == 0, streams[1]
+    ways = list(zip(*(stream.split("\f\n") for stream in streams), strict=True))
+    assert len(ways) == 4 and ways.pop() == ("", ""), streams[1]
+    for out, err in ways:
         assert "against pre" in out
         assert err.count("step      6") == 2
     one = logs(tmp_path / "one")
@@ -90,22 +100,22 @@ def test_what_a_worker_complains_of_is_told_in_a_sentence(tmp_path):
 
 def children(pid):
     """The worker processes of `pid`."""
-    found = []
+    workers = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             if parent == pid:
-                found.append(folder)
+                workers.append(folder)
         except OSError:
             continue  # gone meanwhile
-    return found
+    return workers
 
 
 def wait_until(condition, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if found := condition():
-            return found
+        if result := condition():
+            return result
         time.sleep(0.05)
     raise AssertionError("waited in vain")
 
@@ -113,7 +123,7 @@ def wait_until(condition, seconds=60):
 @pytest.fixture
 def long_run(tmp_path):
     """A sweep of two workers in the middle of their training."""
-    process = start("train.steps=100000", "evaluate.every=50", "--workers", 2, "--out", tmp_path / "out")
+    process = start("train.steps=100000", "evaluate.every=5", "--workers", 2, "--out", tmp_path / "out")
     wait_until(lambda: len(list((tmp_path / "out").glob("*/*/checkpoints/last/state.json"))) == 2)
     yield process
     process.kill()

@@ -1,0 +1,75 @@
+"""What a sweep reports while it trains: plain values, so that they can come from another process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from paddle_tfm.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from paddle_tfm.train.run import Run
+
+STEP_SECONDS = 0.1  # a step event at most so often
+
+
+@dataclass(frozen=True)
+class Card:
+    """The facts about a run that whoever watches it may show."""
+
+    name: str
+    step: int
+    steps: int
+    parameters: int
+    examples: int
+    best: str
+    units: dict[str, str]  # of metrics
+
+    @classmethod
+    def of_run(cls, run: Run) -> Card:
+        """The facts about `run` as it stands."""
+        units = {name: metric.unit for name, metric in run.metrics().items()}
+        steps, best = run.settings.train.steps, run.settings.evaluate.best
+        return cls(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, units)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a run: kind is `finished` (in an earlier session), `start`, `step`, `evaluation` or
+    `end`; `data` holds its metrics or results."""
+
+    kind: str
+    card: Card
+    data: dict = field(default_factory=dict)
+
+
+class Watcher:
+    """The listener that turns a training into events: `on_event` gets each, a `step` at most every `seconds`."""
+
+    def __init__(self, on_event: Callable[[Event], None], seconds: float = STEP_SECONDS):
+        self.on_event, self.seconds, self.last_step = on_event, seconds, 0.0
+        self.card: Card | None = None  # of the run under way; all but its step stays as it began
+
+    @hookimpl
+    def on_run_start(self, run) -> None:
+        self.card = Card.of_run(run)
+        self._emit("start", run, {})
+
+    @hookimpl
+    def on_step_end(self, run, step, metrics) -> None:
+        if time.monotonic() - self.last_step >= self.seconds:
+            self.last_step = time.monotonic()
+            self._emit("step", run, metrics)
+
+    @hookimpl
+    def on_evaluation_end(self, run, step, metrics) -> None:
+        self._emit("evaluation", run, metrics)
+
+    @hookimpl
+    def on_run_end(self, run, results) -> None:
+        self._emit("end", run, results)
+
+    def _emit(self, kind: str, run: Run, data: dict) -> None:
+        self.on_event(Event(kind, replace(self.card, step=run.step), data))

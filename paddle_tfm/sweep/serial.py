@@ -1,0 +1,59 @@
+"""The executor of this process: cells one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from paddle_tfm.data.corpus import Corpus, load_corpus
+from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.sweep.events import Card, Event, Watcher
+from paddle_tfm.train.run import create
+from paddle_tfm.train.trainer import Trainer
+
+
+@dataclass
+class SerialExecutor:
+    """Trains cells in this process. A finished cell is skipped; one that is begun is resumed, if `resume`.
+
+    Args:
+        stop, report, strict: as for `Trainer`.
+        on_event: gets an `Event` whenever something happens.
+    """
+
+    registry: Registry
+    resume: bool
+    strict: bool
+    stop: Callable[[], bool]
+    report: Callable[[str], None]
+    on_event: Callable[[Event], None]
+
+    def run(self, cells: Iterable[Cell]) -> None:
+        """Train all cells; a corpus that several need is read once.
+
+        Raises:
+            UserError: what is wrong with a cell's data or folder.
+            Interrupted: `stop` said so, and the run under way saved a checkpoint.
+        """
+        manager, watcher = self.registry.plugins.manager, Watcher(self.on_event)
+        manager.register(watcher)
+        try:
+            corpora: dict[str, Corpus] = {}
+            for cell in cells:
+                key = str(cell.spec.data["task"])
+                if key not in corpora:
+                    corpora[key] = load_corpus(cell.spec.settings, self.registry)
+                self._train(cell, corpora[key])
+        finally:
+            manager.unregister(watcher)
+
+    def _train(self, cell: Cell, corpus: Corpus) -> None:
+        run = create(cell.spec, self.registry, cell.folder, corpus, self.resume)
+        for bound, count in run.dropped.items():
+            self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
+        cell.require_unchanged(self.registry, run.fingerprint)
+        if cell.is_finished:
+            self.on_event(Event("finished", Card.of_run(run)))
+        else:
+            Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
