@@ -17,6 +17,7 @@ from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
 from paddle_tfm import randomness
+from paddle_tfm.validators import between
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -64,8 +65,7 @@ class Dropout(nn.Layer):
 
     def __init__(self, rate: float):
         super().__init__()
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"`rate` must be in [0, 1), but is {rate}")
+        between("[0, 1)", rate=rate)
         self.rate = rate
         self.path = ""
 

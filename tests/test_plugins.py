@@ -154,7 +154,9 @@ def test_two_plugins_that_claim_one_name_are_named_both(file):
     with pytest.raises(UserError) as caught:
         registry.entry("norm", "mine")
     assert str(caught.value) == "norm 'mine' is claimed by two plugins, 'one' and 'two'; remove or rename one"
-    assert [problem.message for problem in registry.check("norm", "mine", "model.norm")] == [str(caught.value)]
+    assert [problem.message for problem in registry.resolve("norm", "mine", "model.norm").problems] == [
+        str(caught.value)
+    ]
 
 
 # -------------------------------------------------------------------------------------------------- installed plugins

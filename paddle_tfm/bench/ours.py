@@ -17,11 +17,12 @@ from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
-from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.errors import UserError
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import MASKED_SCORE, Example
 from paddle_tfm.recipe import loading as recipes
-from paddle_tfm.recipe.settings import at_site
+from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.recipe.sites import at_site
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.run import create, load_run
@@ -39,9 +40,8 @@ class Side:
         (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
         plugins = create_plugins(told["plugins"])
         registry = Registry(plugins)
-        if problems := recipes.check_components(spec, registry):
-            raise RecipeError(spec.recipe, problems)
-        run = create(spec, registry, folder / "run", load_corpus(spec.settings, registry, ["train"]))
+        plan = plan_run(spec, registry).require_sound(spec.recipe)
+        run = create(plan, folder / "run", load_corpus(plan, ["train"]))
         self.trainer = Trainer(run, plugins)
         if told["length"] is None:
             self.batches = [next(self.trainer.stream) for _ in range(told["batches"])]
@@ -106,7 +106,7 @@ class Decoder:
             "beam": registry.build("search", {"name": "beam", "size": told["beam"], "alpha": told["alpha"]}, "")
         }
         self.searches["single"] = registry.build("search", "greedy", "")
-        texts = load_corpus(run.settings, registry, ["test"]).splits["test"]
+        texts = load_corpus(run.plan, ["test"]).splits["test"]
         if not texts:
             raise UserError(f"{run.folder}: its task has no test split")
         examples = run.codec.encode_all(texts)[: told["sentences"]]

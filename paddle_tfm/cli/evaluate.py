@@ -75,7 +75,7 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     from paddle_tfm.data.shapes import check_texts
     from paddle_tfm.predictions import predictions_file, squeezed, write_predictions
     from paddle_tfm.protocols import Prediction
-    from paddle_tfm.recipe.settings import DECODER_ONLY
+    from paddle_tfm.recipe.sites import DECODER_ONLY
     from paddle_tfm.train.evaluate import likelihood, of_texts, predict, score, signatures
     from paddle_tfm.train.run import load_run
 
@@ -85,7 +85,7 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
         given = "--search chooses how" if search else "--by source asks what"
         raise UserError(f"{given} the run writes for a source, but it is decoder-only: it scores the texts themselves")
     chosen = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-    corpus = load_corpus(loaded.settings, registry, [split])
+    corpus = load_corpus(loaded.plan, [split])
     texts, then = corpus.splits[split], loaded.fingerprint.get(split)
     if then not in (None, corpus.fingerprint[split]):
         warn(f"{loaded.folder}: since it was trained, its {split} texts changed; older scores are of others")

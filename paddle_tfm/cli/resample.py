@@ -50,10 +50,10 @@ def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: P
 def _metrics(folder: Path, chosen: str | None, registry: Registry) -> dict[str, Metric]:
     """All metrics of the run's recipe that texts suffice for; or the one that was chosen, as the recipe has it if it has
     it."""
+    from paddle_tfm.components import Spec
     from paddle_tfm.errors import UserError
     from paddle_tfm.recipe import loading as recipe
     from paddle_tfm.recipe import yaml_lines
-    from paddle_tfm.registry import Spec
     from paddle_tfm.train.evaluate import of_texts
 
     (run,) = recipe.load(str(folder / "recipe.yaml")).runs()

@@ -79,7 +79,10 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
 @checkpoint_option
 @plugin_option
 @device_option
-def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, checkpoint, plugins, device) -> None:  # fmt: skip
+def command(
+    run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, checkpoint,
+    plugins, device,
+) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
 
     One line in, one line out; an empty line gives an empty one (with --nbest one empty output). Lines are read and
@@ -154,7 +157,7 @@ def _alignment_folder(folder: Path | None, pictures: int):
 
 @contextmanager
 def _bar(total: int | None) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on standard error, where that is a terminal; yields what to call with the number of finished lines."""
+    """A progress bar on standard error, if that is a terminal; yields a callback for the number of finished lines."""
     if not notes().is_terminal:
         yield None
         return

@@ -6,7 +6,8 @@ import numpy as np
 
 from paddle_tfm.data.codec import EncodedTexts
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe.settings import DECODER_ONLY, ENCODER_ONLY, ModelSettings
+from paddle_tfm.recipe.settings import ModelSettings
+from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
 
 
 def check_texts(model: ModelSettings, split: str, texts: EncodedTexts) -> None:

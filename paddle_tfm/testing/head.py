@@ -9,6 +9,7 @@ import paddle
 
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.model.build import build
+from paddle_tfm.recipe.model_plan import plan_model
 from paddle_tfm.testing.laws import demand_same
 from paddle_tfm.testing.report import Failed, Seen, check
 from paddle_tfm.testing.subject import VOCABULARY, Scene, Size, Subject, batch
@@ -93,7 +94,7 @@ def padded_targets(scene: Scene) -> None:
 )
 def initial_loss(subject: Subject) -> None:
     size = Size(64, 4, 256, 4, 4, (9,) * 8, (9,) * 8)
-    model = build(subject.settings(size, subject.spec), subject.registry, 200, 200)
+    model = build(plan_model(subject.settings(size, subject.spec), subject.registry), 200, 200)
     model.eval()
     given = batch(size)
     with paddle.no_grad():

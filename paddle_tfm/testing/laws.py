@@ -9,11 +9,12 @@ import paddle
 from paddle import nn
 
 from paddle_tfm import randomness
+from paddle_tfm.components import Spec
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Tap
-from paddle_tfm.registry import Spec
+from paddle_tfm.recipe.model_plan import plan_model
 from paddle_tfm.testing.report import Failed, NotHere, Seen, check
 from paddle_tfm.testing.subject import VOCABULARY, Scene, Size, Subject, batch, real
 
@@ -691,7 +692,7 @@ def cost(subject: Subject) -> None:
     usual = subject.base[subject.kind]
     models, given = [], batch(size)
     for value in (chosen, usual):
-        made = build(subject.settings(size, value), subject.registry, VOCABULARY, VOCABULARY)
+        made = build(plan_model(subject.settings(size, value), subject.registry), VOCABULARY, VOCABULARY)
         made.train()
         models.append(made)
     times: list[list[float]] = [[], []]

@@ -8,6 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.model.build import build
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.recipe.model_plan import plan_model
 from paddle_tfm.testing.laws import apart, demand_same
 from paddle_tfm.testing.report import Failed, NotHere, Seen, check
 from paddle_tfm.testing.subject import MAX_LENGTH, VOCABULARY, Size, Subject
@@ -141,7 +142,7 @@ def order_matters(subject: Subject) -> None:
     for place in subject.places:
         if place.endswith("cross"):
             continue
-        model = build(subject.settings(size, subject.at([place])), subject.registry, VOCABULARY, VOCABULARY)
+        model = build(plan_model(subject.settings(size, subject.at([place])), subject.registry), VOCABULARY, VOCABULARY)
         model.eval()
         for encoding in model.sublayers():
             if isinstance(encoding, subject.cls):

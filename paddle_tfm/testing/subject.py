@@ -12,6 +12,7 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm.components import Entry
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.vocabulary import BOS, PAD
 from paddle_tfm.errors import RecipeError, UserError
@@ -20,8 +21,10 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerSite
 from paddle_tfm.recipe import loading as recipes
-from paddle_tfm.recipe.settings import PER_SITE, ModelSettings, at_site, sites
-from paddle_tfm.registry import Entry, Registry, Spec, component_kind
+from paddle_tfm.recipe.model_plan import plan_model
+from paddle_tfm.recipe.settings import ModelSettings
+from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
+from paddle_tfm.registry import Registry, component_kind
 
 VOCABULARY, FIRST_WORD, MAX_LENGTH = 13, 4, 32
 PROBE = "probe of every way"
@@ -124,7 +127,7 @@ class Scene:
         that the method begins with: what holds where heads are not mixed yet, or a gate is shut, may not hold later."""
         settings = self.settings.model_copy(update={"dropout": dropout})
         with default_dtype(dtype):
-            made = build(settings, self.subject.registry, VOCABULARY, VOCABULARY, seed)
+            made = build(plan_model(settings, self.subject.registry), VOCABULARY, VOCABULARY, seed)
         if moved:
             move(made, np.random.default_rng([seed, 9]))
             made.train()
@@ -177,9 +180,9 @@ class Subject:
 
     def _same_kind(self) -> Iterator[tuple[str, str]]:
         """(kind, name) of its parts that are of its kind, such as the encodings of a chain: their expected failures are its own."""
-        for kind, spec, _ in self.registry.parts(self.kind, self.spec, self.kind):
-            if kind == self.kind:
-                yield kind, Spec.parse(spec).name
+        for part in list(self.registry.resolve(self.kind, self.spec, self.kind).walk())[1:]:
+            if part.kind == self.kind:
+                yield part.kind, part.name
 
     @cached_property
     def base(self) -> dict[str, object]:
@@ -222,7 +225,7 @@ class Subject:
     def _refusal(self, chosen: object) -> str:
         """Why no model can be built with this value; "" if one can."""
         try:
-            build(self.settings(USUAL, chosen), self.registry, VOCABULARY, VOCABULARY)
+            build(plan_model(self.settings(USUAL, chosen), self.registry), VOCABULARY, VOCABULARY)
         except RecipeError as error:
             return "; ".join(dict.fromkeys(problem.message for problem in error.problems))
         except UserError as error:
@@ -286,7 +289,7 @@ class Subject:
         """With an encoding that acts in all ways that the attention accepts."""
         from paddle_tfm.testing.probe import Probe
 
-        self.registry.tables["position"][PROBE] = Entry("position", PROBE, Probe, Provider("paddle_tfm", "testing", ""))
+        self.registry.add(Entry("position", PROBE, Probe, Provider("paddle_tfm", "testing", "")))
         probe = {"name": PROBE, "ways": sorted(self.cls.supports)}
         rest = {"name": PROBE, "ways": sorted(self.cls.supports - {"embed"})}
         places = [place.split(".") for place in self.places]
@@ -301,7 +304,7 @@ class Subject:
 
     def _fits(self, size: Size, chosen: object) -> bool:
         try:
-            build(self.settings(size, chosen), self.registry, VOCABULARY, VOCABULARY)
+            build(plan_model(self.settings(size, chosen), self.registry), VOCABULARY, VOCABULARY)
         except UserError:
             return False
         return True

@@ -15,7 +15,7 @@ import paddle
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.data.shapes import check_texts
-from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import Translation, translate
@@ -24,9 +24,10 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric, Search
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.loading import RunSpec
-from paddle_tfm.recipe.settings import DECODER_ONLY, Settings, components, locate
-from paddle_tfm.registry import Registry, Spec
+from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.settings import Settings
+from paddle_tfm.recipe.sites import DECODER_ONLY
+from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint
 
 
@@ -35,8 +36,7 @@ class Run:
     """Everything about one training. Listeners get it with every event."""
 
     folder: Path
-    spec: RunSpec
-    registry: Registry
+    plan: Plan
     codec: Codec
     model: Transformer
     fingerprint: dict[str, str]  # split → hash of its texts
@@ -48,22 +48,22 @@ class Run:
     @property
     def name(self) -> str:
         """variant/seed-n."""
-        return self.spec.name
+        return self.plan.run.name
 
     @property
     def settings(self) -> Settings:
         """The resolved recipe, as checked fields."""
-        return self.spec.settings
+        return self.plan.settings
 
     @property
     def recipe(self) -> dict:
         """The resolved recipe, as data."""
-        return self.spec.data
+        return self.plan.run.data
 
     @property
     def seed(self) -> int:
         """The seed of every draw of this run."""
-        return self.spec.seed
+        return self.plan.run.seed
 
     def parameters(self) -> int:
         """How many numbers are learned, shared ones counted once."""
@@ -71,15 +71,15 @@ class Run:
 
     def identity(self) -> dict[str, object]:
         """What decides this run's numbers."""
-        return identity(self.recipe, self.registry, self.fingerprint)
+        return identity(self.plan, self.fingerprint)
 
     def metrics(self) -> dict[str, Metric]:
         """The recipe's metrics by name."""
-        return build_metrics(self.settings, self.registry)
+        return {name: metric.build() for name, metric in self.plan.metrics().items()}
 
     def search(self) -> Search:
         """The recipe's search."""
-        return self.registry.build("search", self.settings.search, "search")
+        return self.plan.components["search"].build()
 
     def needs_source(self) -> None:
         """Raises UserError for a decoder-only model, which reads no source."""
@@ -139,23 +139,7 @@ class Run:
         return translate(self.model, self.codec, texts, chosen, nbest, prefix, max_tokens, progress, first)
 
 
-def build_metrics(settings: Settings, registry: Registry) -> dict[str, Metric]:
-    """The recipe's metrics by name.
-
-    Raises:
-        RecipeError: two have the same name, or one that of the loss, which is always measured.
-    """
-    metrics: dict[str, Metric] = {}
-    for i, spec in enumerate(settings.evaluate.metrics):
-        name, path = Spec.parse(spec).name, f"evaluate.metrics[{i}]"
-        if name == "loss" or name in metrics:
-            taken = "is the name of what is always measured" if name == "loss" else "is here twice; keep one"
-            raise RecipeError("recipe", [Problem(path, f"'{name}' {taken}")])
-        metrics[name] = registry.build("metric", spec, path)
-    return metrics
-
-
-def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus, resume: bool = False) -> Run:
+def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Run:
     """A fresh run: codec learned from the training split (with `resume`, the one in the folder, if the run was begun),
     model with its initial values.
 
@@ -163,16 +147,16 @@ def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus, resu
         RecipeError: a component refuses.
         UserError: no training example is left, or what the folder holds is broken.
     """
-    settings, began = spec.settings, time.perf_counter()
+    settings, began = plan.settings, time.perf_counter()
     if resume and (folder / "identity.json").exists():
-        codec = Codec.load(settings, registry, folder / "codec")
+        codec = Codec.load(plan, folder / "codec")
         encoded = corpus.encode(codec)
     else:
-        codec, encoded = corpus.encoded(settings, registry)
+        codec, encoded = corpus.encoded(plan)
     for split, texts in encoded.items():
         check_texts(settings.model, split, texts)
-    model = _model(spec, registry, codec)
-    run = Run(folder, spec, registry, codec, model, corpus.fingerprint, began=began)
+    model = _model(plan, codec)
+    run = Run(folder, plan, codec, model, corpus.fingerprint, began=began)
     run.encoded = dict(encoded)
     run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
     return run
@@ -193,35 +177,26 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
     return examples.select(kept.tolist()) if dropped else examples, dropped
 
 
-def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
+def _model(plan: Plan, codec: Codec) -> Transformer:
     sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
     try:
-        return build(spec.settings.model, registry, *sizes, seed=spec.seed)
+        return build(plan.model, *sizes, seed=plan.run.seed)
     except RecipeError as error:
-        raise RecipeError(spec.recipe, [locate(problem, spec.origins) for problem in error.problems]) from error
+        raise RecipeError(plan.run.recipe, plan.located(error.problems)) from error
 
 
 # ------------------------------------------------------------------------------------------------------------ identity
 
 
-def providers(recipe: dict, registry: Registry) -> dict[str, str]:
-    """component → plugin and version that provide it, those inside of others too."""
-    found, pending = {}, [(kind, spec, path) for kind, path, spec in components(recipe)]
-    while pending:
-        kind, spec, path = pending.pop()
-        entry = registry.entry(kind, Spec.parse(spec).name)
-        found[f"{kind} {entry.name}"] = f"{entry.provider.plugin} {entry.provider.version}"
-        pending += registry.parts(kind, spec, path)
-    return dict(sorted(found.items()))
-
-
-def identity(recipe: dict, registry: Registry, data: dict[str, str]) -> dict[str, object]:
+def identity(plan: Plan, data: dict[str, str]) -> dict[str, object]:
     """What decides a run's numbers: the resolved recipe, plugins, the hashes of its `data`, Paddle's build. `hash` covers
     all of it."""
-    told = {key: value for key, value in recipe.items() if key not in ("name", "summary", "duration", "variant")}
+    recipe = {
+        key: value for key, value in plan.run.data.items() if key not in ("name", "summary", "duration", "variant")
+    }
     parts = {
-        "recipe": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
-        "components": providers(recipe, registry),
+        "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
+        "components": plan.providers(),
         "data": data,
         "paddle": f"{paddle.__version__} {paddle.version.commit}",
     }
@@ -291,13 +266,11 @@ def load_run(
     folder = find_run(Path(path))
     loaded = recipes.load(str(folder / "recipe.yaml"))
     (spec,) = loaded.runs()
-    problems = recipes.check_components(spec, registry)
-    if problems:
-        raise RecipeError(str(folder / "recipe.yaml"), problems)
-    codec = Codec.load(spec.settings, registry, folder / "codec")
+    plan = plan_run(spec, registry).require_sound(str(folder / "recipe.yaml"))
+    codec = Codec.load(plan, folder / "codec")
     then = read_identity(folder)
     data = then["data"] if isinstance(then["data"], dict) else {}
-    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), data)
+    run = Run(folder, plan, codec, _model(plan, codec), data)
     for change in changes(then, run.identity() | {"data": then["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     point = folder / "checkpoints" / which

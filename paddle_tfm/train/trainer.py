@@ -16,7 +16,7 @@ import paddle
 from paddle_tfm.data.batches import Batch, Stream
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
-from paddle_tfm.model.build import calibrate
+from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction
@@ -74,13 +74,12 @@ class Trainer:
         strict: bool = False,
     ):
         self.run, self.plugins, self.stop, self.report, self.strict = run, plugins, stop, report, strict
-        train, build = run.settings.train, run.registry.build
-        given = {"d_model": run.settings.model.d_model, "steps": train.steps}
-        self.schedule = build("schedule", train.schedule, "train.schedule", **given)
+        train, components = run.settings.train, run.plan.components
+        self.schedule = components["train.schedule"].build(d_model=run.settings.model.d_model, steps=train.steps)
         self.parameters = [parameter for parameter in run.model.parameters() if not parameter.stop_gradient]
-        self.optimizer = build("optimizer", train.optimizer, "train.optimizer").create(self.parameters)
+        self.optimizer = components["train.optimizer"].build().create(self.parameters)
         self.metrics = run.metrics()
-        self.search = build("search", run.settings.evaluate.search, "evaluate.search")
+        self.search = components["evaluate.search"].build()
         self.stream = self._stream()
         self.progress = Progress()
         self.ema = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
@@ -291,8 +290,8 @@ class Trainer:
         run, progress = self.run, self.progress
         averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
         results = {
-            "recipe": run.spec.recipe,
-            "variant": run.spec.variant,
+            "recipe": run.plan.run.recipe,
+            "variant": run.plan.run.variant,
             "seed": run.seed,
             "data": run.fingerprint["test" if run.encoded["test"] else "valid"],
             "steps": run.step,

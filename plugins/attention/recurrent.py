@@ -13,6 +13,7 @@ from paddle import Tensor, _C_ops, nn
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import project_out
 
 
@@ -209,9 +210,8 @@ class Recurrent(Attention):
         super().__init__()
         if site is not None and site.sublayer == "cross":
             raise ValueError("it reads one text in its order, and cannot look at another")
+        at_least(1, hidden=hidden)
         width = d_model if hidden is None else hidden
-        if width < 1:
-            raise ValueError(f"`hidden` must be at least 1, but is {width}")
         self.causal = site is not None and site.causal
         if not self.causal and width % 2:
             raise ValueError(f"`hidden` must be even where a text is read in two directions, but is {width}")

@@ -86,24 +86,3 @@ def moments(state: State, gradient: Tensor, beta1: float, beta2: float) -> None:
     """m = β1 m + (1 − β1) g and v = β2 v + (1 − β2) g², in place."""
     state["first"].scale_(beta1).add_(gradient * (1.0 - beta1))
     state["second"].scale_(beta2).add_(gradient * gradient * (1.0 - beta2))
-
-
-def fraction(**options: float) -> None:
-    """Raises ValueError unless each option is in [0, 1)."""
-    for name, value in options.items():
-        if not 0 <= value < 1:
-            raise ValueError(f"`{name}` must be at least 0 and below 1, but is {value}")
-
-
-def positive(**options: float) -> None:
-    """Raises ValueError unless each option is above 0."""
-    for name, value in options.items():
-        if not value > 0:
-            raise ValueError(f"`{name}` must be positive, but is {value}")
-
-
-def not_negative(**options: float) -> None:
-    """Raises ValueError unless each option is at least 0."""
-    for name, value in options.items():
-        if not value >= 0:
-            raise ValueError(f"`{name}` must not be negative, but is {value}")

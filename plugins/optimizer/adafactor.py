@@ -10,7 +10,8 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, positive
+from paddle_tfm.validators import between, positive
+from paddle_tfm_plugins.optimizer._rule import Rule, State
 
 
 class Adafactor(Optimizer):
@@ -43,8 +44,7 @@ class Adafactor(Optimizer):
         epsilon1: float = 1e-30,
         epsilon2: float = 1e-3,
     ):
-        if not 0 < decay <= 1:
-            raise ValueError(f"`decay` must be above 0 and at most 1, but is {decay}")
+        between("(0, 1]", decay=decay)
         positive(clip=clip, epsilon1=epsilon1, epsilon2=epsilon2)
         self.decay, self.clip, self.relative = decay, clip, relative
         self.epsilon1, self.epsilon2 = epsilon1, epsilon2

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import fraction, not_negative, positive
+from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.optimizer._whole_state import CompleteState
 
 
@@ -19,7 +19,7 @@ class AdamW(Optimizer):
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9, weight_decay: float = 0.01):
-        fraction(beta1=beta1, beta2=beta2)
+        between("[0, 1)", beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)
         not_negative(weight_decay=weight_decay)
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay

@@ -8,7 +8,8 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, fraction, not_negative, shrink
+from paddle_tfm.validators import between, not_negative
+from paddle_tfm_plugins.optimizer._rule import Rule, State, shrink
 
 
 class Lion(Optimizer):
@@ -27,7 +28,7 @@ class Lion(Optimizer):
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.99, weight_decay: float = 0.0):
-        fraction(beta1=beta1, beta2=beta2)
+        between("[0, 1)", beta1=beta1, beta2=beta2)
         not_negative(weight_decay=weight_decay)
         self.beta1, self.beta2, self.weight_decay = beta1, beta2, weight_decay
 

@@ -9,7 +9,8 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, fraction, moments, not_negative, positive, shrink
+from paddle_tfm.validators import at_least, between, not_negative, positive
+from paddle_tfm_plugins.optimizer._rule import Rule, State, moments, shrink
 
 STACKS = ("encoder.layers.", "decoder.layers.")  # where the matrices are that this is made for
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # Jordan's: small singular values rise fastest, and stay near 1, not at it
@@ -49,11 +50,10 @@ class Muon(Optimizer):
         epsilon: float = 1e-9,
         weight_decay: float = 0.01,
     ):
-        fraction(momentum=momentum, beta1=beta1, beta2=beta2)
+        between("[0, 1)", momentum=momentum, beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)
         not_negative(weight_decay=weight_decay)
-        if iterations < 1:
-            raise ValueError(f"`iterations` must be at least 1, but is {iterations}")
+        at_least(1, iterations=iterations)
         self.momentum, self.nesterov, self.iterations = momentum, nesterov, iterations
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
 

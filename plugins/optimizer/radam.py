@@ -9,7 +9,8 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, fraction, moments, positive
+from paddle_tfm.validators import between, positive
+from paddle_tfm_plugins.optimizer._rule import Rule, State, moments
 
 TRACTABLE = 4.0  # the length of the average above which the variance of Adam's step is finite
 
@@ -33,7 +34,7 @@ class RAdam(Optimizer):
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9):
-        fraction(beta1=beta1, beta2=beta2)
+        between("[0, 1)", beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from paddle_tfm.protocols import Schedule
-from paddle_tfm_plugins.schedule._checks import floor_below_peak, not_negative, positive
+from paddle_tfm.validators import ascending, not_negative, positive
 
 
 class Cosine(Schedule):
@@ -19,7 +19,7 @@ class Cosine(Schedule):
     def __init__(self, steps: int, peak: float = 1e-3, warmup: int = 0, floor: float = 0.0):
         positive(steps=steps, peak=peak)
         not_negative(warmup=warmup, floor=floor)
-        floor_below_peak(floor, peak)
+        ascending(floor=floor, peak=peak)
         self.steps, self.peak, self.warmup, self.floor = steps, peak, warmup, floor
 
     def __call__(self, step: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddle_tfm.protocols import Schedule
-from paddle_tfm_plugins.schedule._checks import floor_below_peak, not_negative, positive
+from paddle_tfm.validators import ascending, between, not_negative, positive
 
 
 class WSD(Schedule):
@@ -16,9 +16,8 @@ class WSD(Schedule):
     def __init__(self, steps: int, peak: float = 1e-3, warmup: int = 0, decay: float = 0.2, floor: float = 0.0):
         positive(steps=steps, peak=peak)
         not_negative(warmup=warmup, floor=floor)
-        floor_below_peak(floor, peak)
-        if not 0 <= decay <= 1:
-            raise ValueError(f"`decay` must be a fraction of the run from 0 to 1, but is {decay}")
+        ascending(floor=floor, peak=peak)
+        between("[0, 1]", decay=decay)
         self.steps, self.peak, self.warmup, self.floor = steps, peak, warmup, floor
         self.decay_steps = round(decay * steps)
 

@@ -1,9 +1,10 @@
 """A batch shared among processes has the gradients of the whole; what cannot be shared is not."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
-import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -147,21 +148,21 @@ def test_the_death_of_a_helper_is_told(make_trainer):
             trainer.update(1, some(trainer, 6).batches)
 
 
-def test_helpers_end_with_a_parent_that_is_killed(tmp_path):
+def test_helpers_end_with_a_parent_that_is_killed():
     """A helper waits for questions on a pipe whose other end closes with its parent."""
-    code = (
-        "import paddle_tfm, time\n"
-        "from paddle_tfm.runtime import load_paddle\n"
-        "load_paddle()\n"
-        "from paddle_tfm.processes import Helper\n"
-        "helpers = [Helper(lambda question: question) for _ in range(2)]\n"
-        "print(*[helper.pid for helper in helpers], flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    pids = [int(word) for word in parent.stdout.readline().split()]
+
+    def have_helpers(sender):
+        helpers = [processes.Helper(lambda question: question) for _ in range(2)]
+        sender.send([helper.pid for helper in helpers])
+        time.sleep(60)
+
+    context = multiprocessing.get_context("fork")  # of this process, which has Paddle already
+    receiver, sender = context.Pipe(duplex=False)
+    parent = context.Process(target=have_helpers, args=(sender,))
+    parent.start()
+    pids = receiver.recv()
     assert len(pids) == 2 and all(Path(f"/proc/{pid}").exists() for pid in pids)
     parent.kill()
-    parent.communicate()
+    parent.join()
     for pid in pids:
         subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=20, check=True)

@@ -96,13 +96,14 @@ def test_resumed_is_uninterrupted_to_the_bit(book, make_trainer_of, shape, tmp_p
 def make_trainer_of(registry, tmp_path):
     from paddle_tfm import load_recipe
     from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.recipe.plan import plan_run
     from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer
 
     def make(overrides, folder, **options):
-        spec = load_recipe("base", overrides).runs()[0]
+        plan = plan_run(load_recipe("base", overrides).runs()[0], registry)
         resume = (tmp_path / folder / "identity.json").exists()
-        run = create(spec, registry, tmp_path / folder, load_corpus(spec.settings, registry), resume)
+        run = create(plan, tmp_path / folder, load_corpus(plan), resume)
         return Trainer(run, registry.plugins, **options)
 
     return make

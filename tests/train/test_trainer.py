@@ -254,7 +254,7 @@ def test_mixture_of_experts_adds_its_balance_to_the_loss(make_trainer):
     assert gradients[0] > 2 * gradients[1]
 
 
-def test_pointer_head_copies_words_that_it_never_saw(make_trainer, tmp_path):
+def test_pointer_head_copies_words_that_it_never_saw(make_trainer, registry, tmp_path):
     """Names unseen in training come out right, because they are copied."""
     rng = np.random.default_rng(0)
 
@@ -278,7 +278,7 @@ def test_pointer_head_copies_words_that_it_never_saw(make_trainer, tmp_path):
     )
     results = trainer.train()
     assert results["test"]["exact_match"] >= 0.9
-    loaded = load_run(trainer.run.folder, trainer.run.registry)
+    loaded = load_run(trainer.run.folder, registry)
     assert loaded.translate(["hello zzzzzz !"]) == ["bye zzzzzz"]
 
 
@@ -304,7 +304,7 @@ def test_the_board_names_the_split_that_was_scored(make_trainer, tmp_path, split
     assert [point.id for point in reader.get_data("scalar", "valid/loss")] == [4]
 
 
-def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, registry, tmp_path):
+def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, tmp_path):
     """A tokenizer that would now learn something else, here a changed vocabulary, does not get into a run under way."""
     first = make_trainer()
     first.stop = lambda: first.run.step >= 5
@@ -313,8 +313,8 @@ def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, registr
     vocabulary = first.run.folder / "codec" / "target" / "vocabulary.json"
     pieces = json.loads(vocabulary.read_text("utf-8"))
     vocabulary.write_text(json.dumps(pieces[::-1], ensure_ascii=False), "utf-8")
-    corpus = load_corpus(first.run.settings, registry)
-    resumed = create(first.run.spec, registry, first.run.folder, corpus, resume=True)
+    corpus = load_corpus(first.run.plan)
+    resumed = create(first.run.plan, first.run.folder, corpus, resume=True)
     assert resumed.codec.target_vocabulary.pieces[4:] == pieces[::-1]
-    fresh = create(first.run.spec, registry, tmp_path / "fresh", corpus, resume=True)
+    fresh = create(first.run.plan, tmp_path / "fresh", corpus, resume=True)
     assert fresh.codec.target_vocabulary.pieces[4:] == pieces

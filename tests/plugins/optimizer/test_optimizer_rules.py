@@ -11,6 +11,7 @@ import pytest
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import PAD
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Interrupted, Trainer
@@ -185,8 +186,8 @@ STOPPED = 2
 
 
 def trainer(registry, name, folder):
-    spec = load_recipe("base", [*TINY, f"train.optimizer={name}"]).runs()[0]
-    run = create(spec, registry, folder, load_corpus(spec.settings, registry))
+    plan = plan_run(load_recipe("base", [*TINY, f"train.optimizer={name}"]).runs()[0], registry)
+    run = create(plan, folder, load_corpus(plan))
     return Trainer(run, registry.plugins)
 
 
