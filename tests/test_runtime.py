@@ -166,7 +166,7 @@ print(json.dumps(found))
 LEVELS = [
     {"errors", "randomness", "units"},
     {"validators"},
-    {"algebra", "layers", "runtime", "files", "plugin_template"},
+    {"algebra", "layers", "runtime", "files", "plotting", "plugin_template"},
     {"protocols", "hookspecs", "processes"},
     {"plugins", "predictions"},
     {"components"},

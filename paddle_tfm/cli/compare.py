@@ -75,7 +75,10 @@ def present(comparison, printer, folders=()) -> None:
     from rich.table import Table
 
     from paddle_tfm.cli.progress import clock
-    from paddle_tfm.comparison.report import around, samples, verdict, write
+    from paddle_tfm.comparison.columns import around
+    from paddle_tfm.comparison.report import write
+    from paddle_tfm.comparison.samples import samples
+    from paddle_tfm.comparison.verdict import verdict
 
     paths = write(comparison)
     several = len(comparison.rows) > 1
@@ -124,7 +127,7 @@ def _heading(name: str) -> str:
 
 
 def _difference(comparison, row) -> str:
-    from paddle_tfm.comparison.report import change
+    from paddle_tfm.comparison.verdict import change
 
     found = row.difference
     return "–" if found is None else f"{change(comparison, found)} {found.verdict}"

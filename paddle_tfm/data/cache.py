@@ -23,7 +23,6 @@ except ImportError:
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Dataset, RemoteFile
-    from paddle_tfm.recipe.plan import Plan
 
 VARIABLE = "PADDLE_TFM_DATA"
 RECORD = ".checked.json"  # beside the files: name → SHA-256, and the size and time of change when it was hashed
@@ -63,18 +62,6 @@ def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[
         _fetch(files, where)
     _check(files, where)
     return {file.name: where / file.name for file in files}
-
-
-def prepare(plan: Plan) -> None:
-    """`ensure` for every dataset that a run names: for a process that starts others on the same files.
-
-    Raises:
-        UserError: as `ensure`.
-    """
-    for component in plan.components.values():
-        for part in component.walk():
-            if part.kind == "dataset":
-                ensure(part.build())
 
 
 @contextlib.contextmanager

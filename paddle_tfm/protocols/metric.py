@@ -25,13 +25,15 @@ class Prediction(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Sums over the real target tokens of a split, the reference being fed (teacher forcing), and how many characters the
-    references have."""
+    """Sums over the real target tokens of a split under teacher forcing, and how many characters the references have."""
 
     negative_log: float
     correct: int
     tokens: int
     characters: int = 0
+
+
+NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 class Metric(Component):

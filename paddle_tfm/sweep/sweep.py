@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddle_tfm.data import cache
+from paddle_tfm.data import datasets
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.registry import Registry
@@ -67,7 +67,7 @@ class Sweep:
         for cell, plan in zip(cells, plans, strict=True):
             cell.require_unchanged(plan)
         for plan in {str(plan.run.data["task"]): plan for plan in plans}.values():
-            cache.prepare(plan)
+            datasets.fetch_all(plan)
         return cells
 
     def run(self, cells: Sequence[Cell] | None = None) -> list[Path]:

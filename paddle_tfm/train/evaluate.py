@@ -16,9 +16,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.predictions import squeezed
 from paddle_tfm.protocols import Likelihood, Metric, Prediction, Search
+from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.search.decoding import decode_all, worker_batches
-
-NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> Likelihood:

@@ -85,7 +85,7 @@ class Run:
         """Raises UserError for a decoder-only model, which reads no source."""
         if self.settings.model.shape == DECODER_ONLY:
             raise UserError(
-                f"{self.folder} is decoder-only: it has no source to translate, but goes on with a text; use `paddle-tfm "
+                f"{self.folder} is decoder-only: it has no source to translate, but continues a text; use `paddle-tfm "
                 f"generate {self.folder}`"
             )
 

@@ -247,7 +247,7 @@ def test_without_network_the_files_are_listed_with_their_places(data):
     )
 
 
-def test_prepare_fetches_what_a_runs_data_name(data, home):
+def test_all_datasets_of_a_run_are_fetched(data, home):
     served, address = home
     (served / "a.tsv").write_bytes(TEXT)
 
@@ -262,10 +262,10 @@ def test_prepare_fetches_what_a_runs_data_name(data, home):
     manager.register(plugin)
     manager.load_setuptools_entrypoints(hookspecs.PROJECT)
     registry = Registry(Plugins(manager))
-    cache.prepare(planned("mine-1", registry))
+    datasets.fetch_all(planned("mine-1", registry))
     assert (data / "numbers" / "a.tsv").read_bytes() == TEXT
     with pytest.raises(UserError, match="unknown dataset 'mine-2'; did you mean 'mine-1'"):
-        cache.prepare(planned("mine-2", registry))
+        datasets.fetch_all(planned("mine-2", registry))
 
 
 def planned(dataset, registry):
