@@ -26,7 +26,8 @@ from paddle_tfm.recipe.sites import at_site
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.run import create, load_run
-from paddle_tfm.train.shared_step import FEW
+from paddle_tfm.train.shared_step import PROBE_ROWS
+from paddle_tfm.train.step import Step
 from paddle_tfm.train.trainer import Trainer
 
 MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
@@ -57,17 +58,18 @@ class Side:
             run.settings.train.schedule["learning_rate"],
         )
         run.model.train()
-        self.helpers: list[int] = []
+        self.update: Step = self.trainer.step
+        self.workers: list[int] = []
 
     def begin(self) -> None:
         """Share steps as a training does, after letting go of what the others have been given and of the corpus: no peer
         holds them."""
         self.given = None
-        self.trainer.run.encoded = {"train": list(self.trainer.run.encoded["train"][:FEW])}
+        self.trainer.run.encoded = {"train": list(self.trainer.run.encoded["train"][:PROBE_ROWS])}
         gc.collect()
         self._to_the_end = ExitStack()
-        self._to_the_end.enter_context(self.trainer.gradients.shared())
-        self.helpers = [helper.pid for helper in self.trainer.gradients.helpers]
+        self.update = self._to_the_end.enter_context(self.trainer.sharded_step())
+        self.workers = [worker.pid for worker in getattr(self.update, "workers", ())]
 
     def facts(self) -> dict:
         """What the report says of all sides alike."""
@@ -89,7 +91,7 @@ class Side:
 
     def step(self, number: int) -> None:
         """One step on the batch of that number, counted round and round."""
-        self.trainer.update(number + 1, [self.batches[number % len(self.batches)]])
+        self.update(number + 1, [self.batches[number % len(self.batches)]])
         if paddle.device.get_device() != "cpu":
             paddle.device.synchronize()
 

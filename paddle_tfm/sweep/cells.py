@@ -9,7 +9,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
-from paddle_tfm.train.run import changes, identity, read_identity
+from paddle_tfm.train.identity import changes, identity, read_identity
 
 
 @dataclass(frozen=True)

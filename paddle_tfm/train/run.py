@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -10,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import paddle
 
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.data.shapes import check_texts
 from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.files import read_json, write_whole
+from paddle_tfm.files import write_whole
 from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import Translation, translate
 from paddle_tfm.model.build import build
@@ -29,6 +27,7 @@ from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.sites import DECODER_ONLY
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint
+from paddle_tfm.train.identity import changes, identity, read_identity
 
 
 @dataclass
@@ -183,45 +182,6 @@ def _model(plan: Plan, codec: Codec) -> Transformer:
         return build(plan.model, *sizes, seed=plan.run.seed)
     except RecipeError as error:
         raise RecipeError(plan.run.recipe, plan.located(error.problems)) from error
-
-
-# ------------------------------------------------------------------------------------------------------------ identity
-
-
-def identity(plan: Plan, data: dict[str, str]) -> dict[str, object]:
-    """What decides a run's numbers: the resolved recipe, plugins, the hashes of its `data`, Paddle's build. `hash` covers
-    all of it."""
-    recipe = {
-        key: value for key, value in plan.run.data.items() if key not in ("name", "summary", "duration", "variant")
-    }
-    parts = {
-        "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
-        "components": plan.providers(),
-        "data": data,
-        "paddle": f"{paddle.__version__} {paddle.version.commit}",
-    }
-    return {"hash": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], **parts}
-
-
-def read_identity(folder: Path) -> dict:
-    """The identity that a run had when it began.
-
-    Raises:
-        UserError: it is missing or broken.
-    """
-    return read_json(folder / "identity.json", ("recipe", "components", "data", "paddle"))
-
-
-def changes(then: dict, now: dict) -> list[str]:
-    """Sentences about what differs between two identities."""
-    said = [f"{what} changed" for what in ("recipe", "data") if then.get(what) != now.get(what)]
-    if then.get("paddle") != now.get("paddle"):
-        said.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
-    before, after = (of["components"] if isinstance(of.get("components"), dict) else {} for of in (then, now))
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            said.append(f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}")
-    return said
 
 
 # ------------------------------------------------------------------------------------------------------------- folders

@@ -19,7 +19,8 @@ class Rule(paddle.optimizer.Optimizer):
     """
 
     def __init__(self, parameters: Sequence[Tensor]):
-        super().__init__(learning_rate=0.0, parameters=list(parameters))  # the trainer sets the rate before each step
+        self.parameters = list(parameters)
+        super().__init__(learning_rate=0.0, parameters=self.parameters)  # the trainer sets the rate before each step
         self._kept: dict[int, State] = {}  # by the parameter's place
         self._updates: dict[int, int] = {}
 
@@ -35,7 +36,7 @@ class Rule(paddle.optimizer.Optimizer):
     def step(self) -> None:
         """One update of every parameter that has a gradient."""
         rate = self.get_lr()
-        for place, parameter in enumerate(self._parameter_list):
+        for place, parameter in enumerate(self.parameters):
             if parameter.grad is None:
                 continue
             if place not in self._kept:
@@ -47,7 +48,7 @@ class Rule(paddle.optimizer.Optimizer):
         """The state of every parameter that has had a gradient, by the parameter's name."""
         found = {}
         for place, state in self._kept.items():
-            name = self._parameter_list[place].name
+            name = self.parameters[place].name
             found |= {f"{name}.{what}": value for what, value in state.items()}
             found[f"{name}.updates"] = paddle.to_tensor([self._updates[place]], dtype="int64")
         return found
@@ -61,7 +62,7 @@ class Rule(paddle.optimizer.Optimizer):
         given = dict(state_dict)
         kept: dict[int, State] = {}
         updates: dict[int, int] = {}
-        for place, parameter in enumerate(self._parameter_list):
+        for place, parameter in enumerate(self.parameters):
             if f"{parameter.name}.updates" not in given:
                 continue
             updates[place] = given.pop(f"{parameter.name}.updates").item()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-import paddle
 from paddle import Tensor
+
+from paddle_tfm import paddle_compat
 
 
 class CompleteState:
@@ -16,9 +17,12 @@ class CompleteState:
     expert that no token chose before, would be an error.
     """
 
+    def __init__(self, *, parameters: Sequence[Tensor], **options: object):
+        self.parameters = list(parameters)
+        super().__init__(parameters=self.parameters, **options)
+
     def set_state_dict(self, state_dict: Mapping[str, Tensor]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Continue from what `state_dict` returned."""
         super().set_state_dict(dict(state_dict))
-        known = [parameter for parameter in self._parameter_list if f"{parameter.name}_moment1_0" in state_dict]
-        with paddle.utils.unique_name.guard():  # the names of moments end in _0, as in a step of the trainer
-            self._create_accumulators(paddle.static.default_main_program().global_block(), known)
+        known = [parameter for parameter in self.parameters if f"{parameter.name}_moment1_0" in state_dict]
+        paddle_compat.create_moments(self, known)

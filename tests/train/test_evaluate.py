@@ -25,7 +25,7 @@ def test_likelihood_does_not_depend_on_batches(make_run):
 def test_likelihood_does_not_depend_on_processes(make_run, monkeypatch):
     run = make_run()
     run.model.eval()
-    monkeypatch.setattr(processes, "LEAST", 8)
+    monkeypatch.setattr(processes, "MIN_BATCH_TOKENS", 8)
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)

@@ -9,7 +9,7 @@ import pytest
 import paddle_tfm
 from paddle_tfm import UserError
 from paddle_tfm.train.run import load_run
-from paddle_tfm.train.shared_step import Gradients, Update
+from paddle_tfm.train.shared_step import ShardedStep
 
 TEXT = "the cat sat on the mat\nand the dog ran after it\n"
 SIZES = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.1", "train.max_tokens=128"]
@@ -117,11 +117,10 @@ def test_gradients_are_shared_among_processes(book, make_trainer_of, shape, monk
     run.model.train()
     batch = next(trainer.stream)
     for processes in (1, 2):
-        gradients = Gradients(run, trainer.parameters)
-        with gradients.shared(processes):
-            assert len(gradients.helpers) == processes - 1
-            loss = gradients.add(Update(1, [batch]))
-        found.append([loss, *(parameter.grad.numpy().copy() for parameter in trainer.parameters)])
+        with trainer.sharded_step(processes) as step:
+            assert isinstance(step, ShardedStep) == (processes > 1)
+            loss = step.backward(1, [batch]).loss
+        found.append([loss, *(parameter.grad.numpy().copy() for parameter in step.parameters)])
         run.model.clear_gradients()
     for one, two in zip(*found):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
