@@ -28,7 +28,8 @@ TINY = ["task.train=100", "task.valid=10", "task.test=10", "model.d_model=16", "
 
 def blocks(file, language):
     """The fenced blocks of a language."""
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / file).read_text("utf-8"), re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / file).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [text for name, text in fenced if name == language]
 
 
 def run(*command, cwd, **environment):
