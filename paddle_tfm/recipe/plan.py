@@ -79,7 +79,7 @@ class Plan:
 def plan_run(run: RunSpec, registry: Registry) -> Plan:
     """Resolve what a run names. Where the structure is wrong, the sections that are sound are planned all the same."""
     components = {path: registry.resolve(kind, spec, path) for kind, path, spec in component_specs(run.data)}
-    sections = sound_sections(run.data)
+    sections = sound_sections(run.data, run.settings)
     problems = [problem for component in components.values() for problem in component.problems]
     model = None
     if "model" in sections:
