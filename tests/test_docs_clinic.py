@@ -28,7 +28,15 @@ def section(page, number):
 
 
 def code(page):
-    return re.findall(r"^```python\n(.*?)^```", text(page), re.DOTALL | re.MULTILINE)
+    """What is wrong and what is right, of each mistake."""
+    return re.findall(r"^```python\n(.*?)^```", section(page, 4), re.DOTALL | re.MULTILINE)
+
+
+def example(page):
+    """(the layer of section 1, what the kit prints of it)."""
+    return re.findall(
+        r"^```(?:python)?\n((?:# my_transformer|\$ paddle-tfm).*?)^```", section(page, 1), re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -55,6 +63,7 @@ def test_both_languages_say_the_same():
     )
     numbers = [[re.findall(r"\d+\.\d+", each) for each in found] for found in (english, chinese)]
     assert numbers[0] == numbers[1]
+    assert example(PAGES[0]) == example(PAGES[1]) and len(example(PAGES[0])) == 2
     assert english[:12] == chinese[:12]
     assert all(len(each.splitlines()) == 2 for page in PAGES for each in code(page))
 

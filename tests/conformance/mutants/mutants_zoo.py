@@ -111,8 +111,8 @@ OF_THE_ZOO = [
     (
         "optimizer/muon",
         "momentum as a moving average, but the Nesterov step of a sum",
-        'momentum = state["momentum"].scale_(given.momentum).add_(gradient)',
-        'momentum = state["momentum"].scale_(given.momentum).add_(gradient * (1.0 - given.momentum))',
+        'momentum = state["momentum"].scale_(options.momentum).add_(gradient)',
+        'momentum = state["momentum"].scale_(options.momentum).add_(gradient * (1.0 - options.momentum))',
         "inertia",
     ),
 ]  # fmt: skip
