@@ -92,7 +92,7 @@ def test_nothing_moves_before_a_rate_is_set(registry, name):
 
 @every
 def test_updates_are_made_where_the_parameters_lie(registry, name):
-    """Helpers of a shared step read the weights there."""
+    """Workers of a sharded step read the weights there."""
     parameters, optimizer = make(registry, name)
     before = [parameter.data_ptr() for parameter in parameters]
     for number in (1, 2):
@@ -195,8 +195,14 @@ def trainer(registry, name, folder):
 def test_a_resumed_run_equals_an_uninterrupted_one(registry, name, tmp_path):
     """To the bit, with experts that have had no token before the interruption, or have none right after it."""
     whole, seen = trainer(registry, name, tmp_path / "whole"), []
-    add = whole.gradients.add
-    whole.gradients.add = lambda update: (add(update), seen.append([p.grad is not None for p in whole.parameters]))[0]
+    backward = whole.step.backward
+
+    def watched(number, batches):
+        losses = backward(number, batches)
+        seen.append([parameter.grad is not None for parameter in whole.step.parameters])
+        return losses
+
+    whole.step.backward = watched
     whole.train()
     before, after = np.any(seen[:STOPPED], 0), np.any(seen[STOPPED:], 0)
     assert np.any(~before & after) and np.any(before & ~np.array(seen[STOPPED]))
@@ -206,7 +212,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(registry, name, tmp_path):
         first.train()
     second = trainer(registry, name, tmp_path / "parts")
     second.train(resume=True)
-    for a, b in zip(whole.parameters, second.parameters):
+    for a, b in zip(whole.step.parameters, second.step.parameters):
         np.testing.assert_array_equal(a.numpy(), b.numpy(), err_msg=a.name)
     logs = [(tmp_path / part / "metrics.jsonl").read_text() for part in ("whole", "parts")]
     assert logs[0] == logs[1]
