@@ -110,7 +110,6 @@ def command(
     loaded.needs_source()
     built = registry.build("search", yaml_lines.value(search), "--search") if search else None
     alignments = _alignment_folder(folder, pictures)
-    quiet = lines.interactive or bool(texts) or (target == STANDARD and sys.stdout.isatty())
 
     def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
         outputs = loaded.hypotheses(chunk, built, nbest or 1, prefix, batch_tokens, progress, first)
@@ -120,11 +119,13 @@ def command(
         numbered = enumerate(outputs, first + 1)
         return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
 
-    _translate_chunks(translate, lines, target, quiet)
+    _translate_chunks(translate, lines, target, few=bool(texts))
 
 
-def _translate_chunks(translate: Callable, lines: LineSource, target: str, quiet: bool) -> None:
-    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines."""
+def _translate_chunks(translate: Callable, lines: LineSource, target: str, few: bool) -> None:
+    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines. A progress bar
+    shows unless there are `few` lines, or lines and outputs appear on the same terminal."""
+    quiet = few or lines.interactive or (target == STANDARD and sys.stdout.isatty())
     write, done = None, 0
     try:
         with ExitStack() as stack:

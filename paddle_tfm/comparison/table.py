@@ -159,8 +159,8 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
         reverse=higher,
     )
-    known = {item: unit for run in results for item, unit in run.results["units"].items()}
-    return Comparison(name, folder, metric, higher, known, baseline, rows, list(results), _signatures(results))
+    metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
+    return Comparison(name, folder, metric, higher, metric_units, baseline, rows, list(results), _signatures(results))
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:
@@ -177,7 +177,7 @@ def _signatures(results: Sequence[Result]) -> dict[str, str]:
 
 def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Runs by variant, as rows name it: with the recipe before it where there are several recipes, and with the folder
-    that was asked for where that is what tells runs apart.
+    that the user named where only that distinguishes runs.
 
     Raises:
         UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.

@@ -92,7 +92,7 @@ def test_nothing_moves_before_a_rate_is_set(registry, name):
 
 @every
 def test_updates_are_made_where_the_parameters_lie(registry, name):
-    """Workers of a sharded step read the weights there."""
+    """Helpers of a shared step read the weights there."""
     parameters, optimizer = make(registry, name)
     before = [parameter.data_ptr() for parameter in parameters]
     for number in (1, 2):
@@ -194,25 +194,24 @@ def trainer(registry, name, folder):
 @every
 def test_a_resumed_run_equals_an_uninterrupted_one(registry, name, tmp_path):
     """To the bit, with experts that have had no token before the interruption, or have none right after it."""
-    whole, seen = trainer(registry, name, tmp_path / "whole"), []
-    backward = whole.step.backward
+    whole, has_gradient = trainer(registry, name, tmp_path / "whole"), []
+    parameters, optimizer_step = whole.step.parameters, whole.step.optimizer.step
 
-    def watched(number, batches):
-        losses = backward(number, batches)
-        seen.append([parameter.grad is not None for parameter in whole.step.parameters])
-        return losses
+    def watched_step():
+        has_gradient.append([parameter.grad is not None for parameter in parameters])
+        optimizer_step()
 
-    whole.step.backward = watched
+    whole.step.optimizer.step = watched_step
     whole.train()
-    before, after = np.any(seen[:STOPPED], 0), np.any(seen[STOPPED:], 0)
-    assert np.any(~before & after) and np.any(before & ~np.array(seen[STOPPED]))
+    before, after = np.any(has_gradient[:STOPPED], 0), np.any(has_gradient[STOPPED:], 0)
+    assert np.any(~before & after) and np.any(before & ~np.array(has_gradient[STOPPED]))
     first = trainer(registry, name, tmp_path / "parts")
     first.stop = lambda: first.run.step >= STOPPED
     with pytest.raises(Interrupted):
         first.train()
     second = trainer(registry, name, tmp_path / "parts")
     second.train(resume=True)
-    for a, b in zip(whole.step.parameters, second.step.parameters):
+    for a, b in zip(parameters, second.step.parameters):
         np.testing.assert_array_equal(a.numpy(), b.numpy(), err_msg=a.name)
     logs = [(tmp_path / part / "metrics.jsonl").read_text() for part in ("whole", "parts")]
     assert logs[0] == logs[1]
