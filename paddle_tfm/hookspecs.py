@@ -5,8 +5,9 @@ A **register** hook returns ``dict[str, type | str]``: the name that recipes use
 has a mistake on purpose is marked: ``WrongOnPurpose("package.module:Class")``. The hook has no side effects, and is called
 once.
 
-An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training goes on.
-What it changes in the model, but for values of parameters, stays in its own process: others may have a share of the work.
+An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training continues.
+What it changes in the model, but for values of parameters, stays in its own process: workers may compute a shard of the
+batch.
 
 All are implemented in the same way::
 
@@ -211,7 +212,7 @@ def register_optimizers() -> Components:
 
 @hookspec
 def on_run_start(run) -> None:
-    """A run begins, or goes on at `run.step` > 0. `run` has `.folder`, `.name`, `.recipe`, `.model`, `.step`.
+    """A run begins, or resumes at `run.step` > 0. `run` has `.folder`, `.name`, `.recipe`, `.model`, `.step`.
 
     Example::
 

@@ -79,7 +79,7 @@ class Plan:
 def plan_run(run: RunSpec, registry: Registry) -> Plan:
     """Resolve what a run names. Where the structure is wrong, the sections that are sound are planned all the same."""
     components = {path: registry.resolve(kind, spec, path) for kind, path, spec in component_specs(run.data)}
-    sections = sound_sections(run.data)
+    sections = sound_sections(run.data, run.settings)
     problems = [problem for component in components.values() for problem in component.problems]
     model = None
     if "model" in sections:
@@ -108,7 +108,7 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
     """Two of one name, one with the name of the loss, or a best one that is not measured."""
     names: list[str] = []
     for metric in _metrics(components):
-        if metric.name == "loss":
+        if metric.name == "loss" and metric.cls is not None:
             yield Problem(metric.path, "'loss' is the name of what is always measured")
         elif metric.name in names:
             yield Problem(metric.path, f"'{metric.name}' is here twice; keep one")

@@ -162,14 +162,15 @@ def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Proble
         return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
 
 
-def sound_sections(data: Mapping) -> dict[str, BaseModel]:
-    """name → fields of the sections that are sound, each for itself: what can be checked further of a recipe that has
-    problems elsewhere."""
+def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, BaseModel]:
+    """name → section: those of `settings`, or, where there are none because the structure is wrong somewhere, those of
+    `data` that are sound."""
     sections = {}
     for name, item in Settings.model_fields.items():
         if isinstance(item.annotation, type) and issubclass(item.annotation, _Section):
             with contextlib.suppress(ValidationError):
-                sections[name] = item.annotation.model_validate(data.get(name))
+                value = getattr(settings, name, None)
+                sections[name] = item.annotation.model_validate(data.get(name)) if value is None else value
     return sections
 
 

@@ -1,7 +1,7 @@
 """The clinic: components that are wrong on purpose, each with one classic mistake, for `findings/why-mine-fails`.
 
-Every one declares by `expected_failures` which checks of the conformance kit find its mistake. Use them to learn what a mistake looks
-like in a learning curve, and for nothing else.
+Each declares in `expected_failures` which checks of the conformance kit detect its mistake. Use them to learn what a
+mistake looks like in a learning curve, and for nothing else.
 """
 
 from paddle_tfm.hookspecs import WrongOnPurpose, hookimpl

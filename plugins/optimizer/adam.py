@@ -10,13 +10,14 @@ from paddle import Tensor
 from paddle_tfm import paddle_compat
 from paddle_tfm.protocols import Optimizer
 from paddle_tfm.validators import between, positive
-from paddle_tfm_plugins.optimizer._whole_state import CompleteState
+from paddle_tfm_plugins.optimizer._complete_state import CompleteState
 
 
 class Adam(Optimizer):
     """Adam with the constants of the first Transformer, arXiv:1412.6980.
 
-    m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g², w -= rate · m̂ / (sqrt(v̂) + ε), with m̂ = m / (1 - β1ᵗ) and v̂ likewise.
+    m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g², w -= rate · m̂ / (sqrt(v̂) + ε), with m̂ = m / (1 - β1ᵗ) and v̂
+    likewise.
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9):
@@ -39,7 +40,7 @@ class FusedAdam(CompleteState, paddle.optimizer.Adam):
     """Paddle's Adam, all parameters in one call: on a CPU a half to a third of the time of a call for each.
 
     Paddle's own switch for it, `use_multi_tensor`, ends with an error where a parameter has no gradient, such as an
-    expert that no token chose; so it is set at each step. Both ways keep their moments in the same place, and a
+    expert that no token was routed to; so it is set at each step. Both ways keep their moments in the same place, and a
     parameter without a gradient stays as it is.
     """
 

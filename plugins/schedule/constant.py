@@ -1,4 +1,4 @@
-"""The schedule that stays."""
+"""A constant learning rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noam's schedule with its highest rate written out."""
+"""Noam's schedule with its peak as an option."""
 
 from __future__ import annotations
 

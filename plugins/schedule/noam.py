@@ -1,4 +1,4 @@
-"""The schedule of the first Transformer."""
+"""The learning-rate schedule of the first Transformer."""
 
 from __future__ import annotations
 

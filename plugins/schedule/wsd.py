@@ -1,4 +1,4 @@
-"""Warm up, stay, go down."""
+"""Warmup, stable, decay."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ class WSD(Schedule):
         self.decay_steps = round(decay * steps)
 
     def __call__(self, step: int) -> float:
-        left = max(0, self.steps + 1 - step) / (self.decay_steps + 1)
-        rise = self.peak * step / self.warmup if step < self.warmup else self.peak
-        return min(rise, self.peak, self.floor + (self.peak - self.floor) * left)
+        remaining = max(0, self.steps + 1 - step) / (self.decay_steps + 1)
+        warmup = self.peak * step / self.warmup if step < self.warmup else self.peak
+        return min(warmup, self.peak, self.floor + (self.peak - self.floor) * remaining)
