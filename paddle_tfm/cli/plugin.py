@@ -65,7 +65,7 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
     """Names of components, also behind their kind, then files."""
     from click.shell_completion import CompletionItem
 
-    entries = list(create_registry())
+    entries = [entry for entry in create_registry() if not entry.wrong_on_purpose]
     names = {entry.name for entry in entries} | {f"{entry.kind}:{entry.name}" for entry in entries}
     found = [] if context.params.get("way") else sorted(name for name in names if name.startswith(incomplete))
     return [*map(CompletionItem, found), CompletionItem(incomplete, type="file")]
