@@ -126,10 +126,7 @@ def lstm(
 
 def has_fused_adam() -> bool:
     """Whether Paddle's Adam can update all parameters in one call; otherwise it takes a call for each."""
-    return (
-        _private(paddle, "_C_ops", "merged_adam_") is not None
-        and _private(paddle.optimizer.Adam, "_create_multi_tensor_dict") is not None
-    )
+    return _private(paddle, "_C_ops", "merged_adam_") is not None
 
 
 def named_adam(cls: type) -> type:

@@ -314,12 +314,12 @@ def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncodin
             if list(out.shape) != [batch, longest, width] and out.shape[-2:] != [longest, width]:
                 raise ValueError(f"{cls.__name__} makes {out.shape} of {text.shape}")
             here = paddle.gather_nd(out.expand(text.shape), rows)
-            return here + x if self._alone(width) else here
+            return here + x if self._alone(x) else here
 
-        def _alone(self, width: int) -> bool:
+        def _alone(self, x: Tensor) -> bool:
             """Whether the layer returns positions without tokens."""
             with paddle.no_grad():
-                zero = paddle.zeros([1, 2, width], self._dtype)
+                zero = paddle.zeros([1, 2, x.shape[-1]], x.dtype)
                 return bool((first(self.layer(zero)) == first(self.layer(zero + 1.0))).all())
 
     Ordinary.__name__ = Ordinary.__qualname__ = cls.__name__
