@@ -160,7 +160,7 @@ class Encoder(Stack):
         positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("encoder").record("input", x)
-        places = self.places(self.encodings, positions, valid, positions, valid, causal=False)
+        places = self.places(list(self.encodings), positions, valid, positions, valid, causal=False)
         for i, (layer, place) in enumerate(zip(self.layers, places)):
             x, _ = layer(x, LayerState(), place, None, tap.within(f"encoder.{i}"))
         return self.leave(x, positions, valid), positions
@@ -215,10 +215,12 @@ class Decoder(Stack):
         first, memory = state.positions is None, state.memory
         all_positions = positions if first else paddle.concat([state.positions, positions], 1)
         all_valid = valid if first else paddle.concat([state.valid, valid], 1)
-        own = self.places(self.encodings, positions, valid, all_positions, all_valid, causal=True)
+        own = self.places(list(self.encodings), positions, valid, all_positions, all_valid, causal=True)
         across = [None] * len(self.layers)
         if memory is not None:
-            across = self.places(self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False)
+            across = self.places(
+                list(self.cross_encodings), positions, valid, memory.positions, memory.valid, causal=False
+            )
         layers = []
         for i, (layer, past) in enumerate(zip(self.layers, state.layers)):
             x, kept = layer(x, past, own[i], across[i], tap.within(f"decoder.{i}"))
