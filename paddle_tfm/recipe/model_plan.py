@@ -35,6 +35,10 @@ class ModelPlan:
         """The component of this kind at a site; None where there is none."""
         return self.at_sites.get((kind, stack, sublayer))
 
+    def component(self, kind: str, stack: str, sublayer: str) -> ComponentPlan:
+        """The component of this kind at a site that has one."""
+        return self.at_sites[kind, stack, sublayer]
+
     @property
     def head(self) -> ComponentPlan:
         """The component that gives probabilities."""
@@ -94,7 +98,7 @@ def _encoding_problems(plan: ModelPlan, geometries: dict[StackSublayer, Geometry
     its options (a chain uses what its parts use), so one is built for each site. Fills `geometries`."""
     for (kind, stack, sublayer), encoding in plan.at_sites.items():
         attention = plan.at("attention", stack, sublayer)
-        if kind != "position" or attention is None or attention.problems:
+        if kind != "position" or attention is None or attention.problems or attention.cls is None:
             continue
         options = {"d_model": plan.settings.d_model, "num_heads": plan.settings.num_heads, **attention.options}
         try:
