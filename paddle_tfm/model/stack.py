@@ -191,7 +191,7 @@ class DecoderState:
 
 class Decoder(Stack):
     """Causal self-attention over the output so far, cross-attention over the memory, if there is one. Training is one step
-    of T tokens from an empty state (law 2)."""
+    of T tokens from an empty state (invariant 2 of `paddle_tfm.protocols`)."""
 
     def start(self, memory: Memory | None) -> DecoderState:
         """The state before the first token: the memory projected once for each layer."""

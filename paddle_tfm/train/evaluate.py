@@ -107,9 +107,9 @@ def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
 
 
 def buckets(sizes: Sequence[int], edges: Sequence[int] = ()) -> dict[str, list[int]]:
-    """Where the examples of each length stand, by the name of the bucket: up to the first of the ascending `edges`, from
-    there up to the next, …, beyond the last. Without edges: four buckets of about as many examples each, fewer where
-    lengths are alike."""
+    """Where the examples of each length stand, by the name of the bucket: up to the first of the ascending `edges`,
+    from there up to the next, …, beyond the last. Without edges: four buckets of about as many examples each, fewer
+    where lengths are alike."""
     if not edges:
         quarters = np.quantile(sizes, (0.25, 0.5, 0.75), method="lower").tolist()
         edges = sorted({size for size in quarters if size < max(sizes)})
