@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import paddle
+from paddle import Tensor
 
 from paddle_tfm import processes
 from paddle_tfm.data.batches import Batch
@@ -31,10 +32,10 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
         model.train()
     negative, correct = (sum(sums[i][part] for i in range(len(batches))) for part in (0, 1))
     characters = sum(len(encoded.example.target) for encoded in examples)
-    return Likelihood(float(negative), correct, sum(batch.tokens for batch in batches), characters)
+    return Likelihood(float(negative), int(correct), sum(batch.tokens for batch in batches), characters)
 
 
-def _likelihood(model: Transformer, batch: Batch) -> tuple[float, int]:
+def _likelihood(model: Transformer, batch: Batch[Tensor]) -> tuple[float, int]:
     """The first two parts of `Likelihood` for a batch of tensors."""
     with paddle.no_grad():
         h, memory = model(batch)
