@@ -1,4 +1,4 @@
-"""Build a Transformer from a model's plan: construct every component for its site, collect all errors, set initial values."""
+"""Build a Transformer from its plan: construct every component for its site, collect all errors, set initial values."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def build(plan: ModelPlan, source_vocabulary: int, target_vocabulary: int, seed:
 
 
 class _Builder:
-    """Builds every component that can be built, so that all errors are reported at once. A component that has problems, or
-    that depends on one that has, is None."""
+    """Builds every component that can be built, so that all errors are reported at once. A component that has problems,
+    or that depends on one that has, is None."""
 
     def __init__(self, plan: ModelPlan, seed: int):
         self.plan, self.settings, self.seed = plan, plan.settings, seed

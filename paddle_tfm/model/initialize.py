@@ -13,9 +13,9 @@ from paddle_tfm.protocols import Initializer, Placement, Profile, Tap
 
 
 def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
-    """Draw every matrix and table without the mark `keep_initial` by counter-based random numbers, keyed by (seed, path);
-    set the padding rows to zero; multiply by the placements' branch gain; give every dropout its path and every parameter
-    its name."""
+    """Draw every matrix and table without the mark `keep_initial` by counter-based random numbers, keyed by (seed,
+    path); set the padding rows to zero; multiply by the placements' branch gain; give every dropout its path and every
+    parameter its name."""
     tables = {id(layer.weight): layer for layer in model.sublayers() if isinstance(layer, (Embedding, nn.Embedding))}
     for path, parameter in model.named_parameters():
         parameter.name = path
@@ -36,8 +36,8 @@ def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
 
 
 def calibrate(model: Transformer, batch) -> None:
-    """Let placements set initial values from one forward pass over `batch`, without dropout (Admin). Most placements do not
-    calibrate: then nothing is computed."""
+    """Let placements set initial values from one forward pass over `batch`, without dropout (Admin). Most placements do
+    not calibrate: then nothing is computed."""
     base = Placement.calibrate.__func__
     stacks = {
         name: stack

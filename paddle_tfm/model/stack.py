@@ -48,8 +48,8 @@ class LayerState:
 
 
 class Layer(nn.Layer):
-    """Self-attention, cross-attention (in the decoder of an encoder-decoder model) and feed-forward, each wrapped by the
-    placement with norm, residual and dropout."""
+    """Self-attention, cross-attention (in the decoder of an encoder-decoder model) and feed-forward, each wrapped by
+    the placement with norm, residual and dropout."""
 
     def __init__(
         self,
@@ -178,8 +178,8 @@ class Encoder(Stack):
 
 @dataclass(frozen=True)
 class DecoderState:
-    """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value caches
-    of each layer, and number, positions and validity of the tokens so far (None before the first)."""
+    """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value
+    caches of each layer, and number, positions and validity of the tokens so far (None before the first)."""
 
     memory: Memory | None
     layers: tuple[LayerState, ...]
@@ -188,8 +188,8 @@ class DecoderState:
     valid: Tensor | None = None
 
     def select(self, rows: Tensor, same_memory: bool = False) -> DecoderState:
-        """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: each new row has the source sentence
-        of the row in its place before, so that memory and cross-attention caches need no reordering."""
+        """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: each new row has the source
+        sentence of the row in its place before, so that memory and cross-attention caches need no reordering."""
         return DecoderState(
             self.memory if same_memory or self.memory is None else self.memory.select(rows),
             tuple(layer.select(rows, same_memory) for layer in self.layers),

@@ -1,7 +1,7 @@
 """The Transformer: embeddings, an encoder, a decoder or both, and a head; their components come from plugins.
 
-Sources of the architecture: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762; a decoder alone: Liu et al.
-2018, arXiv:1801.10198; an encoder alone: Devlin et al. 2018, arXiv:1810.04805.
+Sources of the architecture: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762; a decoder alone: Liu et
+al. 2018, arXiv:1801.10198; an encoder alone: Devlin et al. 2018, arXiv:1810.04805.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from paddle_tfm.protocols import Head, Memory, Tap
 
 
 class Transformer(nn.Layer):
-    """An encoder-decoder model maps source tokens to a memory, and that to target tokens; a decoder-only model predicts each
-    token from those before it; an encoder-only model predicts a label for each source token (`labels` "token"), or one for
-    the whole text ("sequence").
+    """An encoder-decoder model maps source tokens to a memory, and that to target tokens; a decoder-only model predicts
+    each token from those before it; an encoder-only model predicts a label for each source token (`labels` "token"), or
+    one for the whole text ("sequence").
 
     Legend: B batch · S source length · T target length · C d_model · V vocabulary.
     """
@@ -71,15 +71,15 @@ class Transformer(nn.Layer):
     def decode(
         self, tokens: Tensor, state: DecoderState, valid: Tensor | None = None, tap: Tap | None = None
     ) -> tuple[Tensor, DecoderState]:
-        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: no padding among them."""
+        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: none is padding."""
         if valid is None:
             valid = paddle.ones(tokens.shape, dtype="bool")
         return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
 
     def label_states(self, memory: Memory) -> Tensor:
-        """Without a decoder: the vectors that the head turns into labels. With `labels` "sequence": [B, 1, C], the encoder's
-        output at the end token, which has no label of its own, so that attention can gather the whole text there. With
-        "token": the encoder's output [B, S, C]; the end token's vector is computed, but not used."""
+        """Without a decoder: the vectors that the head turns into labels. With `labels` "sequence": [B, 1, C], the
+        encoder's output at the end token, which has no label of its own, so that attention can gather the whole text
+        there. With "token": the encoder's output [B, S, C]; the end token's vector is computed, but not used."""
         if self.labels == "token":
             return memory.x
         x, length = memory.x, memory.valid.astype("int64").sum(1, keepdim=True)  # [B, 1]
@@ -99,7 +99,8 @@ class Transformer(nn.Layer):
         return batch.target_copy if self.head.extends_vocabulary else batch.target_out
 
     def cross_entropy(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
-        """Σ over real target tokens of −log p(token), in nats: a scalar. Auxiliary losses are not in it; they are added to `tap`."""
+        """Σ over real target tokens of −log p(token), in nats: a scalar. Auxiliary losses are not in it; they are added
+        to `tap`."""
         h, memory = self(batch, tap)
         losses = self.head.loss(h, self.target(batch), memory, smoothing)  # [B, T]
         return (losses * batch.target_valid.astype(losses.dtype)).sum()
