@@ -7,7 +7,7 @@ import pytest
 
 from paddle_tfm import create_registry
 from paddle_tfm.errors import RecipeError
-from paddle_tfm.testing import LIMIT, checks, examine, laws
+from paddle_tfm.testing import EXPECTED_FAILURE, checks, examine
 from paddle_tfm.testing.subject import USUAL, Scene, Subject
 
 pytestmark = pytest.mark.conformance
@@ -34,7 +34,7 @@ def test_the_component_passes(kind, name):
 def test_what_is_wrong_on_purpose_fails_by_what_it_declares_and_by_nothing_else(kind, name):
     report = examine(kind, name, registry=create_registry())
     assert [str(outcome) for outcome in report.failures] == []
-    declared = {outcome.check.name for outcome in report if outcome.status == LIMIT}
+    declared = {outcome.check.name for outcome in report if outcome.status == EXPECTED_FAILURE}
     assert declared == set(REGISTRY.entry(kind, name).load().expected_failures)
 
 
