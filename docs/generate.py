@@ -1,5 +1,5 @@
-"""Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/cli.md from the command line's own help,
-and the gallery's pictures from the components themselves. `python docs/generate.py` in a clone; a test compares."""
+"""Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/recipes.md from recipes,
+docs/cli.md from the command line's own help, and the gallery's pictures from the components themselves. `python docs/generate.py` in a clone; a test compares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ TITLES = {
     "search": "Searches",
     "schedule": "Learning-rate schedules",
 }
-WRONG = "clinic"  # the plugin whose components are wrong on purpose
 PICTURES = {
     "attention": ("masks.svg", "Which keys (columns) a query (row) attends to"),
     "position": ("positions.svg", "What three encodings do, by position or distance (`alibi`: a line a head)"),
@@ -42,7 +41,7 @@ def gallery() -> str:
     registry = create_registry()
     titles = {kind: TITLES.get(kind, f"{kind.capitalize()}s") for kind in KINDS}
     shipped = [entry for entry in registry if entry.provider.source == "paddle-tfm"]
-    right = [entry for entry in shipped if entry.provider.plugin != WRONG]
+    right = [entry for entry in shipped if not entry.wrong_on_purpose]
     lines = [
         "<!-- written by `python docs/generate.py`: change a docstring, not this page -->",
         "# Gallery",
@@ -66,7 +65,7 @@ def gallery() -> str:
         "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners make, and nothing to build "
         "on.",
         "",
-        *_table([entry for entry in shipped if entry.provider.plugin == WRONG], kind=True),
+        *_table([entry for entry in shipped if entry.wrong_on_purpose], kind=True),
     ]
     return "\n".join(lines) + "\n"
 
@@ -120,6 +119,34 @@ def _citation(summary: str) -> tuple[str, str]:
 
 def _anchor(title: str) -> str:
     return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+# -------------------------------------------------------------------------------------------------------------- recipes
+
+
+def recipes() -> str:
+    """Every recipe that ships: what it does, how long it takes, what it compares."""
+    from paddle_tfm import load_recipe
+    from paddle_tfm.recipe.loading import shipped
+
+    lines = [
+        "<!-- written by `python docs/generate.py`: change a recipe, not this page -->",
+        "# Recipes",
+        "",
+        "What ships ready to run: `paddle-tfm run NAME`. `paddle-tfm show NAME` prints one whole, `paddle-tfm cp NAME mine.yaml` makes it "
+        "yours.",
+        "[What they reach](results.md).",
+        "",
+        "| recipe | what it does | variants | takes |",
+        "|---|---|---|---|",
+    ]
+    for name, file in sorted(shipped().items()):
+        recipe = load_recipe(name)
+        variants = [variant for variant in recipe.variants() if variant != "default"]
+        link = f"[`{name}`](../recipes/{file.relative_to(HERE.parent / 'recipes').as_posix()})"
+        named = ", ".join(f"`{variant}`" for variant in variants) or "one"
+        lines.append(f"| {link} | {recipe.data['summary']} | {named} | {recipe.data['duration']} |")
+    return "\n".join(lines) + "\n"
 
 
 # -------------------------------------------------------------------------------------------------------- command line
@@ -188,7 +215,7 @@ def pages() -> dict[Path, str]:
     import pictures
 
     drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
-    return {HERE / "gallery.md": gallery(), HERE / "cli.md": cli(), **drawn}
+    return {HERE / "gallery.md": gallery(), HERE / "recipes.md": recipes(), HERE / "cli.md": cli(), **drawn}
 
 
 if __name__ == "__main__":

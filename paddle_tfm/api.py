@@ -25,7 +25,7 @@ from paddle_tfm.registry import Registry
 
 if TYPE_CHECKING:
     from paddle_tfm.model.transformer import Transformer
-    from paddle_tfm.recipe.loading import Recipe
+    from paddle_tfm.recipe.expansion import Recipe
     from paddle_tfm.train.run import Run
 
 
@@ -66,14 +66,16 @@ def build_model(
     """
     registry = create_registry(plugins)
     from paddle_tfm.model.build import build
+    from paddle_tfm.recipe.plan import plan_run
 
     for side, size in (("source_vocabulary", source_vocabulary), ("target_vocabulary", target_vocabulary)):
         if not isinstance(size, int) or size <= len(SPECIAL):
             raise UserError(f"`{side}` must be a number of pieces above {len(SPECIAL)}, but is {size!r}")
-    run = recipes.load(name, overrides).runs()[0]
-    if problems := recipes.check_components(run, registry):
-        raise RecipeError(name, problems)
-    return build(run.settings.model, registry, source_vocabulary, target_vocabulary, seed)
+    plan = plan_run(recipes.load(name, overrides).runs()[0], registry).require_sound(name)
+    try:
+        return build(plan.model, source_vocabulary, target_vocabulary, seed)
+    except RecipeError as error:
+        raise RecipeError(name, plan.located(error.problems)) from error
 
 
 def run(

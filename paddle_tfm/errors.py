@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: one clear sentence each, no traceback, exit status 2."""
+"""Errors that are the user's to mend: one clear sentence for each, no traceback, exit status 2."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ class Problem:
 
 
 class RecipeError(UserError):
-    """All problems of a recipe at once.
-
-    Formula of the text: ``<file> has <n> problem(s)``, then a line each: line number, dotted path, sentence.
-    """
+    """All problems of a recipe at once: ``<file> has <n> problem(s)``, then a line for each: line number, dotted path,
+    sentence."""
 
     def __init__(self, name: str, problems: Iterable[Problem]):
         self.name, self.problems = name, list(problems)
@@ -35,18 +33,19 @@ class RecipeError(UserError):
         count = len(self.problems)
         rows = [(self._where(problem), problem.path, problem.message) for problem in self.problems]
         first, second = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
-        told = [f"  {where:<{first}}  {path:<{second}}  {message}" for where, path, message in rows]
-        return "\n".join([f"{self.name} has {count} problem{'' if count == 1 else 's'}", *told])
+        lines = [f"  {where:<{first}}  {path:<{second}}  {message}" for where, path, message in rows]
+        return "\n".join([f"{self.name} has {count} problem{'' if count == 1 else 's'}", *lines])
 
     def _where(self, problem: Problem) -> str:
-        elsewhere = problem.file if problem.file and problem.file != self.name else ""
-        return " ".join([elsewhere, f"line {problem.line}" if problem.line else ""]).strip()
+        other_file = problem.file if problem.file and problem.file != self.name else ""
+        return " ".join([other_file, f"line {problem.line}" if problem.line else ""]).strip()
 
 
-def unknown(what: str, name: object, known: Iterable[str]) -> str:
-    """Say that `name` is not a known `what`: the nearest name first, then all of them."""
+def unknown(what: str, name: object, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
+    """Say that `name` is not a known `what`: the nearest name first, then all of them. `unlisted` may be the nearest, but
+    do not appear in the list."""
     known = sorted(known)
-    hint = nearest(name, known) or "."
+    hint = nearest(name, [*known, *unlisted]) or "."
     return f"unknown {what} '{name}'{hint} Known: {', '.join(known) if known else 'none'}"
 
 

@@ -1,11 +1,13 @@
 """Every hook of paddle_tfm: two verbs, `register_<kind>s` and `on_<event>`.
 
 A **register** hook returns ``dict[str, type | str]``: the name that recipes use → the class, or where to find it as
-``"package.module:Class"``. The string form is preferred: it lets `paddle-tfm ls` answer without importing Paddle. It has
-no side effects, and is called once.
+``"package.module:Class"``. The string form is preferred: it lets `paddle-tfm ls` answer without importing Paddle. What
+has a mistake on purpose is marked: ``WrongOnPurpose("package.module:Class")``. The hook has no side effects, and is called
+once.
 
-An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training goes on.
-What it changes in the model, but for values of parameters, stays in its own process: others may have a share of the work.
+An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training continues.
+What it changes in the model, but for values of parameters, stays in its own process: workers may compute a shard of the
+batch.
 
 All are implemented in the same way::
 
@@ -18,6 +20,7 @@ All are implemented in the same way::
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pluggy
@@ -29,7 +32,22 @@ PROJECT = "paddle_tfm"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-Components = dict[str, "type | str"]
+
+@dataclass(frozen=True)
+class WrongOnPurpose:
+    """What a register hook returns for a component with a known mistake, kept to teach what the mistake looks like.
+
+    It works by its name as any other; listings, completion and `paddle-tfm plugin check` show it only when asked for.
+
+    Example::
+
+        return {"no_scale": WrongOnPurpose("my_package.no_scale:NoScale")}
+    """
+
+    target: type | str
+
+
+Components = dict[str, "type | str | WrongOnPurpose"]
 
 # kind of component -> the hook that registers it, in the order in which `paddle-tfm ls components` shows them
 KINDS: dict[str, str] = {
@@ -194,7 +212,7 @@ def register_optimizers() -> Components:
 
 @hookspec
 def on_run_start(run) -> None:
-    """A run begins, or goes on at `run.step` > 0. `run` has `.folder`, `.name`, `.recipe`, `.model`, `.step`.
+    """A run begins, or resumes at `run.step` > 0. `run` has `.folder`, `.name`, `.recipe`, `.model`, `.step`.
 
     Example::
 

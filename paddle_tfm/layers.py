@@ -12,11 +12,12 @@ import math
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, _C_ops, nn
+from paddle import Tensor, nn
 from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
-from paddle_tfm import randomness
+from paddle_tfm import paddle_compat, randomness
+from paddle_tfm.validators import between
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -30,7 +31,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not x.place.is_cpu_place():
         return F.linear(x, weight, bias)
     if not paddle.is_grad_enabled():
-        return _C_ops.linear(x, weight, bias)  # what F.linear calls, after 30 microseconds spent on reading a flag
+        return paddle_compat.linear(x, weight, bias)
     ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
     return paddle.matmul(x, weight).add_(paddle.matmul(ones, bias.unsqueeze(0)))
 
@@ -64,8 +65,7 @@ class Dropout(nn.Layer):
 
     def __init__(self, rate: float):
         super().__init__()
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"`rate` must be in [0, 1), but is {rate}")
+        between("[0, 1)", rate=rate)
         self.rate = rate
         self.path = ""
 

@@ -1,6 +1,6 @@
-"""Finding plugins: installed packages (entry points in the group `paddle_tfm`) and `--plugin FILE.py`.
+"""Loading plugins: installed packages (entry points in the group `paddle_tfm`) and `--plugin FILE.py`.
 
-A broken plugin stops nothing until somebody asks for what it would have registered; its failure is kept and quoted.
+A broken plugin stops nothing until somebody asks for what it would have registered; then its failure is quoted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Plugins:
                 self.silenced.add(key)
                 report(
                     f"listener '{key[0]}' failed in {event} and is switched off: {type(error).__name__}: {error}; "
-                    "training goes on"
+                    "training continues"
                 )
 
 
@@ -61,7 +61,7 @@ def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
     """A manager with all installed plugins and those of `files`.
 
     Raises:
-        UserError: a file that was named cannot be loaded (an installed plugin that fails is only remembered).
+        UserError: a file in `files` cannot be loaded (an installed plugin that fails is only put into `failures`).
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -77,7 +77,7 @@ def _guarded(plugins: Plugins, entry: importlib.metadata.EntryPoint) -> None:
     try:
         _register(plugins, entry.load(), Provider(entry.name, entry.dist.name, entry.dist.version))
     except (Exception, SystemExit) as error:
-        plugins.failures[entry.name] = _told(error)
+        plugins.failures[entry.name] = _one_line(error)
 
 
 def _load_file(plugins: Plugins, path: Path) -> None:
@@ -98,11 +98,11 @@ def _load_file(plugins: Plugins, path: Path) -> None:
         spec.loader.exec_module(module)
         _register(plugins, module, provider)
     except (Exception, SystemExit) as error:
-        raise UserError(f"--plugin {path}{_line_in(error, spec.origin)}: {_told(error)}") from error
+        raise UserError(f"--plugin {path}{_line_in(error, spec.origin)}: {_one_line(error)}") from error
 
 
-def _told(error: BaseException) -> str:
-    """One line that says what happened."""
+def _one_line(error: BaseException) -> str:
+    """The error as one line."""
     text = " ".join(str(error).split())
     return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
 
@@ -125,7 +125,7 @@ def _register(plugins: Plugins, plugin: object, provider: Provider) -> None:
         wrong = None
         if caller.name not in hooks:
             wrong = unknown("hook", caller.name, hooks)  # pluggy would keep it, and never call it
-        elif any(each.wrapper or each.hookwrapper for each in caller.get_hookimpls() if each.plugin is plugin):
+        elif any(hook.wrapper or hook.hookwrapper for hook in caller.get_hookimpls() if hook.plugin is plugin):
             wrong = f"{caller.name} is a wrapper, and hooks of paddle_tfm have none; use a plain @hookimpl"
         if wrong:
             manager.unregister(plugin)

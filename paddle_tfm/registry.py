@@ -1,89 +1,22 @@
-"""Names → components: tables made from hook results that remember who provided each entry, and the building of one."""
+"""Names → components: tables made from hook results that remember who provided each entry; what a spec means."""
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
-import importlib
-import importlib.util
 import inspect
 import json
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
-from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.components import ComponentPlan, Entry, Spec
+from paddle_tfm.errors import Problem, UserError, unknown
+from paddle_tfm.hookspecs import KINDS, WrongOnPurpose
 from paddle_tfm.plugins import Plugins, Provider
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A component as a recipe writes it: ``name`` or ``{name: …, option: value, …}``."""
-
-    name: str
-    options: Mapping[str, object] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, value: object) -> Spec:
-        """Raises ValueError with a sentence if `value` is neither form."""
-        if isinstance(value, Spec):
-            return value
-        if isinstance(value, str):
-            return cls(value)
-        if isinstance(value, Mapping) and isinstance(value.get("name"), str):
-            return cls(value["name"], {key: option for key, option in value.items() if key != "name"})
-        raise ValueError(f"must be a name or {{name: …, options…}}, but is {value!r}")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One registered component."""
-
-    kind: str
-    name: str
-    target: type | str
-    provider: Provider
-
-    def load(self) -> type:
-        """The class itself (this may import Paddle)."""
-        if not isinstance(self.target, str):
-            return self.target
-        module, _, attribute = self.target.partition(":")
-        try:
-            found = getattr(importlib.import_module(module), attribute)
-            if not isinstance(found, type):
-                raise TypeError("it is no class")
-            return found
-        except Exception as error:  # the module is somebody's: anything may happen when it is imported
-            raise UserError(
-                f"{self.kind} '{self.name}' of plugin '{self.provider.plugin}' cannot be loaded from '{self.target}': "
-                f"{type(error).__name__}: {error}"
-            ) from error
-
-    def summary(self) -> str:
-        """The first paragraph of the class's docstring, read from its source without importing it."""
-        if not isinstance(self.target, str):
-            return _first_paragraph(inspect.getdoc(self.target))
-        module, _, attribute = self.target.partition(":")
-        try:
-            found = importlib.util.find_spec(module)
-            tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
-        except (ImportError, AttributeError, OSError, SyntaxError, ValueError):
-            return ""
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and node.name == attribute:
-                return _first_paragraph(ast.get_docstring(node))
-        return ""
-
-
-def _first_paragraph(text: str | None) -> str:
-    return " ".join((text or "").split("\n\n")[0].split())
 
 
 @dataclass(frozen=True)
@@ -165,30 +98,29 @@ class Registry:
         name = implementation.plugin_name
         provider = self.plugins.providers.get(name, Provider(name, "registered in Python", ""))
         try:
-            components = dict(implementation.function())
-            for component, target in components.items():
-                if not isinstance(component, str) or not isinstance(target, (str, type)):
-                    raise TypeError(f"must return name → class or 'module:Class', but holds {component!r}: {target!r}")
+            entries = [_entry(kind, *item, provider) for item in dict(implementation.function()).items()]
         except Exception as error:
             self.plugins.failures[name] = f"{hook}: {type(error).__name__}: {error}"
             return
-        table = self.tables[kind]
-        for component, target in components.items():
-            entry = Entry(kind, component, target, provider)
-            if component in table:
-                first, second = sorted([table[component].provider.plugin, name])
-                self.conflicts[kind, component] = (
-                    f"{kind} '{component}' is claimed by two plugins, '{first}' and '{second}'; remove or rename one"
+        for entry in entries:
+            if earlier := self.tables[kind].get(entry.name):
+                first, second = sorted([earlier.provider.plugin, name])
+                self.conflicts[kind, entry.name] = (
+                    f"{kind} '{entry.name}' is claimed by two plugins, '{first}' and '{second}'; remove or rename one"
                 )
-            table[component] = entry
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Make a component known under its name, in place of one that had it."""
+        self.tables[entry.kind][entry.name] = entry
 
     def __iter__(self) -> Iterator[Entry]:
         for kind in KINDS:
             yield from (self.tables[kind][name] for name in sorted(self.tables[kind]))
 
     def names(self, kind: str) -> list[str]:
-        """The known names of a kind, sorted."""
-        return sorted(self.tables[kind])
+        """The known names of a kind, sorted, without what is wrong on purpose."""
+        return sorted(name for name, entry in self.tables[kind].items() if not entry.wrong_on_purpose)
 
     def entry(self, kind: str, name: str) -> Entry:
         """The entry of that name.
@@ -199,7 +131,7 @@ class Registry:
         if (kind, name) in self.conflicts:
             raise UserError(self.conflicts[kind, name])
         if name not in self.tables[kind]:
-            text = unknown(kind, name, self.names(kind))
+            text = unknown(kind, name, self.names(kind), unlisted=self.tables[kind])
             for plugin, failure in self.plugins.failures.items():
                 text += f"; plugin '{plugin}' failed to load ({failure})"
             raise UserError(text)
@@ -207,99 +139,86 @@ class Registry:
 
     def options(self, kind: str, name: str) -> dict[str, Option]:
         """What a recipe may set on this component."""
-        cls = self.entry(kind, name).load()
-        return {key: option for key, option in parameters(cls).items() if key not in cls.givens - cls.settable}
+        return options_of(self.entry(kind, name).load())
 
-    def parts(self, kind: str, value: object, path: str) -> Iterator[tuple[str, object, str]]:
-        """(kind, spec, path) of the components that a component's options name, such as the encodings of a chain."""
-        spec = Spec.parse(value)
-        options = self.options(kind, spec.name)
-        for key, setting in spec.options.items():
-            if key in options and (nested := component_kind(options[key].annotation)) and setting is not None:
-                kind_of_part, many = nested
-                if many and isinstance(setting, (list, tuple)):
-                    yield from ((kind_of_part, item, f"{path}.{key}[{i}]") for i, item in enumerate(setting))
-                elif not many:
-                    yield kind_of_part, setting, f"{path}.{key}"
-
-    def check(self, kind: str, value: object, path: str) -> list[Problem]:
-        """All that is wrong with a component spec, nothing built."""
+    def resolve(self, kind: str, value: object, path: str) -> ComponentPlan:
+        """The component that a spec means: its class, its options as their types, and all that is wrong with it."""
         try:
             spec = Spec.parse(value)
-            cls = self.entry(kind, spec.name).load()
-        except (ValueError, UserError) as error:
-            return [Problem(path, str(error))]
+        except ValueError as error:
+            return ComponentPlan(kind, "", path, problems=(Problem(path, str(error)),))
+        try:
+            entry = self.entry(kind, spec.name)
+            cls = entry.load()
+        except UserError as error:
+            return ComponentPlan(kind, spec.name, path, problems=(Problem(path, str(error)),))
         if getattr(cls, "kind", None) != kind:
-            return [
-                Problem(path, f"'{spec.name}' is no {kind}: its class must subclass the one of paddle_tfm for {kind}s")
-            ]
-        options = self.options(kind, spec.name)
-        problems = []
+            sentence = f"'{spec.name}' is no {kind}: its class must subclass the one of paddle_tfm for {kind}s"
+            return ComponentPlan(kind, spec.name, path, problems=(Problem(path, sentence),))
+        values, problems = self._values(cls, spec, path)
+        required = {key: parameter.required for key, parameter in parameters(cls).items()}
+        return ComponentPlan(kind, spec.name, path, cls, entry.provider, values, required, tuple(problems))
+
+    def _values(self, cls: type, spec: Spec, path: str) -> tuple[dict[str, object], list[Problem]]:
+        """The options that are right, as their types, and what is wrong with the others."""
+        options, values, problems = options_of(cls), {}, []
         for key, setting in spec.options.items():
+            where = f"{path}.{key}"
             if key in options:
-                problems += self._check_option(options[key], setting, f"{path}.{key}")
-            elif key in cls.givens and key in parameters(cls):
-                problems.append(Problem(f"{path}.{key}", f"'{spec.name}' gets '{key}' from the model; it is no option"))
+                try:
+                    values[key] = self._value(options[key], setting, where)
+                except ValueError as error:
+                    problems.append(Problem(where, str(error)))
+            elif key in parameters(cls):
+                problems.append(Problem(where, f"'{spec.name}' gets '{key}' from the model; it is no option"))
             else:
-                problems.append(Problem(f"{path}.{key}", _no_option(spec.name, key, options)))
-        for part in self.parts(kind, spec, path):
-            problems += self.check(*part)
+                problems.append(Problem(where, _no_option(spec.name, key, options)))
+        for value in values.values():
+            for part in value if isinstance(value, list) else [value]:
+                problems += part.problems if isinstance(part, ComponentPlan) else ()
         for key, option in options.items():
-            if option.required and key not in spec.options and key not in cls.givens:
+            if option.required and key not in spec.options and key not in getattr(cls, "givens", ()):
                 problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
-        return problems
+        return values, problems
 
-    def _check_option(self, option: Option, setting: object, path: str) -> list[Problem]:
-        if nested := component_kind(option.annotation):
-            kind, many = nested
-            wrong = many and not isinstance(setting, (list, tuple))
-            if setting is None and type(None) not in typing.get_args(option.annotation):
-                return [Problem(path, f"must be a {kind}, but is empty")]
-            return (
-                [Problem(path, f"must be a list of {kind}s, but is {setting!r}")]
-                if wrong and setting is not None
-                else []
-            )
-        try:
-            _coerce(option, setting)
-        except ValueError as error:
-            return [Problem(path, str(error))]
-        return []
-
-    def build(self, kind: str, value: object, path: str | None = None, **given: object):
-        """A component from its spec: options from the recipe, and of `given` only what its constructor declares.
-
-        Raises:
-            RecipeError: the spec is wrong, or the constructor refused with a ValueError.
-        """
-        path = path or kind
-        if problems := self.check(kind, value, path):
-            raise RecipeError("recipe", problems)
-        spec = Spec.parse(value)
-        cls = self.entry(kind, spec.name).load()
-        arguments = {}
-        for key, option in parameters(cls).items():
-            if key in spec.options:
-                arguments[key] = self._argument(option, spec.options[key], f"{path}.{key}", given)
-            elif key in given:
-                arguments[key] = given[key]
-            elif option.required:
-                raise RecipeError("recipe", [Problem(path, f"'{spec.name}' needs '{key}', which is not given here")])
-        try:
-            return cls(**arguments)
-        except ValueError as error:
-            raise RecipeError("recipe", [Problem(path, f"'{spec.name}' refuses: {error}")]) from error
-
-    def _argument(self, option: Option, setting: object, path: str, given: Mapping[str, object]) -> object:
+    def _value(self, option: Option, setting: object, path: str) -> object:
+        """A setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
         nested = component_kind(option.annotation)
         if nested is None:
             return _coerce(option, setting)
         kind, many = nested
         if setting is None:
+            if type(None) not in typing.get_args(option.annotation):
+                raise ValueError(f"must be a {kind}, but is empty")
             return None
         if not many:
-            return self.build(kind, setting, path, **given)
-        return [self.build(kind, item, f"{path}[{i}]", **given) for i, item in enumerate(setting)]
+            return self.resolve(kind, setting, path)
+        if not isinstance(setting, (list, tuple)):
+            raise ValueError(f"must be a list of {kind}s, but is {setting!r}")
+        return [self.resolve(kind, item, f"{path}[{i}]") for i, item in enumerate(setting)]
+
+    def build(self, kind: str, value: object, path: str | None = None, **givens: object):
+        """A component outside of a recipe: resolved and built in one go.
+
+        Raises:
+            RecipeError: the spec is wrong, or the constructor refused with a ValueError.
+        """
+        return self.resolve(kind, value, path or kind).build(**givens)
+
+
+def _entry(kind: str, name: object, target: object, provider: Provider) -> Entry:
+    wrong_on_purpose = isinstance(target, WrongOnPurpose)
+    if wrong_on_purpose:
+        target = target.target
+    if not isinstance(name, str) or not isinstance(target, (str, type)):
+        raise TypeError(f"must return name → class or 'module:Class', but holds {name!r}: {target!r}")
+    return Entry(kind, name, target, provider, wrong_on_purpose)
+
+
+def options_of(cls: type) -> dict[str, Option]:
+    """What a recipe may set of a class: the constructor's parameters, but for those that the engine fills."""
+    filled = getattr(cls, "givens", frozenset()) - getattr(cls, "settable", frozenset())
+    return {key: option for key, option in parameters(cls).items() if key not in filled}
 
 
 def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:

@@ -157,5 +157,7 @@ def load_paddle():
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         import paddle
-    paddle.disable_signal_handler()  # its SIGTERM handler prints a C++ traceback
+
+        from paddle_tfm import paddle_compat
+    paddle_compat.keep_python_signal_handlers()
     return paddle

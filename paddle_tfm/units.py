@@ -14,6 +14,11 @@ UNITS = {
 }
 
 
+def metric_name(name: str) -> str:
+    """A metric's name in words: `exact match`."""
+    return name.replace("_", " ")
+
+
 def text(value: float | None, unit: str = "") -> str:
     """A value with its unit; a dash where there is none."""
     if value is None or math.isnan(value):

@@ -54,7 +54,7 @@ RECIPES = {
     "no seeds": ("seeds: []", ["seeds"]),
     "heads that do not divide d_model": ("model: {d_model: 30, num_heads: 4}", ["`num_heads` must divide `d_model`, but 4 does not divide 30"]),
     "odd rotary dimension": ("model: {d_model: 20, position: rotary}", ["model.position", "must be even, but is 5"]),
-    "ALiBi on linear attention": ("model: {attention: linear, position: alibi}", ["model.position", "'alibi'", "'linear'", "accepts embed"]),
+    "ALiBi on linear attention": ("model: {attention: linear, position: alibi}", ["model.position", "'alibi'", "'linear'", "supports embed"]),
     "an encoding at a site that it refuses": ("model: {position: {encoder: none, decoder: none, cross: sinusoidal}}", ["model.position.cross", "cross-attention"]),
     "a placement without its inner norm": ("model: {placement: sub_ln, attention: single_head}", ["model.attention", "'single_head'"]),
     "a stack left out": ("model: {norm: {name: layer}}\nvariants: {a: {model.norm: {encoder: {self: rms}}}}", []),

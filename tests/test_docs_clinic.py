@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
-from paddle_tfm import load_recipe
-from paddle_tfm.cli import group
+from paddle_tfm import create_registry, load_recipe
+from paddle_tfm.cli import group, main
 from paddle_tfm.recipe.loading import shipped
 from paddle_tfm.testing import checks
 
@@ -28,7 +29,15 @@ def section(page, number):
 
 
 def code(page):
-    return re.findall(r"^```python\n(.*?)^```", text(page), re.DOTALL | re.MULTILINE)
+    """What is wrong and what is right, of each mistake."""
+    return re.findall(r"^```python\n(.*?)^```", section(page, 4), re.DOTALL | re.MULTILINE)
+
+
+def example(page):
+    """(the layer of section 1, what the kit prints of it)."""
+    return re.findall(
+        r"^```(?:python)?\n((?:# my_transformer|\$ paddle-tfm).*?)^```", section(page, 1), re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -55,6 +64,7 @@ def test_both_languages_say_the_same():
     )
     numbers = [[re.findall(r"\d+\.\d+", each) for each in found] for found in (english, chinese)]
     assert numbers[0] == numbers[1]
+    assert example(PAGES[0]) == example(PAGES[1]) and len(example(PAGES[0])) == 2
     assert english[:12] == chinese[:12]
     assert all(len(each.splitlines()) == 2 for page in PAGES for each in code(page))
 
@@ -84,3 +94,18 @@ def test_its_links_lead_somewhere(page):
         file = f"docs/{target}" if target else page
         assert (ROOT / file).exists(), target
         assert not anchor or anchor in set(anchors(file)), anchor
+
+
+def test_what_is_wrong_on_purpose_is_listed_when_asked_for_and_never_completed(capsys):
+    clinic = {entry.name for entry in create_registry() if entry.provider.plugin == "clinic"}
+    assert clinic == {entry.name for entry in create_registry() if entry.wrong_on_purpose}
+    listings = []
+    for options in ([], ["--all"]):
+        with pytest.raises(SystemExit):
+            main(["ls", "components", *options])
+        listings.append(set(re.findall(r"clinic_\w+", capsys.readouterr().out)))
+    assert listings == [set(), clinic]
+    completion = ShellComplete(group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
+    for incomplete, name in (("", "rotary"), ("norm:", "norm:rms")):
+        names = [item.value for item in completion.get_completions(["plugin", "check"], incomplete)]
+        assert name in names and not any("clinic" in name for name in names)

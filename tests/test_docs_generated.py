@@ -23,7 +23,7 @@ def pages():
     return {file.name: (file, text) for file, text in generate.pages().items()}
 
 
-@pytest.mark.parametrize("name", ["gallery.md", "cli.md"])
+@pytest.mark.parametrize("name", ["gallery.md", "recipes.md", "cli.md"])
 def test_a_generated_page_is_up_to_date(pages, name):
     file, text = pages[name]
     assert file.read_text("utf-8") == text, "run `python docs/generate.py`"
@@ -46,7 +46,7 @@ def test_the_gallery_shows_every_component_once_and_the_wrong_ones_apart(pages):
     shipped = [entry for entry in create_registry() if entry.provider.source == "paddle-tfm"]
     assert len(shipped) > 100
     for entry in shipped:
-        clinic = entry.provider.plugin == "clinic"
+        clinic = entry.wrong_on_purpose
         place = wrong if clinic else next(text for key, text in sections.items() if key.endswith(_key(entry.kind)))
         assert place.count(f"[`{entry.name}`](") == 1, entry.name
         assert clinic == (f"[`{entry.name}`](" in wrong and f"[`{entry.name}`](" not in right), entry.name

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 PAGE, TRANSLATION = "docs/plugins.md", "docs/plugins.zh-CN.md"
 PAGES = [PAGE, TRANSLATION]
 READMES = ["README.md", "README.zh-CN.md"]
+CLINICS = ["docs/clinic.md", "docs/clinic.zh-CN.md"]
 LAYERS = ("attention", "norm", "position", "placement", "feed_forward", "head")
 WHOLE = "encoder-decoder"
 ORDINARY = "attention", "norm", "position", WHOLE
@@ -143,10 +144,12 @@ def test_the_table_of_statuses_is_complete(page):
     assert statuses <= set(re.findall(r"^\| `([a-z ]+)` \|", section, re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", [*PAGES, *READMES])
+@pytest.mark.parametrize("page", [*PAGES, *READMES, *CLINICS])
 def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
     known = {each.name: each for kind in (*LAYERS, WHOLE) for each in checks(kind) if kind != WHOLE}
-    sentences = {kind: {getattr(each, kind) for each in known.values()} for kind in ("invariant", "consequence", "hint")}
+    sentences = {
+        kind: {getattr(each, kind) for each in known.values()} for kind in ("invariant", "consequence", "hint")
+    }
     shown = "\n".join(text for language, text in _blocks(page) if language == "")
     lines = re.findall(r"^  (pass|fail|skip|expected failure|information) +(\w+) +(.+)$", shown, re.MULTILINE)
     assert lines
@@ -236,26 +239,37 @@ def _install(monkeypatch):
 # --------------------------------------------------------------------------------------------------------------- the kit
 
 
-@pytest.mark.parametrize("readme", READMES)
-def test_the_layer_of_the_readme_looks_ahead(readme, tmp_path, monkeypatch, capsys):
+def _example(clinic):
+    """The command whose output the page shows."""
+    (line,) = [
+        line
+        for language, text in _blocks(clinic)
+        for line in text.splitlines()
+        if line.startswith("$ paddle-tfm plugin")
+    ]
+    return shlex.split(line)[2:]
+
+
+@pytest.mark.parametrize("clinic", CLINICS)
+def test_the_layer_of_the_clinic_looks_ahead(clinic, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    Path("my_transformer.py").write_text(_files(readme)["my_transformer.py"], "utf-8")
-    (words,) = [words for words in _commands(readme) if words[:2] == ["plugin", "check"] and len(words) > 2]
+    Path("my_transformer.py").write_text(_files(clinic)["my_transformer.py"], "utf-8")
+    words = _example(clinic)
     status, out = _tell(capsys, *words, "--only", "causal")
     assert status == 1
-    shown = [line for language, text in _blocks(readme) if "--as attention" in text for line in text.splitlines()]
+    shown = [line for language, text in _blocks(clinic) if "--as attention" in text for line in text.splitlines()]
     (fail,) = [line for line in shown if line.startswith("  fail")]
     assert fail.removesuffix(" […]") in out
 
 
 @pytest.mark.conformance
-@pytest.mark.parametrize("readme", READMES)
-def test_as_many_checks_fail_as_the_readme_says(readme, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("clinic", CLINICS)
+def test_as_many_checks_fail_as_the_clinic_says(clinic, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    Path("my_transformer.py").write_text(_files(readme)["my_transformer.py"], "utf-8")
-    (words,) = [words for words in _commands(readme) if words[:2] == ["plugin", "check"] and len(words) > 2]
+    Path("my_transformer.py").write_text(_files(clinic)["my_transformer.py"], "utf-8")
+    words = _example(clinic)
     out = _tell(capsys, *words)[1]
-    assert out.splitlines()[-1] in _text(readme).splitlines()
+    assert out.splitlines()[-1] in _text(clinic).splitlines()
 
 
 def _checked():

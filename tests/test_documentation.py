@@ -1,5 +1,6 @@
 """The documentation is run: its code, its commands, its lists."""
 
+import ast
 import json
 import os
 import re
@@ -16,16 +17,19 @@ from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import VERBS
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.recipe.loading import shipped
-from paddle_tfm.sweep.sweep import check
+from paddle_tfm.sweep.check import check
 
 ROOT = Path(__file__).parent.parent
 READMES = ["README.md", "README.zh-CN.md"]
+CHINESE = ["README.zh-CN.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.zh-CN.md")))]
+DECISIONS = sorted((ROOT / "docs/decisions").glob("*.md"))
 TINY = ["task.train=100", "task.valid=10", "task.test=10", "model.d_model=16", "train.steps=3", "evaluate.every=3"]
 
 
 def blocks(file, language):
     """The fenced blocks of a language."""
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / file).read_text("utf-8"), re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / file).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [text for name, text in fenced if name == language]
 
 
 def run(*command, cwd, **environment):
@@ -59,19 +63,61 @@ def test_the_python_of_the_readme_runs(readme, tmp_path):
 
 @pytest.mark.parametrize("readme", READMES)
 def test_the_recipe_of_the_readme_is_sound(readme, tmp_path):
+    """With the plugin of the page, which its variants name."""
     (text,) = blocks(readme, "yaml")
+    (code,) = [block for block in blocks(readme, "python") if "hookimpl" in block]
     (tmp_path / "mine.yaml").write_text(text, "utf-8")
-    runs = check(load_recipe(str(tmp_path / "mine.yaml")), create_registry())
+    (tmp_path / "scale_norm.py").write_text(code, "utf-8")
+    runs = check(load_recipe(str(tmp_path / "mine.yaml")), create_registry([tmp_path / "scale_norm.py"]))
     assert len(runs) == len(yaml.safe_load(text)["variants"]) * 3
 
 
+def _check(folder, code, *options):
+    """What `plugin check` prints of README's plugin."""
+    folder.mkdir()
+    (folder / "scale_norm.py").write_text(code, "utf-8")
+    command = [sys.executable, "-m", "paddle_tfm", "plugin", "check", *options, "scale_norm.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout.splitlines()
+
+
+def _shown_checks(readme):
+    """The blocks of the README that show a check: of the plugin as it is, and with one digit wrong."""
+    shown = [block for block in blocks(readme, "") if "norm ScaleNorm" in block]
+    return [
+        [line.removesuffix(" […]") for line in block.splitlines() if line != "  …" and line[0] != "$"]
+        for block in shown
+    ]
+
+
+@pytest.mark.parametrize("options", [["--only", "causal"], pytest.param([], marks=pytest.mark.conformance)])
+def test_the_check_of_the_readme_says_what_is_shown(options, tmp_path):
+    """Line by line; all of it with the marker, the fast check without."""
+    right, wrong = _shown_checks(READMES[0])
+    (code,) = [block for block in blocks(READMES[0], "python") if "hookimpl" in block]
+    broken = code.replace("axis=-1", "axis=1")
+    assert broken != code and len(right) > 4 and len(wrong) > 5
+    for shown, lines in (
+        (right, _check(tmp_path / "right", code, *options)),
+        (wrong, _check(tmp_path / "wrong", broken, *options)),
+    ):
+        for line in shown:
+            if not options or " causal " in line or line.startswith("   "):
+                assert any(printed.startswith(line) for printed in lines), line
+
+
+def test_the_readme_is_one_screen_to_the_first_result():
+    lines = _text("README.md").splitlines()
+    assert len(lines) <= 170
+    assert next(i for i, line in enumerate(lines) if "exact match" in line) < 40
+
+
 @pytest.mark.parametrize("readme", READMES)
-def test_the_readme_names_every_verb_and_recipe(readme):
-    text = (ROOT / readme).read_text("utf-8")
+def test_the_readme_leads_to_every_verb_and_recipe(readme):
+    assert "](docs/cli.md)" in _text(readme) and "](docs/recipes.md)" in _text(readme)
     for verb in VERBS:
-        assert f"`{verb}" in text, verb
+        assert f"\n## {verb}\n" in _text("docs/cli.md"), verb
     for recipe in shipped():
-        assert f"`{recipe}`" in text, recipe
+        assert f"[`{recipe}`](" in _text("docs/recipes.md"), recipe
 
 
 @pytest.mark.parametrize("readme", READMES)
@@ -111,6 +157,89 @@ def test_the_architecture_lists_every_hook():
         assert f"`{hook}`" in text
 
 
+def test_the_architecture_tells_the_levels_of_imports_that_are_enforced():
+    (block,) = blocks("ARCHITECTURE.md", "levels")
+    levels = ast.literal_eval(
+        re.search(r"^LEVELS = (\[.*?^\])", _text("tests/test_runtime.py"), re.DOTALL | re.MULTILINE)[1]
+    )
+    assert [set(line.split(" · ")) for line in reversed(block.splitlines())] == levels
+
+
+def test_the_architecture_lists_every_room_and_no_other():
+    (block,) = [block for block in blocks("ARCHITECTURE.md", "") if block.startswith("paddle_tfm/\n")]
+    entries, room = set(), ""
+    for indent, name in re.findall(r"^( +)([\w.]+/?)(?= )", block, re.MULTILINE):
+        room = name if len(indent) == 2 else room
+        path = name if len(indent) == 2 else room + name
+        assert (ROOT / "paddle_tfm" / path).exists(), path
+        entries.add(path.rstrip("/"))
+    present = {path.name for path in (ROOT / "paddle_tfm").iterdir() if path.name not in ("__pycache__", "py.typed")}
+    assert present <= entries
+
+
+PATH = r"`((?:paddle_tfm|plugins|recipes|tests|docs)/[\w./-]*)`|pytest((?: (?:-\w \w+|tests/[\w./]+))+)"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        *(f"docs/decisions/{path.name}" for path in DECISIONS),
+        "docs/performance.md",
+    ],
+)
+def test_every_path_that_a_page_names_exists(page):
+    paths = [word for path, command in re.findall(PATH, _text(page)) for word in (path or command).split()]
+    for path in paths:
+        if "/" in path:
+            assert (ROOT / path).exists() or path == "plugins/norm/centre.py", path
+    assert paths or page.startswith("docs/decisions/")
+
+
+def test_no_page_names_an_address_of_ours_that_does_not_exist():
+    files = [*ROOT.glob("*.md"), *ROOT.glob("*.cff"), ROOT / "setup.py", *(ROOT / "docs").rglob("*.md")]
+    files += [*(ROOT / "paddle_tfm").rglob("*.py"), *(ROOT / "paddle_tfm/templates").rglob("*.in")]
+    for file in files:
+        text = file.read_text("utf-8")
+        assert not re.search(r"github\.com/(?:paddle-tfm|paddle_tfm)|git clone|pip install paddle[-_]tfm", text), file
+
+
+# ---------------------------------------------------------------------------------------------------------------- Chinese
+
+PUNCTUATION = r"[\u4e00-\u9fff][,;:?!()](?! \|)|[,;:?!()](?=[\u4e00-\u9fff])"
+
+
+@pytest.mark.parametrize("page", CHINESE)
+def test_chinese_pages_use_full_width_punctuation(page):
+    """In prose: code, links and the outputs of models that are shown in tables aside."""
+    prose = re.sub(r"^```.*?^```", "", _text(page), flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"`[^`\n]*`|(?<=\])\([^)\n]*\)", "x", prose)
+    wrong = [prose[max(0, match.start() - 10) : match.end() + 10] for match in re.finditer(PUNCTUATION, prose)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("page", CHINESE)
+def test_both_languages_have_the_same_headings_and_code(page):
+    english = page.replace(".zh-CN", "")
+    if english == "docs/performance.md":
+        return  # its first section alone is translated, as both pages say
+    headings = [
+        re.findall(r"^(#+) ", re.sub(r"^```.*?^```", "", _text(file), flags=re.DOTALL | re.MULTILINE), re.M)
+        for file in (page, english)
+    ]
+    assert headings[0] == headings[1]
+    code = [re.findall(r"^```(\w*)\n(.*?)^```", _text(file), re.DOTALL | re.MULTILINE) for file in (page, english)]
+    bare = [
+        [(language, re.sub(r" *#.*|^summary: .*", "", text, flags=re.M)) for language, text in each] for each in code
+    ]
+    assert bare[0] == bare[1]
+
+
+def _text(page):
+    return (ROOT / page).read_text("utf-8")
+
+
 CITING = ("attention", "norm", "placement", "position", "feed_forward", "head", "optimizer")
 
 
@@ -118,7 +247,7 @@ CITING = ("attention", "norm", "placement", "position", "feed_forward", "head", 
     "entry", [each for each in create_registry() if each.kind in CITING], ids=lambda entry: f"{entry.kind} {entry.name}"
 )
 def test_a_variant_says_in_one_line_what_it_is_and_where_it_is_from(entry):
-    wrong = entry.provider.plugin == "clinic"
+    wrong = entry.wrong_on_purpose
     assert 20 < len(entry.summary()) < 125
     assert (
         entry.summary().startswith("Wrong on purpose: ")

@@ -15,7 +15,7 @@ from paddle_tfm import UserError, processes
 def three_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     yield
-    paddle.base.core.set_num_threads(1)
+    processes.set_threads(1)
 
 
 def children():

@@ -13,11 +13,12 @@ import pytest
 from paddle import nn
 
 from paddle_tfm import create_registry, hookspecs
+from paddle_tfm.components import Spec
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
 from paddle_tfm.plugins import Plugins, create_plugins
 from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Task
-from paddle_tfm.registry import Registry, Spec, parameters
+from paddle_tfm.registry import Registry, parameters
 
 
 class Everything(Norm):
@@ -115,7 +116,7 @@ def registry() -> Registry:
 
 
 def problems(registry, kind: str, spec, path: str = "here") -> list[tuple[str, str]]:
-    return [(problem.path, problem.message) for problem in registry.check(kind, spec, path)]
+    return [(problem.path, problem.message) for problem in registry.resolve(kind, spec, path).problems]
 
 
 # ----------------------------------------------------------------------------------------------------------- building

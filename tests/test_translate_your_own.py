@@ -13,9 +13,9 @@ import yaml
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
-from paddle_tfm.recipe import loading as recipe
-from paddle_tfm.recipe.settings import tokenizer_specs
-from paddle_tfm.sweep.sweep import check
+from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.sites import tokenizer_specs
+from paddle_tfm.sweep.check import check
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, TRANSLATION = "translate-your-own.md", "translate-your-own.zh-CN.md"
@@ -35,6 +35,9 @@ SETTINGS = {
         "train.schedule.warmup": 5,
         "evaluate.every": 15,
         "evaluate.examples": 4,
+        # A model that has learned next to nothing finds no end: half of what this page costs.
+        "evaluate.search": {"name": "greedy", "max_length": 12},
+        "search": {"name": "beam", "size": 5, "alpha": 1.0, "max_length": 12},
     },
     "my-compare.yaml": {"train.steps": 4, "evaluate.every": 4, "seeds": [1]},
 }
@@ -55,7 +58,7 @@ def write(name, text):
         return
     data = yaml.safe_load(Path(name).read_text("utf-8")) if Path(name).exists() else {}
     for path, value in {**yaml.safe_load(text), **SETTINGS.get(name, {})}.items():
-        recipe.override(data, path, value, {}, {})
+        override(data, path, value, {}, {})
     Path(name).write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
 
 

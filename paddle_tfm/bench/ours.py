@@ -17,15 +17,17 @@ from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
-from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.errors import UserError
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import MASKED_SCORE, Example
 from paddle_tfm.recipe import loading as recipes
-from paddle_tfm.recipe.settings import at_site
+from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.recipe.sites import at_site
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.run import create, load_run
-from paddle_tfm.train.shared_step import FEW
+from paddle_tfm.train.shared_step import PROBE_ROWS
+from paddle_tfm.train.step import Step
 from paddle_tfm.train.trainer import Trainer
 
 MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
@@ -39,9 +41,8 @@ class Side:
         (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
         plugins = create_plugins(told["plugins"])
         registry = Registry(plugins)
-        if problems := recipes.check_components(spec, registry):
-            raise RecipeError(spec.recipe, problems)
-        run = create(spec, registry, folder / "run", load_corpus(spec.settings, registry, ["train"]))
+        plan = plan_run(spec, registry).require_sound(spec.recipe)
+        run = create(plan, folder / "run", load_corpus(plan, ["train"]))
         self.trainer = Trainer(run, plugins)
         if told["length"] is None:
             self.batches = [next(self.trainer.stream) for _ in range(told["batches"])]
@@ -57,17 +58,18 @@ class Side:
             run.settings.train.schedule["learning_rate"],
         )
         run.model.train()
-        self.helpers: list[int] = []
+        self.update: Step = self.trainer.step
+        self.workers: list[int] = []
 
     def begin(self) -> None:
         """Share steps as a training does, after letting go of what the others have been given and of the corpus: no peer
         holds them."""
         self.given = None
-        self.trainer.run.encoded = {"train": list(self.trainer.run.encoded["train"][:FEW])}
+        self.trainer.run.encoded = {"train": list(self.trainer.run.encoded["train"][:PROBE_ROWS])}
         gc.collect()
         self._to_the_end = ExitStack()
-        self._to_the_end.enter_context(self.trainer.gradients.shared())
-        self.helpers = [helper.pid for helper in self.trainer.gradients.helpers]
+        self.update = self._to_the_end.enter_context(self.trainer.sharded_step())
+        self.workers = [worker.pid for worker in getattr(self.update, "workers", ())]
 
     def facts(self) -> dict:
         """What the report says of all sides alike."""
@@ -89,7 +91,7 @@ class Side:
 
     def step(self, number: int) -> None:
         """One step on the batch of that number, counted round and round."""
-        self.trainer.update(number + 1, [self.batches[number % len(self.batches)]])
+        self.update(number + 1, [self.batches[number % len(self.batches)]])
         if paddle.device.get_device() != "cpu":
             paddle.device.synchronize()
 
@@ -106,7 +108,7 @@ class Decoder:
             "beam": registry.build("search", {"name": "beam", "size": told["beam"], "alpha": told["alpha"]}, "")
         }
         self.searches["single"] = registry.build("search", "greedy", "")
-        texts = load_corpus(run.settings, registry, ["test"]).splits["test"]
+        texts = load_corpus(run.plan, ["test"]).splits["test"]
         if not texts:
             raise UserError(f"{run.folder}: its task has no test split")
         examples = run.codec.encode_all(texts)[: told["sentences"]]

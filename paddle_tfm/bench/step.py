@@ -26,6 +26,7 @@ from paddle_tfm import runtime
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.merging import override
 
 # Side → the package that it needs; those that are not Paddle's come with the extra `[bench]`.
 SIDES = {
@@ -240,10 +241,10 @@ def settings(
         lines += [f"task={json.dumps(_text())}", "vocabulary.max_size=8000", "train.max_tokens=1024"]
     loaded = recipes.load(recipe or "base", [*lines, *overrides])
     for path, value in {**SAME, "model.placement": placement}.items():
-        recipes.override(loaded.data, path, value, loaded.origins, {})
+        override(loaded.data, path, value, loaded.origins, {})
     # `nn.Transformer` as it comes drops hidden units of the feed-forward at the same rate.
     relu = {"name": "relu", "inner_dropout": loaded.data["model"].get("dropout", 0.0)}
-    recipes.override(loaded.data, "model.feed_forward", relu, loaded.origins, {})
+    override(loaded.data, "model.feed_forward", relu, loaded.origins, {})
     for key in ("variants", "grid", "baseline"):
         loaded.data.pop(key, None)
     if isinstance(loaded.data.get("seeds"), list):

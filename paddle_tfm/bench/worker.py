@@ -101,15 +101,15 @@ def load_decoder(side: str, folder: Path, told: dict) -> tuple[Decoder, dict]:
     return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
 
 
-def most_memory(helpers: Sequence[int] = ()) -> int | None:
-    """MiB that this process has held at most so far; None where the system does not tell (Windows). With `helpers`, the
+def most_memory(workers: Sequence[int] = ()) -> int | None:
+    """MiB that this process has held at most so far; None where the system does not tell (Windows). With `workers`, the
     processes that share its work: what it and they hold now, what they share counted once; that is the most too, as they
     keep what they have freed."""
     if resource is None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024  # of bytes
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    held = sum(_proportional(pid) for pid in (os.getpid(), *helpers)) if helpers else 0
+    held = sum(_proportional(pid) for pid in (os.getpid(), *workers)) if workers else 0
     return round(max(own, held) / 2**20)
 
 
@@ -139,7 +139,7 @@ def main(side: str) -> None:
                     answer = Answer({"seconds": time.perf_counter() - began, "ids": ids})
                 else:
                     taken = _timed(loaded, question["first"], question["steps"])
-                    answer = Answer({"seconds": taken, "peak_mib": most_memory(getattr(loaded, "helpers", ()))})
+                    answer = Answer({"seconds": taken, "peak_mib": most_memory(getattr(loaded, "workers", ()))})
             except UserError as error:
                 answer = Answer(refused=str(error))
             out.write(json.dumps(answer._asdict()) + "\n")

@@ -40,5 +40,5 @@ def _free(host: str, port: int) -> None:
         with socket.create_server((host, port)):
             pass
     except (OSError, OverflowError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise UserError(f"{host}:{port} cannot be listened on ({told}); choose another with --port") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{host}:{port} cannot be listened on ({reason}); choose another with --port") from error

@@ -35,13 +35,13 @@ def command(recipe: str, overrides, plugins) -> None:
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
     use_device("cpu")
-    from paddle_tfm.sweep.sweep import check, declared_limits
+    from paddle_tfm.sweep.check import check, expected_failures
 
-    runs = check(loaded, registry)
-    variants = list(dict.fromkeys(run.variant for run in runs))
-    seeds = len(runs) // len(variants)
+    plans = check(loaded, registry)
+    variants = {plan.run.variant for plan in plans}
+    seeds = len(plans) // len(variants)
     console().print(
         f"[green]{escape(loaded.source)} is sound[/]: {count(len(variants), 'variant')} × {count(seeds, 'seed')}"
     )
-    for sentence in declared_limits(runs, registry):
+    for sentence in expected_failures(plans):
         console().print(f"[yellow]note:[/] {escape(sentence)}")

@@ -28,7 +28,7 @@ device_option = click.option(
     help="Where to compute. Default: a GPU if Paddle was built for one and one is there, else the CPU.",
 )
 overrides_argument = click.argument(
-    "overrides", nargs=-1, metavar="[a.b=value]...", shell_complete=lambda *given: complete_override(*given)
+    "overrides", nargs=-1, metavar="[a.b=value]...", shell_complete=lambda *arguments: complete_override(*arguments)
 )
 
 
@@ -108,14 +108,14 @@ def print_plugins(registry) -> None:
 
     rows = []
     for name, provider in registry.plugins.providers.items():
-        found = [entry for entry in registry if entry.provider.plugin == name]
+        entries = [entry for entry in registry if entry.provider.plugin == name]
         events = [
             caller.name
             for caller in registry.plugins.manager.get_hookcallers(registry.plugins.manager.get_plugin(name)) or []
             if caller.name.startswith("on_")
         ]
-        brings = ", ".join([*(f"{entry.kind} {entry.name}" for entry in found), *sorted(events)])
-        rows.append([name, f"{provider.source} {provider.version}", brings])
+        registered = ", ".join([*(f"{entry.kind} {entry.name}" for entry in entries), *sorted(events)])
+        rows.append([name, f"{provider.source} {provider.version}", registered])
     print_table("Plugins", ["plugin", "from", "registers"], rows)
     for name, failure in registry.plugins.failures.items():
         console().print(f"[red]{escape(name)} failed to load:[/] {escape(failure)}")
@@ -139,10 +139,10 @@ class Stop:
     """Ctrl-C and SIGTERM ask to stop at the next step, with a checkpoint; a second Ctrl-C stops at once."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def __enter__(self) -> Stop:
-        self.before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        self.before = {number: signal.signal(number, self._request) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -150,17 +150,17 @@ class Stop:
             signal.signal(number, handler)
 
     def __call__(self) -> bool:
-        return self.asked
+        return self.requested
 
-    def _ask(self, number: int, frame: object) -> None:
-        if self.asked and number == signal.SIGINT:
+    def _request(self, number: int, frame: object) -> None:
+        if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
         notes().print("\n[yellow]Stopping after this step, with a checkpoint …[/] (Ctrl-C again: at once)")
 
 
 def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Dotted paths of the recipe's settings, for shell completion."""
+    """Dotted paths of the recipe's values, for shell completion."""
     from paddle_tfm.recipe import loading as recipes
 
     name = context.params.get("recipe") or context.info_name
@@ -172,16 +172,16 @@ def complete_override(context: click.Context, parameter: click.Parameter, incomp
 
 
 def _leaves(data: dict, path: str = "") -> list[str]:
-    found = []
+    leaves = []
     for key, value in data.items():
         if key in ("variants", "grid", "name", "summary", "duration", "base"):
             continue
         inner = f"{path}.{key}" if path else str(key)
         if isinstance(value, dict) and "name" not in value:
-            found += _leaves(value, inner)
+            leaves += _leaves(value, inner)
         else:
-            found.append(inner)
-    return found
+            leaves.append(inner)
+    return leaves
 
 
 def complete_recipe(context: click.Context, parameter: click.Parameter, incomplete: str):

@@ -14,7 +14,7 @@ OTHERS = 2  # metrics in the terminal beside the deciding one; the page has all
 @click.command(name="compare")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
 @click.option("--metric", default=None, help="Which metric decides. Default: what the recipe calls best.")
-@click.option("--baseline", default=None, help="The variant that differences are taken against.")
+@click.option("--baseline", default=None, help="The variant that the others are compared with.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Where the figure and the page go. Default: the first DIR."
 )
@@ -58,7 +58,7 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins) -> None:
 
 
 def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
-    """The baseline of the comparison that was made when the recipe had run."""
+    """The baseline of the comparison that was written at the end of the recipe."""
     import json
 
     file = folder / "comparison.json"
@@ -75,17 +75,21 @@ def present(comparison, printer, folders=()) -> None:
     from rich.table import Table
 
     from paddle_tfm.cli.progress import clock
-    from paddle_tfm.comparison.report import around, samples, verdict, write
+    from paddle_tfm.comparison.columns import around
+    from paddle_tfm.comparison.report import write
+    from paddle_tfm.comparison.samples import samples
+    from paddle_tfm.comparison.verdict import verdict
+    from paddle_tfm.units import metric_name
 
     paths = write(comparison)
     several = len(comparison.rows) > 1
     others = [name for name in comparison.shown()[1:] if name != "loss"][:OTHERS]
     table = Table(title=f"{escape(comparison.name)}: {count(len(comparison.runs), 'run')}", title_justify="left")
     table.add_column("variant", no_wrap=True)
-    table.add_column(_heading(comparison.metric), justify="right", no_wrap=True)
+    table.add_column(metric_name(comparison.metric), justify="right", no_wrap=True)
     if several:
         table.add_column(f"against {escape(comparison.baseline)}", justify="right")
-    for heading in (*map(_heading, others), "parameters", "tokens/s", "time"):
+    for heading in (*map(metric_name, others), "parameters", "tokens/s", "time"):
         table.add_column(heading, justify="right")
     for row in comparison.rows:
         mean, _, spread = around(comparison, comparison.metric, row).partition(" ± ")
@@ -99,7 +103,7 @@ def present(comparison, printer, folders=()) -> None:
         table.add_row(*cells, f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds))
     printer.print(table, soft_wrap=False)
     for metric, signature in comparison.signatures.items():
-        printer.print(f"[dim]{escape(_heading(metric))}  {escape(signature)}[/]")
+        printer.print(f"[dim]{escape(metric_name(metric))}  {escape(signature)}[/]")
     seeds = max(len(row.seeds) for row in comparison.rows)
     if seeds > 1:
         printer.print(
@@ -111,23 +115,17 @@ def present(comparison, printer, folders=()) -> None:
         _predictions(printer, "right", right)
         _predictions(printer, "wrong", wrong)
     else:
-        printer.print(
-            "no predictions are recorded: there is no test split, no metric asks for them, or no run came to its end"
-        )
+        printer.print("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
     printer.print(escape(f"figure  {paths['figure']}\nreport  {paths['page']}"))
     for folder in folders or (comparison.folder,):
         printer.print(escape(f"curves  paddle-tfm board {folder}"))
 
 
-def _heading(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _difference(comparison, row) -> str:
-    from paddle_tfm.comparison.report import change
+    from paddle_tfm.comparison.verdict import change
 
-    found = row.difference
-    return "–" if found is None else f"{change(comparison, found)} {found.verdict}"
+    difference = row.difference
+    return "–" if difference is None else f"{change(comparison, difference)} {difference.verdict}"
 
 
 def _predictions(printer, title: str, items: list[dict]) -> None:
@@ -139,7 +137,7 @@ def _predictions(printer, title: str, items: list[dict]) -> None:
         return
     printer.print(Text(f"{title}:", style="green" if title == "right" else "red"))
     for item in items:
-        told = "" if title == "right" else f"   should be {escape(item['reference'])}"
+        reference = "" if title == "right" else f"   should be {escape(item['reference'])}"
         printer.print(
-            f"  {escape(item['source'])}  →  {escape(item['hypothesis'])}{told}  [dim]({escape(item['variant'])})[/]"
+            f"  {escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}  [dim]({escape(item['variant'])})[/]"
         )

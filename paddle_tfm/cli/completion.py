@@ -1,4 +1,4 @@
-"""`paddle-tfm completion SHELL`: what the shell needs to complete verbs, recipes and settings."""
+"""`paddle-tfm completion SHELL`: what the shell needs to complete verbs, recipes and overrides."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def command(shell: str) -> None:
     """
     from paddle_tfm.cli import group
 
-    made = get_completion_class(shell)(group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
-    click.echo(made.source())
+    script = get_completion_class(shell)(group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
+    click.echo(script.source())

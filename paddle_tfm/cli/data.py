@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from paddle_tfm.cli.common import console, count, create_registry, notes, plugin_option, print_table
-from paddle_tfm.cli.data_facts import print_facts, print_lengths, print_pairs
+from paddle_tfm.cli.data_facts import facts_row, load_class, print_facts, print_lengths, print_pairs
 from paddle_tfm.errors import RecipeError, UserError, unknown
 
 if TYPE_CHECKING:
-    from paddle_tfm.protocols import Dataset, RemoteFile
+    from paddle_tfm.protocols import Dataset
 
 
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -66,7 +66,7 @@ def ls(plugins, as_json) -> None:
       paddle-tfm data ls --json
     """
     registry = create_registry(plugins)
-    rows = [_row(entry) for entry in registry if entry.kind == "dataset"]
+    rows = [facts_row(entry) for entry in registry if entry.kind == "dataset"]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
         return
@@ -166,7 +166,7 @@ def _build(registry, name: str, settings: Sequence[str]) -> Dataset:
     """The dataset with these options, which are read and checked as in a recipe."""
     from paddle_tfm.recipe import yaml_lines
 
-    _load(registry.entry("dataset", name))
+    load_class(registry.entry("dataset", name))
     options = {}
     for setting in settings:
         option, equals, text = setting.partition("=")
@@ -177,49 +177,3 @@ def _build(registry, name: str, settings: Sequence[str]) -> Dataset:
         return registry.build("dataset", {"name": name, **options}, name)
     except RecipeError as error:
         raise UserError("\n".join(f"{problem.path}: {problem.message}" for problem in error.problems)) from error
-
-
-def _load(entry) -> type[Dataset]:
-    from paddle_tfm.protocols import Dataset
-
-    cls = entry.load()
-    if not issubclass(cls, Dataset):
-        raise UserError(f"'{entry.name}' is no dataset: its class must subclass paddle_tfm.protocols.Dataset")
-    return cls
-
-
-def _row(entry) -> dict:
-    """A row of `ls`, also of a dataset that cannot be loaded."""
-    from paddle_tfm.data.cache import folder, present
-
-    row = {"name": entry.name, "summary": entry.summary(), "plugin": entry.provider.plugin}
-    try:
-        cls = _load(entry)
-        files = _needed(cls)
-    except UserError as error:
-        return {**row, "bytes": None, "state": f"broken: {error}", "licence": "", "home": "", "citation": ""}
-    num_present = len(present(cls, files))
-    sizes = [file.size for file in files]
-    return {
-        **row,
-        "bytes": None if None in sizes else sum(sizes),
-        "state": _state(num_present, len(files)),
-        "folder": str(folder(cls)),
-        "files": {"needed": len(files), "present": num_present, "all": len(cls.catalogue())},
-        "home": cls.home,
-        "licence": cls.licence,
-        "citation": cls.citation,
-    }
-
-
-def _state(num_present: int, num_needed: int) -> str:
-    if num_present == num_needed:
-        return "present"
-    return f"partly, {num_present} of {num_needed} files" if num_present else "absent"
-
-
-def _needed(cls: type[Dataset]) -> Sequence[RemoteFile]:
-    """The files that are needed without options; the whole catalogue of a dataset that requires an option."""
-    from paddle_tfm.registry import parameters
-
-    return cls.catalogue() if any(option.required for option in parameters(cls).values()) else cls().files()

@@ -1,4 +1,4 @@
-"""What `paddle-tfm data show` prints of a dataset: its facts, its files, how long its texts are, its first pairs."""
+"""What `paddle-tfm data` prints of a dataset: its facts, its files, how long its texts are, its first pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,57 @@ from itertools import islice
 from paddle_tfm.cli.common import console, print_table
 from paddle_tfm.data import datasets
 from paddle_tfm.data.fetch import in_words
+from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS, Dataset, RemoteFile
+
+
+def load_class(entry) -> type[Dataset]:
+    """The class of a registered dataset.
+
+    Raises:
+        UserError: it cannot be loaded, or is no `Dataset`.
+    """
+    cls = entry.load()
+    if not issubclass(cls, Dataset):
+        raise UserError(f"'{entry.name}' is no dataset: its class must subclass paddle_tfm.protocols.Dataset")
+    return cls
+
+
+def facts_row(entry) -> dict:
+    """A row of `ls`, also of a dataset that cannot be loaded."""
+    from paddle_tfm.data.cache import folder, present
+
+    row = {"name": entry.name, "summary": entry.summary(), "plugin": entry.provider.plugin}
+    try:
+        cls = load_class(entry)
+        files = _needed(cls)
+    except UserError as error:
+        return {**row, "bytes": None, "state": f"broken: {error}", "licence": "", "home": "", "citation": ""}
+    num_present = len(present(cls, files))
+    sizes = [file.size for file in files]
+    return {
+        **row,
+        "bytes": None if None in sizes else sum(sizes),
+        "state": _state(num_present, len(files)),
+        "folder": str(folder(cls)),
+        "files": {"needed": len(files), "present": num_present, "all": len(cls.catalogue())},
+        "home": cls.home,
+        "licence": cls.licence,
+        "citation": cls.citation,
+    }
+
+
+def _state(num_present: int, num_needed: int) -> str:
+    if num_present == num_needed:
+        return "present"
+    return f"partly, {num_present} of {num_needed} files" if num_present else "absent"
+
+
+def _needed(cls: type[Dataset]) -> Sequence[RemoteFile]:
+    """The files that are needed without options; the whole catalogue of a dataset that requires an option."""
+    from paddle_tfm.registry import parameters
+
+    return cls.catalogue() if any(option.required for option in parameters(cls).values()) else cls().files()
 
 
 def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[str]) -> None:

@@ -32,7 +32,7 @@ checkpoint_option = click.option(
     "--hypotheses",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Score these translations of the split instead, a line each, whoever made them.",
+    help="Score these translations of the split instead, a line each, of any system.",
 )
 @click.option(
     "--buckets",
@@ -46,7 +46,7 @@ checkpoint_option = click.option(
     type=click.Choice(["source", "target"]),
     help="Whose length makes the buckets. Default: source, if there is one.",
 )
-@click.option("--json", "file", metavar="FILE|-", help="Write what came out as JSON; - is standard output.")
+@click.option("--json", "file", metavar="FILE|-", help="Write the scores as JSON; - is standard output.")
 @plugin_option
 @device_option
 def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets, by, file, plugins, device) -> None:
@@ -68,24 +68,26 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     if by and edges is None:
         raise UserError("--by says whose length makes the buckets: add --buckets")
     if hypotheses and search:
-        raise UserError("--search chooses how the run writes, but --hypotheses brings its texts: give one of them")
+        raise UserError("--search chooses how the run decodes, but --hypotheses brings its texts: use one of them")
     registry = create_registry(plugins)
     use_device(device)
     from paddle_tfm.data.corpus import load_corpus
     from paddle_tfm.data.shapes import check_texts
     from paddle_tfm.predictions import predictions_file, squeezed, write_predictions
     from paddle_tfm.protocols import Prediction
-    from paddle_tfm.recipe.settings import DECODER_ONLY
+    from paddle_tfm.recipe.sites import DECODER_ONLY
     from paddle_tfm.train.evaluate import likelihood, of_texts, predict, score, signatures
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
-    writes = loaded.settings.model.shape != DECODER_ONLY
-    if not writes and (search or by == "source"):
-        given = "--search chooses how" if search else "--by source asks what"
-        raise UserError(f"{given} the run writes for a source, but it is decoder-only: it scores the texts themselves")
-    chosen = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-    corpus = load_corpus(loaded.settings, registry, [split])
+    has_source = loaded.settings.model.shape != DECODER_ONLY
+    if not has_source and (search or by == "source"):
+        option = "--search" if search else "--by source"
+        raise UserError(
+            f"{option} needs a model that reads a source, but {loaded.folder} is decoder-only; leave it out"
+        )
+    decoding = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
+    corpus = load_corpus(loaded.plan, [split])
     texts, then = corpus.splits[split], loaded.fingerprint.get(split)
     if then not in (None, corpus.fingerprint[split]):
         warn(f"{loaded.folder}: since it was trained, its {split} texts changed; older scores are of others")
@@ -97,34 +99,34 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
         metrics, predictions = of_texts(metrics), _read(hypotheses, texts, split)
         if not metrics:
             raise UserError(f"{loaded.folder}: each of its metrics needs the model; none can score {hypotheses}")
-    elif not writes:
+    elif not has_source:
         predictions = [Prediction(text.source, squeezed(text.target), "") for text in texts]
     else:
-        predictions = predict(loaded.model, loaded.codec, examples, chosen)
+        predictions = predict(loaded.model, loaded.codec, examples, decoding)
 
     def scored(rows: Sequence[int]) -> dict[str, float]:
-        known = None if hypotheses else likelihood(loaded.model, examples.select(rows))
-        return score(metrics, [predictions[i] for i in rows], known)
+        teacher_forced = None if hypotheses else likelihood(loaded.model, examples.select(rows))
+        return score(metrics, [predictions[i] for i in rows], teacher_forced)
 
-    found = {
+    results = {
         "run": str(loaded.folder),
         "split": split,
         "hypotheses": str(hypotheses) if hypotheses else None,
         "examples": len(predictions),
         "metrics": scored(range(len(predictions))),
         "signatures": signatures(metrics),
-        "buckets": _by_length(predictions, by or ("source" if writes else "target"), edges, scored)
+        "buckets": _by_length(predictions, by or ("source" if has_source else "target"), edges, scored)
         if edges is not None
         else None,
     }
-    if writes and not hypotheses:
-        found["predictions"] = str(predictions_file(loaded.folder, split))
-        write_predictions(Path(found["predictions"]), predictions)
-    _tell(found, metrics, file)
+    if has_source and not hypotheses:
+        results["predictions"] = str(predictions_file(loaded.folder, split))
+        write_predictions(Path(results["predictions"]), predictions)
+    _report(results, metrics, file)
 
 
 def _edges(buckets: str | None) -> list[int] | None:
-    """The ends of the buckets that `--buckets` names; none: to be found."""
+    """The ends of the buckets that `--buckets` names; none: quarters."""
     from paddle_tfm.errors import UserError
 
     if buckets in (None, QUARTERS):
@@ -155,31 +157,31 @@ def _read(file: Path, texts: Sequence[Example], split: str) -> list[Prediction]:
 def _by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int], scored: Callable) -> dict:
     from paddle_tfm.train.evaluate import buckets, lengths
 
-    unit, sizes = lengths([each.source if by == "source" else each.reference for each in predictions])
+    unit, sizes = lengths([item.source if by == "source" else item.reference for item in predictions])
     rows = buckets(sizes, edges)
-    found = [
+    table = [
         {"length": name, "examples": len(indices), "metrics": scored(indices) if indices else {}}
         for name, indices in rows.items()
     ]
-    return {"by": by, "unit": unit, "rows": found}
+    return {"by": by, "unit": unit, "rows": table}
 
 
-def _tell(found: dict, metrics: dict[str, Metric], file: str | None) -> None:
+def _report(results: dict, metrics: dict[str, Metric], file: str | None) -> None:
     """Tables, and what is written where; with `file` "-", JSON alone."""
     from paddle_tfm.files import json_text, write_whole
 
     if file == "-":
-        click.echo(json_text(found), nl=False)
+        click.echo(json_text(results), nl=False)
         return
-    _show(found, metrics)
-    if "predictions" in found:
-        console().print(f"predictions  {found['predictions']}", markup=False)
+    _show(results, metrics)
+    if "predictions" in results:
+        console().print(f"predictions  {results['predictions']}", markup=False)
     if file:
-        write_whole(Path(file), json_text(found))
+        write_whole(Path(file), json_text(results))
         console().print(f"scores  {file}", markup=False)
 
 
-def _show(found: dict, metrics: dict[str, Metric]) -> None:
+def _show(results: dict, metrics: dict[str, Metric]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -188,20 +190,20 @@ def _show(found: dict, metrics: dict[str, Metric]) -> None:
     def unit_of(name: str) -> str:
         return metrics[name].unit if name in metrics else ""  # the loss is a plain number
 
-    told = f" in {found['hypotheses']}" if found["hypotheses"] else ""
-    console().print(escape(f"{found['run']} on {found['examples']:,} {found['split']} examples{told}"))
+    source = f" in {results['hypotheses']}" if results["hypotheses"] else ""
+    console().print(escape(f"{results['run']} on {results['examples']:,} {results['split']} examples{source}"))
     table = Table("metric", box=None)
     table.add_column("value", justify="right")
-    for name, value in found["metrics"].items():
-        table.add_row(name.replace("_", " "), units.text(value, unit_of(name)))
+    for name, value in results["metrics"].items():
+        table.add_row(units.metric_name(name), units.text(value, unit_of(name)))
     console().print(table, soft_wrap=False)
-    for name, signature in found["signatures"].items():
-        console().print(escape(f"{name.replace('_', ' ')}  {signature}"))
-    if lengths := found["buckets"]:
+    for name, signature in results["signatures"].items():
+        console().print(escape(f"{units.metric_name(name)}  {signature}"))
+    if lengths := results["buckets"]:
         table = Table(f"{lengths['by']} {lengths['unit']}", box=None)
-        for name in ("examples", *found["metrics"]):
-            table.add_column(name.replace("_", " "), justify="right")
+        for name in ("examples", *results["metrics"]):
+            table.add_column(units.metric_name(name), justify="right")
         for row in lengths["rows"]:
-            cells = [units.text(row["metrics"].get(name), unit_of(name)) for name in found["metrics"]]
+            cells = [units.text(row["metrics"].get(name), unit_of(name)) for name in results["metrics"]]
             table.add_row(row["length"], f"{row['examples']:,}", *cells)
         console().print(table, soft_wrap=False)

@@ -85,7 +85,7 @@ def _write_text(run, prompt: str, length: int, search, number: int) -> None:
 
 def _build_search(registry, spec: object, options: dict[str, object]):
     """The search `spec` with these options instead of its own."""
-    from paddle_tfm.registry import Spec
+    from paddle_tfm.components import Spec
 
     try:
         parsed = Spec.parse(spec)

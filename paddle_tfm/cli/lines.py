@@ -50,8 +50,7 @@ def open_lines(texts: Sequence[str], source: str | None) -> LineSource:
 
 
 def chunks(source: LineSource) -> Iterator[list[str]]:
-    """Lines of text without their ends, CHUNK_LINES at a time, interactive ones one by one; at least one chunk, which may
-    be empty.
+    """Lines of text without their ends, CHUNK_LINES at a time, interactive ones singly; the first chunk may be empty.
 
     Raises:
         UserError: a line is not UTF-8, or the file is no whole gzip file.

@@ -50,16 +50,16 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
     registry = create_registry(plugins)
     use_device(device)
     from paddle_tfm.data.corpus import load_corpus
-    from paddle_tfm.sweep.sweep import check
+    from paddle_tfm.sweep.check import check
     from paddle_tfm.train.range_test import range_test, suggestion
     from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer
 
     if figure is not None:
         check_output(str(figure), None, "--figure")
-    spec = check(loaded, registry)[0]
+    plan = check(loaded, registry)[0]
     with tempfile.TemporaryDirectory() as folder:
-        run = create(spec, registry, Path(folder), load_corpus(spec.settings, registry))
+        run = create(plan, Path(folder), load_corpus(plan))
         points = []
         with click.progressbar(length=steps, label="Range test", file=notes().file) as bar:
             for point in range_test(Trainer(run, registry.plugins), lowest, highest, steps):

@@ -66,7 +66,7 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
     """Names of components, also behind their kind, then files."""
     from click.shell_completion import CompletionItem
 
-    entries = list(create_registry())
+    entries = [entry for entry in create_registry() if not entry.wrong_on_purpose]
     names = {entry.name for entry in entries} | {f"{entry.kind}:{entry.name}" for entry in entries}
     matching = [] if context.params.get("as_kind") else sorted(name for name in names if name.startswith(incomplete))
     return [*map(CompletionItem, matching), CompletionItem(incomplete, type="file")]
@@ -92,13 +92,16 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option("--pad-id", default=0, show_default=True, help="With --as encoder-decoder: the id of padding.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")
 @click.option("--kind", default=None, help="Without TARGET: all components of this kind.")
+@click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
 @click.option("--brief", is_flag=True, help="Print failures and expected failures only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @plugin_option
 @device_option
-def examination(target, as_kind, options, mask, pad_id, only, kind, brief, as_json, plugins, device) -> None:
+def examination(
+    target, as_kind, options, mask, pad_id, only, kind, with_wrong, brief, as_json, plugins, device
+) -> None:
     """Find out whether TARGET is right: a component's name (or kind:name), package.module:Class, FILE.py or FILE.py:Class.
-    Without TARGET, all that is installed is checked.
+    Without TARGET, all that is installed is checked, but for what is wrong on purpose.
 
     It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class says
     why the invariant does not hold), or fail, with what was seen, its consequence and a hint. Exit status: 0 all is right, 1 a check
@@ -129,7 +132,7 @@ def examination(target, as_kind, options, mask, pad_id, only, kind, brief, as_js
         printer.end(report)
         return printer.finish()
     if target is None:
-        components = [each for each in targets.everything(registry) if kind in (None, each[0])]
+        components = [each for each in targets.everything(registry, with_wrong) if kind in (None, each[0])]
         if not components:
             raise UserError(f"--kind {kind}: there is nothing to check of that kind")
     else:

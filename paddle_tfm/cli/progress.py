@@ -1,5 +1,4 @@
-"""What is seen while training: a progress bar for each run under way and a line an evaluation; lines alone where there is
-no terminal."""
+"""Progress of a sweep: a bar for each run under way and a line an evaluation; lines alone where there is no terminal."""
 
 from __future__ import annotations
 
@@ -27,9 +26,9 @@ class ProgressBar:
 
     def __init__(self, console: Console, runs: int, workers: int):
         self.console, self.runs, self.workers = console, runs, workers
-        self.done = 0
+        self.finished = 0
         self.left: dict[str, float] = {}  # run under way -> seconds left
-        self.length = 0.0  # seconds that a run takes, as the last one told
+        self.length = 0.0  # seconds that a run takes, by the latest estimate
         self.tasks: dict[str, int] = {}
         self.progress: Progress | None = None
         if console.is_terminal:
@@ -48,17 +47,17 @@ class ProgressBar:
         getattr(self, f"_{event.kind}")(event)
 
     def _finished(self, event: Event) -> None:
-        self.done += 1
+        self.finished += 1
         self.console.print(f"[dim]{escape(event.card.name)} is finished already[/]")
 
     def _start(self, event: Event) -> None:
         card = event.card
-        going_on = f", going on at step {card.step:,}" if card.step else ""
-        number = self.done + len(self.left) + 1
+        resumed = f", resumed at step {card.step:,}" if card.step else ""
+        number = self.finished + len(self.left) + 1
         self.left[card.name] = 0.0
         self.console.print(
             f"[bold]{number}/{self.runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
-            f"{card.examples:,} training examples, {card.steps:,} steps{going_on}"
+            f"{card.examples:,} training examples, {card.steps:,} steps{resumed}"
         )
         if self.progress is not None:
             self.tasks[card.name] = self.progress.add_task(
@@ -71,7 +70,7 @@ class ProgressBar:
         self.length = metrics["seconds_left"] * card.steps / max(card.steps - card.step, 1) or self.length
         if self.progress is None:
             return
-        waiting = self.runs - self.done - len(self.left)
+        waiting = self.runs - self.finished - len(self.left)
         whole = max(self.left.values()) + self.length * -(-waiting // self.workers)
         left = f"{clock(metrics['seconds_left'])} left" + (f", {clock(whole)} for all" if self.runs > 1 else "")
         self.progress.update(
@@ -89,7 +88,7 @@ class ProgressBar:
         self.console.print(f"  {escape(card.name)}  step {card.step:>6,}  valid  {'  '.join(texts)}")
 
     def _end(self, event: Event) -> None:
-        self.done += 1
+        self.finished += 1
         self.left.pop(event.card.name, None)
         if self.progress is not None and event.card.name in self.tasks:
             self.progress.remove_task(self.tasks.pop(event.card.name))

@@ -37,42 +37,42 @@ def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: P
     baseline, other = (read_predictions(predictions_file(folder)) for folder in (one, two))
     require_same_examples(baseline, other, (str(one), str(two)))
     metrics = _metrics(one, metric, registry)
-    found = [paired_bootstrap(name, each, baseline, other, draws or DRAWS) for name, each in metrics.items()]
+    results = [paired_bootstrap(name, item, baseline, other, draws or DRAWS) for name, item in metrics.items()]
     console().print(f"A  {one}\nB  {two}\n{len(baseline):,} test examples", markup=False)
-    _show(found, metrics)
+    _show(results, metrics)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        told = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}
-        write_whole(out / "bootstrap.json", json_text(told | {"metrics": [asdict(each) for each in found]}))
+        facts = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}
+        write_whole(out / "bootstrap.json", json_text(facts | {"metrics": [asdict(result) for result in results]}))
         console().print(f"numbers  {out / 'bootstrap.json'}", markup=False)
 
 
-def _metrics(folder: Path, chosen: str | None, registry: Registry) -> dict[str, Metric]:
-    """All metrics of the run's recipe that texts suffice for; or the one that was chosen, as the recipe has it if it has
-    it."""
+def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, Metric]:
+    """All metrics of the run's recipe that texts suffice for; or the one that `--metric` names, with the recipe's options
+    if the recipe has it."""
+    from paddle_tfm.components import Spec
     from paddle_tfm.errors import UserError
     from paddle_tfm.recipe import loading as recipe
     from paddle_tfm.recipe import yaml_lines
-    from paddle_tfm.registry import Spec
     from paddle_tfm.train.evaluate import of_texts
 
     (run,) = recipe.load(str(folder / "recipe.yaml")).runs()
-    wanted = run.settings.evaluate.metrics
-    if chosen is not None:
-        given = yaml_lines.value(chosen)
-        wanted = [each for each in wanted if Spec.parse(each).name == given] or [given]
-    built = [(registry.build("metric", each, "--metric"), each) for each in wanted]
-    metrics = {Spec.parse(each).name: metric for metric, each in built}
-    if not (found := of_texts(metrics)):
+    specs = run.settings.evaluate.metrics
+    if option is not None:
+        value = yaml_lines.value(option)
+        specs = [spec for spec in specs if Spec.parse(spec).name == value] or [value]
+    built = [(registry.build("metric", spec, "--metric"), spec) for spec in specs]
+    metrics = {Spec.parse(spec).name: metric for metric, spec in built}
+    if not (usable := of_texts(metrics)):
         need = "needs" if len(metrics) == 1 else "need"
         raise UserError(
             f"{', '.join(metrics)} {need} the model or its pieces, but predictions.tsv holds texts; take --metric exact_match, "
             "bleu or another that compares texts"
         )
-    return found
+    return usable
 
 
-def _show(found: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
+def _show(results: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
     from rich.table import Table
 
     from paddle_tfm import units
@@ -81,14 +81,18 @@ def _show(found: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
     for heading in ("A", "B", "B − A", "95% interval", "p", "draws"):
         table.add_column(heading, justify="right")
     table.add_column("B is")
-    for each in found:
-        unit, name = metrics[each.metric].unit, each.metric.replace("_", " ")
-        low, high = units.signed(each.low, unit), units.signed(each.high, unit)
-        values = units.text(each.baseline, unit), units.text(each.other, unit), units.difference(each.difference, unit)
+    for result in results:
+        unit, name = metrics[result.metric].unit, units.metric_name(result.metric)
+        low, high = units.signed(result.low, unit), units.signed(result.high, unit)
+        values = (
+            units.text(result.baseline, unit),
+            units.text(result.other, unit),
+            units.difference(result.difference, unit),
+        )
         values += (f"{low} to {high}",)
-        table.add_row(name, *values, f"{each.p:.4f}", f"{each.draws:,}", each.verdict)
+        table.add_row(name, *values, f"{result.p:.4f}", f"{result.draws:,}", result.verdict)
     console().print(table, soft_wrap=False)
-    for each in found:
-        if each.signature:
-            console().print(f"{each.metric.replace('_', ' ')}  {each.signature}", markup=False)
+    for result in results:
+        if result.signature:
+            console().print(f"{units.metric_name(result.metric)}  {result.signature}", markup=False)
     console().print(f"[dim]{NOTE}[/]")

@@ -73,7 +73,9 @@ def recipe_command(name: str) -> click.Command:
     @click.command(name=name, help=_describe(name))
     @overrides_argument
     @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
-    @click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped; finished runs are kept.")
+    @click.option(
+        "--resume", is_flag=True, help="Continue where an interrupted run stopped; finished runs are skipped."
+    )
     @plugin_option
     @device_option
     @click.option(
@@ -127,8 +129,8 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
     from paddle_tfm.train.trainer import Interrupted
 
     folder = out or Path("runs") / recipe.name
-    count, asked = max(1, len(recipe.expand()[0])), workers
-    workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
+    count = max(1, len(recipe.expand()[0]))
+    num_workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
     sweep = Sweep(
         recipe,
         registry,
@@ -136,32 +138,32 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
         resume,
         report=warn,
         strict=strict,
-        workers=workers,
+        workers=num_workers,
         plugin_files=plugins,
         device=where,
     )
     with bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
-    sweep.on_event = bar = ProgressBar(notes(), count, workers)
+    sweep.on_event = bar = ProgressBar(notes(), count, num_workers)
     try:
         with Stop() as sweep.stop:
-            done = sweep.run(cells)
+            folders = sweep.run(cells)
     except Interrupted as interrupted:
         bar.close()
         options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]
         options += [*([f"--device={device}"] if device else []), *(["--strict"] if strict else [])]
-        options += [f"--workers={workers}"] if asked else []
+        options += [f"--workers={workers}"] if workers else []
         again = shlex.join(["paddle-tfm", "run", name, *overrides, *options, "--resume"])
-        notes().print(f"[yellow]{escape(str(interrupted))} is saved.[/] Go on with: {escape(again)}", soft_wrap=True)
+        notes().print(f"[yellow]{escape(str(interrupted))} is saved.[/] Continue with: {escape(again)}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
     finally:
         bar.close()
-    # Only now: it needs SciPy, which takes a second to load.
+    # Imported after the training: it needs SciPy, which takes a second to load.
     from paddle_tfm.cli.compare import present
     from paddle_tfm.comparison.table import collect, compare
 
     comparison = compare(
-        collect(done), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")
+        collect(folders), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")
     )
     registry.plugins.emit("on_comparison_end", sweep.report, strict, comparison=comparison)
     present(comparison, console())

@@ -79,7 +79,10 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
 @checkpoint_option
 @plugin_option
 @device_option
-def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, checkpoint, plugins, device) -> None:  # fmt: skip
+def command(
+    run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, checkpoint,
+    plugins, device,
+) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
 
     One line in, one line out; an empty line gives an empty one (with --nbest one empty output). Lines are read and
@@ -107,7 +110,6 @@ def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pi
     loaded.needs_source()
     built = registry.build("search", yaml_lines.value(search), "--search") if search else None
     alignments = _alignment_folder(folder, pictures)
-    quiet = lines.interactive or bool(texts) or (target == STANDARD and sys.stdout.isatty())
 
     def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
         outputs = loaded.hypotheses(chunk, built, nbest or 1, prefix, batch_tokens, progress, first)
@@ -117,11 +119,13 @@ def command(run, texts, source, target, nbest, scores, prefix, folder, layer, pi
         numbered = enumerate(outputs, first + 1)
         return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
 
-    _translate_chunks(translate, lines, target, quiet)
+    _translate_chunks(translate, lines, target, few=bool(texts))
 
 
-def _translate_chunks(translate: Callable, lines: LineSource, target: str, quiet: bool) -> None:
-    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines."""
+def _translate_chunks(translate: Callable, lines: LineSource, target: str, few: bool) -> None:
+    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines. A progress bar
+    shows unless there are `few` lines, or lines and outputs appear on the same terminal."""
+    quiet = few or lines.interactive or (target == STANDARD and sys.stdout.isatty())
     write, done = None, 0
     try:
         with ExitStack() as stack:
@@ -154,7 +158,7 @@ def _alignment_folder(folder: Path | None, pictures: int):
 
 @contextmanager
 def _bar(total: int | None) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on standard error, where that is a terminal; yields what to call with the number of finished lines."""
+    """A progress bar on standard error, if that is a terminal; yields a callback for the number of finished lines."""
     if not notes().is_terminal:
         yield None
         return

@@ -1,4 +1,4 @@
-"""What came out: runs collected into a table of variants, with spreads and paired differences."""
+"""Finished runs collected into a table of variants, with spreads and paired differences."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import fmean, stdev
-
-from scipy import stats
+from statistics import fmean
 
 from paddle_tfm import units
+from paddle_tfm.comparison.statistics import Difference, paired_difference, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.train.logs import read_rows
 
-CONFIDENCE = 0.95
 NEEDED = ("variant", "seed", "directions", "units", "signatures")  # without these, no results of a run
 
 
 @dataclass
 class Result:
-    """A finished run as its folder tells it."""
+    """A finished run, as its folder describes it."""
 
     folder: Path
     variant: str
     seed: int
     results: dict
-    source: Path = Path()  # the folder that was asked for, which holds it
+    source: Path = Path()  # the folder that the user named, which holds it
     curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
 
     @property
@@ -41,16 +39,6 @@ class Result:
             return math.nan
         scored = self.results["test"] or self.results["valid"]
         return scored.get(name, math.nan)
-
-
-@dataclass
-class Difference:
-    """A variant minus the baseline, paired by seed: mean, and the half-width of its 95% interval (Student's t)."""
-
-    mean: float
-    half_width: float | None
-    pairs: int
-    verdict: str
 
 
 @dataclass
@@ -99,6 +87,11 @@ class Comparison:
         """On how many test sets the runs were scored: scores on different ones are not compared."""
         return len({run.corpus for run in self.runs})
 
+    @property
+    def split(self) -> str:
+        """The split that the final values are of."""
+        return "test" if any(run.results["test"] for run in self.runs) else "validation"
+
     def text(self, name: str, value: float | None) -> str:
         """A metric's value as people read it."""
         return units.text(value, self.unit(name))
@@ -118,7 +111,7 @@ def collect(folders: Iterable[Path]) -> list[Result]:
     Raises:
         UserError: a folder holds none, or a result cannot be read.
     """
-    found: dict[Path, Result] = {}
+    results: dict[Path, Result] = {}
     for folder in folders:
         files = (
             [folder / "results.json"] if (folder / "results.json").is_file() else sorted(folder.rglob("results.json"))
@@ -126,8 +119,8 @@ def collect(folders: Iterable[Path]) -> list[Result]:
         if not files:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
         for file in files:
-            found[file.parent.resolve()] = _read(file, folder)
-    return list(found.values())
+            results[file.parent.resolve()] = _read(file, folder)
+    return list(results.values())
 
 
 def _read(file: Path, source: Path) -> Result:
@@ -160,31 +153,31 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
     rows = [_row(variant, group, metric) for variant, group in groups.items()]
     for row in rows:
         if row.variant != baseline:
-            row.difference = difference(groups[row.variant], groups[baseline], metric, higher)
+            row.difference = _difference(groups[row.variant], groups[baseline], metric, higher)
     worst = -math.inf if higher else math.inf
     rows.sort(
         key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
         reverse=higher,
     )
-    known = {item: unit for run in results for item, unit in run.results["units"].items()}
-    return Comparison(name, folder, metric, higher, known, baseline, rows, list(results), _signatures(results))
+    metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
+    return Comparison(name, folder, metric, higher, metric_units, baseline, rows, list(results), _signatures(results))
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:
     """metric → what must stand beside its values; a sentence where runs were not scored in the same way."""
-    told: dict[str, dict[str, None]] = {}
+    signatures: dict[str, dict[str, None]] = {}  # of each metric, in the order of the runs
     for run in results:
         for name, signature in run.results["signatures"].items():
-            told.setdefault(name, {})[signature] = None
+            signatures.setdefault(name, {})[signature] = None
     return {
-        name: next(iter(found)) if len(found) == 1 else f"not comparable between these runs: {' and '.join(found)}"
-        for name, found in told.items()
+        name: next(iter(texts)) if len(texts) == 1 else f"not comparable between these runs: {' and '.join(texts)}"
+        for name, texts in signatures.items()
     }
 
 
 def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Runs by variant, as rows name it: with the recipe before it where there are several recipes, and with the folder
-    that was asked for where that is what tells runs apart.
+    that the user named where only that distinguishes runs.
 
     Raises:
         UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
@@ -212,11 +205,11 @@ def _groups(results: Sequence[Result], label: Callable[[Result], str]) -> dict[s
 def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
     """Two runs of one group with the same seed, if there are any."""
     for group in groups.values():
-        seen: dict[int, Result] = {}
+        by_seed: dict[int, Result] = {}
         for run in group:
-            if run.seed in seen:
-                return seen[run.seed], run
-            seen[run.seed] = run
+            if run.seed in by_seed:
+                return by_seed[run.seed], run
+            by_seed[run.seed] = run
     return None
 
 
@@ -227,8 +220,8 @@ def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
     return Row(
         variant=variant,
         seeds=sorted(run.seed for run in group),
-        mean={name: fmean(found) if found else math.nan for name, found in values.items()},
-        spread={name: _spread(found) for name, found in values.items()},
+        mean={name: fmean(seeds) if seeds else math.nan for name, seeds in values.items()},
+        spread={name: spread(seeds) for name, seeds in values.items()},
         parameters=group[0].results["parameters"],
         tokens_per_second=fmean(run.results["tokens_per_second"] for run in group),
         seconds=fmean(run.results["seconds"] for run in group),
@@ -236,26 +229,9 @@ def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
     )
 
 
-def _spread(values: Sequence[float]) -> float | None:
-    """The standard deviation (n - 1) over seeds; None for one seed, and where a value is infinite."""
-    return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
-
-
-def difference(group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool) -> Difference | None:
-    """The paired difference over common seeds, scored on the same texts. The verdict is `better` or `worse` only where the
-    interval excludes 0, `equal` where every pair is the same, and otherwise `undetermined`: too few seeds, or too noisy, to tell."""
+def _difference(group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool) -> Difference | None:
+    """The difference to the baseline over common seeds, scored on the same texts."""
     paired = {(run.seed, run.corpus): run.metric(metric) for run in base}
-    pairs = [run.metric(metric) - paired[key] for run in group if (key := (run.seed, run.corpus)) in paired]
-    pairs = [pair for pair in pairs if math.isfinite(pair)]
-    if not pairs:
-        return None
-    mean, half = fmean(pairs), None
-    if len(pairs) > 1:
-        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(pairs) - 1)) * stdev(pairs) / math.sqrt(len(pairs))
-    if half is None or (abs(mean) <= half and any(pairs)):
-        verdict = "undetermined"
-    elif not any(pairs):
-        verdict = "equal"
-    else:
-        verdict = "better" if (mean > 0) == higher else "worse"
-    return Difference(mean, half, len(pairs), verdict)
+    keys = [(run.seed, run.corpus) for run in group]
+    differences = [run.metric(metric) - paired[key] for run, key in zip(group, keys) if key in paired]
+    return paired_difference(differences, higher)

@@ -1,4 +1,4 @@
-"""Where the files of datasets lie: `<cache>/<folder>/<upstream name>`, fetched if missing, used if their hash is right."""
+"""The files of datasets in `<cache>/<folder>/<upstream name>`: fetched if missing, used if their hash is right."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ import platformdirs
 from paddle_tfm.data.fetch import Unreachable, fetch
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import sha256, write_whole
-from paddle_tfm.recipe.settings import components
 
 try:
     import fcntl
@@ -24,7 +23,6 @@ except ImportError:
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Dataset, RemoteFile
-    from paddle_tfm.registry import Registry
 
 VARIABLE = "PADDLE_TFM_DATA"
 RECORD = ".checked.json"  # beside the files: name → SHA-256, and the size and time of change when it was hashed
@@ -66,21 +64,6 @@ def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[
     return {file.name: where / file.name for file in files}
 
 
-def prepare(data: Mapping, registry: Registry) -> None:
-    """`ensure` for every dataset that a run's data name: for a process that starts others on the same files.
-
-    Raises:
-        UserError: as `ensure`.
-    """
-    pending = [(kind, spec, path) for kind, path, spec in components(data)]
-    while pending:
-        kind, spec, path = pending.pop()
-        if kind == "dataset":
-            ensure(registry.build(kind, spec, path))
-        else:
-            pending += registry.parts(kind, spec, path)
-
-
 @contextlib.contextmanager
 def _locked(where: Path) -> Iterator[None]:
     """Within this block no other process fetches into the folder."""
@@ -92,7 +75,7 @@ def _locked(where: Path) -> Iterator[None]:
 
 
 def _may_write(where: Path) -> bool:
-    """Whether the folder, or the one where it would be created, may be written: one marked read-only may not, even by root."""
+    """Whether the folder, or the one where it would be created, may be written: a read-only one not even by root."""
     while not where.exists():
         where = where.parent
     return os.access(where, os.W_OK) and bool(where.stat().st_mode & 0o222)
@@ -114,8 +97,8 @@ def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
     except OSError as error:
         missing = ", ".join(file.name for file in files if not (where / file.name).is_file())
         raise UserError(
-            f"{where} lacks {missing} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder that "
-            "has what is missing, or to one that can be written"
+            f"{where} lacks {missing} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder "
+            "that has what is missing, or to one that can be written"
         ) from error
 
 

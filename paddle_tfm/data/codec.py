@@ -1,4 +1,4 @@
-"""Text ↔ ids for both sides of a model: tokenizers and vocabularies, learned from the training split, saved with the run."""
+"""Text ↔ ids for both sides of a model: tokenizers and vocabularies, learned from the training split."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.protocols import Example, Tokenizer
-from paddle_tfm.recipe.settings import DECODER_ONLY, ENCODER_ONLY, Settings, tokenizer_specs
-from paddle_tfm.registry import Registry
+from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
 
 MAX_CACHED_IDS = 8_000_000  # of a split, in memory
 
 
 class Encoded(NamedTuple):
-    """An example as ids, each side closed by the end token; except a target that is an excerpt of a longer text (`Excerpt`),
-    and one of labels, whose number the source decides.
+    """An example as ids, each side closed by the end token; except a target that is an excerpt of a longer text
+    (`Excerpt`), and one of labels, whose number the source decides.
 
     `copy` and `target_copy` are in the target vocabulary extended by `extra`, the source pieces that it lacks: what a
     pointer head reads and predicts. `target` holds `UNKNOWN` there.
@@ -124,10 +124,10 @@ class Codec:
         self.closes = closes
 
     @classmethod
-    def learn(cls, settings: Settings, registry: Registry, examples: Sequence[Example]) -> Codec:
+    def learn(cls, plan: Plan, examples: Sequence[Example]) -> Codec:
         """Tokenizers and vocabularies from the training examples; a decoder-only model has those of the target alone."""
-        source, target = _tokenizers(settings, registry)
-        options, closes = settings.vocabulary, _closes(settings)
+        settings, (source, target) = plan.settings, _tokenizers(plan)
+        options, closes = settings.vocabulary, settings.model.shape != ENCODER_ONLY
         if settings.model.shape == DECODER_ONLY:
             target.fit(example.target for example in examples)
         elif source is target:
@@ -197,13 +197,13 @@ class Codec:
             write_whole(folder / side / "vocabulary.json", json.dumps(pieces, ensure_ascii=False, indent=0))
 
     @classmethod
-    def load(cls, settings: Settings, registry: Registry, folder: Path) -> Codec:
+    def load(cls, plan: Plan, folder: Path) -> Codec:
         """Read what `save` wrote.
 
         Raises:
             UserError: a file is missing or broken.
         """
-        source, target = _tokenizers(settings, registry)
+        source, target = _tokenizers(plan)
         vocabularies = {}
         for side, tokenizer in (("source", source), ("target", target)):
             path = folder / side / "vocabulary.json"
@@ -218,22 +218,16 @@ class Codec:
             if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
                 raise UserError(f"{path}: must hold a list of pieces")
             vocabularies[side] = Vocabulary(pieces)
-        return cls(source, target, vocabularies["source"], vocabularies["target"], _closes(settings))
+        closes = plan.settings.model.shape != ENCODER_ONLY
+        return cls(source, target, vocabularies["source"], vocabularies["target"], closes)
 
     def _sides(self) -> Iterable[tuple[str, Tokenizer, Vocabulary]]:
         return ("source", self.source, self.source_vocabulary), ("target", self.target, self.target_vocabulary)
 
 
-def _closes(settings: Settings) -> bool:
-    return settings.model.shape != ENCODER_ONLY
-
-
-def _tokenizers(settings: Settings, registry: Registry) -> tuple[Tokenizer, Tokenizer]:
-    specs = tokenizer_specs(settings.tokenizer)
-    if settings.model.shape == DECODER_ONLY:
-        specs["source"] = specs["target"]
-    (source_path, source_spec), (target_path, target_spec) = specs["source"], specs["target"]
-    source = registry.build("tokenizer", source_spec, source_path)
-    if source_path == target_path:
-        return source, source
-    return source, registry.build("tokenizer", target_spec, target_path)
+def _tokenizers(plan: Plan) -> tuple[Tokenizer, Tokenizer]:
+    """Those of source and target; a decoder-only model has that of the target alone."""
+    target = plan.tokenizer("target")
+    source = target if plan.settings.model.shape == DECODER_ONLY else plan.tokenizer("source")
+    built = source.build()
+    return built, built if source is target else target.build()

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS, Example, Excerpt
-from paddle_tfm.recipe.settings import Settings
-from paddle_tfm.registry import Registry, Spec
+from paddle_tfm.recipe.plan import Plan
 
 MAX_BYTES_IN_MEMORY = 64 << 20  # of a split; a larger one lies in a temporary file
 
@@ -63,13 +62,14 @@ class Corpus:
     fingerprint: dict[str, str]
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
-    def encoded(self, settings: Settings, registry: Registry) -> tuple[Codec, dict[str, EncodedTexts]]:
+    def encoded(self, plan: Plan) -> tuple[Codec, dict[str, EncodedTexts]]:
         """The codec learned from the training split, and the ids of all splits. The last ones are cached: the next run
         of a sweep mostly needs the same."""
+        settings = plan.settings
         key = repr((settings.tokenizer, settings.vocabulary, settings.model.shape))
         if self._learned is None or self._learned[0] != key:
             self._learned = None  # frees the memory first
-            codec = Codec.learn(settings, registry, self.splits["train"])
+            codec = Codec.learn(plan, self.splits["train"])
             self._learned = key, codec, self.encode(codec)
         return self._learned[1:]
 
@@ -78,13 +78,13 @@ class Corpus:
         return {split: codec.encode_all(texts) for split, texts in self.splits.items()}
 
 
-def load_corpus(settings: Settings, registry: Registry, splits: Iterable[str] = SPLITS) -> Corpus:
+def load_corpus(plan: Plan, splits: Iterable[str] = SPLITS) -> Corpus:
     """Read splits of the recipe's task, each once.
 
     Raises:
         UserError: the data cannot be read or is not of `Example`s, or the training or validation split is empty.
     """
-    task, name = registry.build("task", settings.task, "task"), Spec.parse(settings.task).name
+    task, name = plan.components["task"].build(), plan.components["task"].name
     texts, hashes = {}, {}
     for split in splits:
         texts[split], hashes[split] = Texts(), hashlib.sha256()

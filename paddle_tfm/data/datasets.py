@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from paddle_tfm.data import cache
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Dataset, Example
+
+if TYPE_CHECKING:
+    from paddle_tfm.recipe.plan import Plan
 
 
 def examples(dataset: Dataset, split: str) -> Iterator[Example]:
@@ -19,3 +23,15 @@ def examples(dataset: Dataset, split: str) -> Iterator[Example]:
     if split not in SPLITS:
         raise UserError(unknown("split", split, SPLITS))
     return dataset.read(split, cache.ensure(dataset))
+
+
+def fetch_all(plan: Plan) -> None:
+    """Fetch and check the files of every dataset that a run names, for a process that starts others on the same files.
+
+    Raises:
+        UserError: a file is missing and cannot be fetched, or has another hash than it should.
+    """
+    for component in plan.components.values():
+        for part in component.walk():
+            if part.kind == "dataset":
+                cache.ensure(part.build())

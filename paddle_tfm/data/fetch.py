@@ -1,4 +1,4 @@
-"""Files over HTTP(S): mirrors in turn, retries after stalls and breaks, resumed where they stopped, hashed before use."""
+"""Files over HTTP(S): mirrors in turn, retried after a break, resumed where they stopped, hashed before use."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _observer: ContextVar[Observer] = ContextVar("paddle_tfm_fetch_observer", defaul
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Within this block, `observer` is called for each file that is fetched; else a line for each goes to standard error."""
+    """Within this block, `observer` is called for each fetched file; else each has a line on standard error."""
     token = _observer.set(observer)
     try:
         yield

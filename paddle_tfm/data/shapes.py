@@ -1,4 +1,4 @@
-"""Whether texts are what a model of a shape can learn from."""
+"""Whether a model of a certain shape can learn from these texts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import numpy as np
 
 from paddle_tfm.data.codec import EncodedTexts
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe.settings import DECODER_ONLY, ENCODER_ONLY, ModelSettings
+from paddle_tfm.recipe.settings import ModelSettings
+from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
 
 
 def check_texts(model: ModelSettings, split: str, texts: EncodedTexts) -> None:
-    """Nothing to be said of a model with both stacks.
+    """A model with both stacks can learn from all texts.
 
     Raises:
         UserError: with an example: a source for a decoder-only model, which reads none; for an encoder-only one, another
-            number of labels than the places that it has for them, or pieces that are drawn anew in each epoch.
+            number of labels than positions for them, or pieces that are sampled again in each epoch.
     """
     if model.shape == DECODER_ONLY:
         bad = np.flatnonzero(texts.lengths[:, 0] > 1)
@@ -28,16 +29,16 @@ def check_texts(model: ModelSettings, split: str, texts: EncodedTexts) -> None:
         if texts.sampling:
             raise UserError(
                 "an encoder-only model (model.decoder_layers: 0) needs the same pieces in every epoch, but the tokenizer "
-                "draws them anew"
+                "samples them"
             )
         pieces, labels = texts.lengths[:, 0] - 1, texts.lengths[:, 1]
         bad = np.flatnonzero(labels != (pieces if model.labels == "token" else 1))
         if bad.size:
             first = int(bad[0])
-            wanted = "as many as source pieces" if model.labels == "token" else "one for each source"
+            rule = "as many as source pieces" if model.labels == "token" else "one for each source"
             source, target = (_cut(text) for text in texts[first].example[:2])
             raise UserError(
-                f"an encoder-only model with `labels: {model.labels}` writes {wanted}, but example {first + 1} of the "
+                f"an encoder-only model with `labels: {model.labels}` writes {rule}, but example {first + 1} of the "
                 f"{split} split has {pieces[first]} source and {labels[first]} target pieces: {source} → {target}"
             )
 

@@ -18,8 +18,8 @@ from paddle_tfm.protocols import Example, Tap
 
 
 class Alignment(NamedTuple):
-    """Pieces of both sides and weights float32 [T, S]: the attention weight of target piece j on source piece i, averaged
-    over heads. The end tokens are left out, so that a row sums to 1 or less."""
+    """Pieces of both sides and weights float32 [T, S]: the attention weight of target piece j on source piece i,
+    averaged over heads. The end tokens are left out, so that a row sums to 1 or less."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]

@@ -23,8 +23,8 @@ INCOMPLETE_CHARACTER = "\N{REPLACEMENT CHARACTER}"  # at the end of a text: some
 class Continuation(ModelDecoding):
     """What follows `prompt` (ids) under a decoder-only model, in a window that moves over the text.
 
-    The model sees the begin token and at most max_length − 1 tokens. When they are full, decoding continues from the last
-    half of them, as if a text began there: in training, blocks of a text begin like that.
+    The model sees the begin token and at most max_length − 1 tokens. When they are full, decoding continues from the
+    last half of them, as if a text began there: in training, blocks of a text begin like that.
     """
 
     def __init__(self, model: Transformer, prompt: list[int], max_length: int, number: int):
@@ -32,7 +32,7 @@ class Continuation(ModelDecoding):
         self.history = np.array([prompt], np.int64).reshape(1, -1)  # [R, t]: all tokens but the begin token
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Feed the last tokens int64 [R] → log-probabilities [R, V] of the next; the unknown piece is impossible too."""
+        """Feed the last tokens int64 [R] → log-probabilities [R, V] of the next; unknown is impossible too."""
         if self.state.length:
             self.history = np.concatenate([self.history, tokens.numpy()[:, None]], 1)
         inputs = tokens.unsqueeze(1)  # [R] -> [R, 1]

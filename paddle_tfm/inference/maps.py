@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import matplotlib
-from matplotlib import font_manager
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
+from paddle_tfm import plotting
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.align import Alignment
 
-SIDE = 0.28  # inches a piece
-LARGEST = 40.0  # inches: the pieces of longer sentences get smaller
-FIRST = "DejaVu Sans"  # comes with matplotlib
+PIECE_INCHES = 0.28
+MAX_INCHES = 40.0  # the pieces of longer sentences get smaller
 
 
 class AlignmentFolder:
@@ -25,7 +19,7 @@ class AlignmentFolder:
     the first `pictures` sentences that have pieces, numbered by line.
 
     Args:
-        warn: told once, in a sentence, if no font shows a piece.
+        warn: called once, with a sentence, if no font shows a piece.
     Raises:
         UserError: there are files in the folder.
     """
@@ -39,12 +33,12 @@ class AlignmentFolder:
 
     def add(self, alignments: Sequence[Alignment]) -> None:
         """The alignments of the next lines."""
-        shown = [each._replace(source=_shown(each.source), target=_shown(each.target)) for each in alignments]
-        self._append("alignments.txt", [[f"{i}-{j}" for i, j in each.pairs()] for each in shown])
-        self._append("source.pieces", [each.source for each in shown])
-        self._append("target.pieces", [each.target for each in shown])
-        numbered = [(number, each) for number, each in enumerate(shown, self.lines + 1) if each.weights.size]
-        self.lines += len(shown)
+        rows = [row._replace(source=_visible(row.source), target=_visible(row.target)) for row in alignments]
+        self._append("alignments.txt", [[f"{i}-{j}" for i, j in row.pairs()] for row in rows])
+        self._append("source.pieces", [row.source for row in rows])
+        self._append("target.pieces", [row.target for row in rows])
+        numbered = [(number, row) for number, row in enumerate(rows, self.lines + 1) if row.weights.size]
+        self.lines += len(rows)
         if numbered := numbered[: self.pictures]:
             self.pictures -= len(numbered)
             self._draw(numbered)
@@ -54,62 +48,34 @@ class AlignmentFolder:
             file.writelines(" ".join(row) + "\n" for row in rows)
 
     def _draw(self, numbered: Sequence[tuple[int, Alignment]]) -> None:
-        pieces = {piece for _, each in numbered for piece in (*each.source, *each.target)}
-        families, missing = fonts(set("".join(pieces)))
+        pieces = {piece for _, row in numbered for piece in (*row.source, *row.target)}
+        families, missing = plotting.fonts(set("".join(pieces)))
         if missing and not self.warned:
             self.warned = True
-            some = "".join(sorted(missing)[:5])
-            self.warn(f"{self.folder}: no installed font shows {some}; pictures name such pieces by their index")
-        for number, each in numbered:
-            (self.folder / f"{number:05}.png").write_bytes(draw(each, families, missing))
+            examples = "".join(sorted(missing)[:5])
+            self.warn(f"{self.folder}: no installed font shows {examples}; pictures name such pieces by their index")
+        for number, row in numbered:
+            (self.folder / f"{number:05}.png").write_bytes(draw(row, families, missing))
 
 
-def _shown(pieces: Sequence[str]) -> tuple[str, ...]:
+def _visible(pieces: Sequence[str]) -> tuple[str, ...]:
     return tuple("".join("␣" if character.isspace() else character for character in piece) for piece in pieces)
-
-
-def fonts(characters: set[str]) -> tuple[list[str], set[str]]:
-    """As few installed fonts as needed to show `characters`, and the characters that none of them has."""
-    known: dict[str, str] = {}
-    for font in font_manager.fontManager.ttflist:
-        if font.style == "normal" and not font.name.startswith("Last Resort"):  # that one has a box for everything
-            known.setdefault(font.name, font.fname)
-    chosen, missing = [FIRST], _lacking(known[FIRST], characters)
-    while missing:
-        left = {name: _lacking(file, missing) for name, file in known.items()}
-        best = min(sorted(left), key=lambda name: len(left[name]))
-        if left[best] == missing:
-            break
-        chosen.append(best)
-        missing = left[best]
-    return chosen, missing
-
-
-def _lacking(file: str, characters: set[str]) -> set[str]:
-    try:
-        has = font_manager.get_font(file).get_charmap()
-    except (OSError, RuntimeError):  # FreeType cannot read it
-        return characters
-    return {character for character in characters if ord(character) not in has}
 
 
 def draw(alignment: Alignment, families: Sequence[str], missing: set[str]) -> bytes:
     """A PNG: a row for each target piece, a column for each source piece, the darker the more attention. A piece with a
     `missing` character is named by its index, as [i]."""
     rows, columns = alignment.weights.shape
-    size = [min(LARGEST, 1.6 + SIDE * number) for number in (columns, rows)]
-    with matplotlib.rc_context({"font.family": list(families), "font.size": 9}):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
+    size = [min(MAX_INCHES, 1.6 + PIECE_INCHES * number) for number in (columns, rows)]
+    with plotting.settings(families, size=9):
+        figure = plotting.new_figure(size)
         axes = figure.subplots()
         axes.imshow(alignment.weights, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
         axes.xaxis.tick_top()
         axes.set_xticks(range(columns), _labels(alignment.source, missing), rotation=90, parse_math=False)
         axes.set_yticks(range(rows), _labels(alignment.target, missing), parse_math=False)
         axes.tick_params(length=0)
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", dpi=120, metadata={"Software": None})
-    return stream.getvalue()
+        return plotting.image(figure, dpi=120)
 
 
 def _labels(pieces: Sequence[str], missing: set[str]) -> list[str]:

@@ -49,11 +49,7 @@ def translate(
     Raises:
         UserError: the search gives fewer than `nbest`; a prefix has a piece that the model lacks, or is too long.
     """
-    if nbest > search.nbest:
-        raise UserError(
-            f"{nbest} outputs of each text are required, but the search gives at most {search.nbest}; `paddle-tfm ls "
-            "components --kind search` says which give more"
-        )
+    _check_nbest(nbest, search)
     prefixes = [prefix] * len(texts) if isinstance(prefix, str) else prefix
     examples = [codec.encode(Example(text, beginning)) for text, beginning in zip(texts, prefixes)]
     prefix_ids = [_prefix_ids(model, codec, example) for example in examples]
@@ -73,6 +69,14 @@ def translate(
     for i, several in zip(nonempty, hypotheses):
         outputs[i] = [_translation(codec, examples[i], *hypothesis) for hypothesis in several[:nbest]]
     return outputs
+
+
+def _check_nbest(nbest: int, search: Search) -> None:
+    if nbest > search.nbest:
+        raise UserError(
+            f"{nbest} outputs of each text are required, but the search gives at most {search.nbest}; `paddle-tfm ls "
+            "components --kind search` says which give more"
+        )
 
 
 def _translation(codec: Codec, example: Encoded, ids: Sequence[int], score: float) -> Translation:

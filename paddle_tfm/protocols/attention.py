@@ -16,8 +16,7 @@ from paddle_tfm.protocols.tap import Tap
 
 @dataclass(frozen=True)
 class KeyValue:
-    """Keys and values [B, H, T, D] of the tokens seen so far. An attention may return a type of its own instead, with
-    the same two methods."""
+    """The key/value cache of a layer, [B, H, S, D] each. An attention may have its own type, with the same two methods."""
 
     key: Tensor
     value: Tensor
@@ -27,7 +26,7 @@ class KeyValue:
         return KeyValue(paddle.concat([self.key, new.key], 2), paddle.concat([self.value, new.value], 2))
 
     def select(self, rows: Tensor) -> KeyValue:
-        """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search asks for."""
+        """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""
         return KeyValue(self.key.index_select(rows, 0), self.value.index_select(rows, 0))
 
 
@@ -40,17 +39,48 @@ class Geometry(NamedTuple):
 
 
 class Attention(Component, nn.Layer):
-    """How positions gather from others: Attention(Q, K, V) = softmax(Q Kᵀ / sqrt(D)) V and its variants.
+    """Attention(Q, K, V) = softmax(Q Kᵀ / sqrt(D) + mask) V, and its variants: x [B, T, C], source [B, S, C] → [B, T, C].
 
-    Givens: d_model, num_heads, dropout, site, max_length, inner_norm (a function width → Norm for the norm before the
-    output projection, or None; a class without this parameter is refused by placements that need one).
+    In self-attention the source is x itself, in cross-attention the encoder's output. Decoding calls `project` with the
+    newest tokens only, and `forward` with all that the cache holds: nothing else may carry over from call to call.
+
+    Givens:
+        d_model: C. num_heads: H (settable). dropout: of the attention weights (settable). max_length: the longest text.
+        site: where the layer stands; `site.causal` in the decoder's self-attention.
+        inner_norm: a function width → Norm for the norm before the output projection, or None; a class without this
+            parameter is refused by placements that need one.
+
+    Invariances: padding and later tokens change no output; a batch's sentences do not see each other.
+    Expected failures: `expected_failures` names checks ("looks", "averages", "values", "temperature", "both_ways", …).
+    Raises: ValueError in the constructor, where head numbers or the site do not fit.
+
+    Example::
+
+        import paddle
+        from paddle_tfm.layers import Linear
+        from paddle_tfm.protocols import Attention, KeyValue
+
+        class SharedKeys(Attention):  # one head, whose keys are its values
+            def __init__(self, d_model: int):
+                super().__init__()
+                self.key = Linear(d_model, d_model)
+
+            def project(self, source, info):
+                key = self.key(source).unsqueeze(1)  # [B, S, C] -> [B, 1, S, C]
+                return KeyValue(key, key)
+
+            def forward(self, x, kv, info, mask, tap):
+                scores = paddle.matmul(x.unsqueeze(1), kv.key, transpose_y=True) / x.shape[-1] ** 0.5  # [B, 1, T, S]
+                weights = paddle.nn.functional.softmax(mask.add_to(scores), -1)
+                return paddle.matmul(weights, kv.value).squeeze(1)  # [B, 1, T, C] -> [B, T, C]
     """
 
     kind: ClassVar[str] = "attention"
     givens = frozenset({"d_model", "num_heads", "dropout", "site", "inner_norm", "max_length"})
     settable = frozenset({"num_heads", "dropout"})
     supports: ClassVar[frozenset[str]] = frozenset({"embed"})
-    """Which of an encoding's ways it honours, of {"embed", "rotate", "bias", "scores", "values"}; others are refused."""
+    """The positional-encoding hooks that it calls, of {"embed", "rotate", "bias", "scores", "values"}; an encoding that
+    uses another is refused."""
 
     @classmethod
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:
@@ -58,11 +88,11 @@ class Attention(Component, nn.Layer):
         return Geometry(num_heads, num_heads, d_model // num_heads)
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        """Keys and values of `source` [B, T, C], rotated by ``info.encoding.key``; or a type of its own."""
+        """Keys and values of `source` [B, S, C], rotated by ``info.encoding.key``; or a type of its own."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        """x [B, T, C] looks up `kv` → [B, T, C]. `mask` covers all of `kv`; `at` is about x."""
+        """x [B, T, C] attends to `kv` → [B, T, C]. `mask` covers all of `kv`; `info` is about x."""
         raise NotImplementedError
 
     def branch_weights(self) -> list[Tensor]:

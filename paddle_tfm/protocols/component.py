@@ -13,9 +13,9 @@ class Component:
     givens: ClassVar[frozenset[str]] = frozenset()
     """Constructor parameters that the engine fills. Every other parameter is an option of the recipe."""
     settable: ClassVar[frozenset[str]] = frozenset()
-    """Givens that a recipe may set all the same, where it makes sense that they differ by place."""
+    """Givens that a recipe may set nevertheless, where it makes sense that they differ by site."""
     expected_failures: ClassVar[Mapping[str, str]] = {}
-    """Check of the conformance kit -> why this variant, done right, does not pass it; users are told."""
+    """Check of the conformance kit -> why this variant, done right, does not pass it: the reason is shown to users."""
     fixed_options: ClassVar[frozenset[str]] = frozenset()
     """Of a class whose constructor ends with ``**parent``: the superclass' parameters that it sets itself. Such a
     constructor takes, besides its own parameters, those of its superclass, so that it need not type them again:

@@ -1,4 +1,4 @@
-"""What travels with a pass: where a layer stands, which tokens a call is about, what the decoder may look at."""
+"""What travels with a pass: where a layer stands, which tokens a call is about, what the decoder attends to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayerSite:
-    """Where a component sits: `stack` (encoder | decoder), `sublayer` (self | cross | feed_forward | final), `layer`."""
+    """Where a component stands: `stack` (encoder | decoder), `sublayer` (self | cross | feed_forward | final), `layer`."""
 
     stack: str
     sublayer: str
@@ -40,7 +40,7 @@ class TokenInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class Memory:
-    """What the decoder may look at: the encoder's output [B, S, C] with positions, validity, and `copy_ids` [B, S], the
+    """What the decoder attends to: the encoder's output [B, S, C] with positions, validity, and `copy_ids` [B, S], the
     source tokens as ids of the target vocabulary, extended by `extra` ids for words that it lacks."""
 
     x: Tensor
@@ -51,6 +51,6 @@ class Memory:
 
     def select(self, rows: Tensor) -> Memory:
         """The sentences `rows` of the batch, in that order."""
-        pick = [part.index_select(rows, 0) for part in (self.x, self.valid, self.copy_ids)]
+        x, valid, copy_ids = (part.index_select(rows, 0) for part in (self.x, self.valid, self.copy_ids))
         positions = self.positions if self.positions.shape[0] == 1 else self.positions.index_select(rows, 0)
-        return replace(self, x=pick[0], positions=positions, valid=pick[1], copy_ids=pick[2])
+        return replace(self, x=x, positions=positions, valid=valid, copy_ids=copy_ids)

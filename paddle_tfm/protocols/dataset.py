@@ -11,9 +11,9 @@ from paddle_tfm.protocols.task import Example
 
 
 class RemoteFile(NamedTuple):
-    """A file of a dataset: its upstream name, where it is to be had (`urls`, tried in turn), and what it must be.
+    """A file of a dataset: its upstream name, where it can be fetched (`urls`, tried in turn), and what it must be.
 
-    Without `sha256` nobody has told us the content: the first copy is trusted, and later ones must equal it.
+    Without `sha256` the first copy is trusted, and later ones must equal it.
     `size` is in bytes.
     """
 
@@ -24,11 +24,35 @@ class RemoteFile(NamedTuple):
 
 
 class Dataset(Component):
-    """A named corpus: where its files come from and how a split is read. Options are the constructor's parameters.
+    """A named corpus: where its files come from and how a split is read.
 
     A subclass says in one line of its docstring what it is, lists its files (`catalogue`; `files`, if options choose
     among them) and reads them (`read`). Fetching, checking and the place on disk are the engine's (`data.cache`).
     `folder` is the name of its folder there. `languages` are those of source and target, where texts are in languages.
+
+    Givens: none; the options are the constructor's keyword parameters.
+
+    Invariances: the same files give the same examples, in the same order.
+    Expected failures: none are known; a corpus is tested on lines of its own.
+    Raises: ValueError in the constructor, where an option is unknown; UserError in `read`, with file and line.
+
+    Example::
+
+        from paddle_tfm.data.pairs import table
+        from paddle_tfm.protocols import Dataset, Example, RemoteFile
+
+        class Proverbs(Dataset):
+            '''Proverbs in English and German, a line each: source, TAB, target.'''
+
+            folder, languages = "proverbs", ("en", "de")
+            home, licence, citation = "https://example.org/proverbs", "CC0-1.0", "Anonymous"
+
+            @classmethod
+            def catalogue(cls):
+                return [RemoteFile(f"{split}.tsv", (f"{cls.home}/{split}.tsv",)) for split in ("train", "valid", "test")]
+
+            def read(self, split, paths):
+                return (Example(*pair) for pair in table(paths[f"{split}.tsv"]))
     """
 
     kind: ClassVar[str] = "dataset"

@@ -12,14 +12,36 @@ if TYPE_CHECKING:
 
 
 class Initializer(Component):
-    """Initial values of every parameter of two or more dimensions that is not marked by `keep_initial`."""
+    """Initial values of every parameter of two or more dimensions that is not marked by `keep_initial`.
+
+    W ~ some distribution of its shape, such as uniform in ±sqrt(6 / (fan_in + fan_out)).
+
+    Givens:
+        d_model: C.
+
+    Invariances: a parameter's values depend on the seed and on its path in the model, not on other parameters.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range.
+
+    Example::
+
+        from paddle_tfm.protocols import Initializer
+
+        class Signs(Initializer):  # ±gain / sqrt(fan_in)
+            def __init__(self, gain: float = 1.0):
+                self.gain = gain
+
+            def draw(self, rng, shape, role):
+                fan_in = shape[-1] if role == "embedding" else shape[-2]
+                return (rng.choice([-1.0, 1.0], shape) * self.gain / fan_in**0.5).astype("float32")
+    """
 
     kind: ClassVar[str] = "initializer"
     givens = frozenset({"d_model"})
 
     def draw(self, rng, shape: Sequence[int], role: str):
         """A NumPy array of `shape` ([fan_in, fan_out] for a matrix, [V, C] for a table). `role`: weight | embedding.
-        `rng` is a NumPy generator that belongs to the parameter's path."""
+        `rng` is a NumPy generator keyed by (seed, the parameter's path)."""
         raise NotImplementedError
 
 

@@ -25,8 +25,7 @@ class Prediction(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Sums over the real target tokens of a split, the reference being fed (teacher forcing), and how many characters the
-    references have."""
+    """Sums over the real target tokens of a split under teacher forcing, and how many characters the references have."""
 
     negative_log: float
     correct: int
@@ -34,9 +33,33 @@ class Likelihood(NamedTuple):
     characters: int = 0
 
 
+NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
+
+
 class Metric(Component):
     """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, as most
-    are: that is what resampling a test set works on. Otherwise write `compute`."""
+    are: that is what resampling a test set works on. Otherwise write `compute`.
+
+    Givens: none; the options are the constructor's keyword parameters.
+
+    Invariances: the order of the predictions does not matter.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range, and where there is nothing to measure.
+
+    Example::
+
+        import numpy as np
+        from paddle_tfm.protocols import Metric
+        from paddle_tfm.validators import positive
+
+        class LengthRatio(Metric):  # words of the outputs / words of the references
+            def statistics(self, predictions):
+                return np.array([[len(p.hypothesis.split()), len(p.reference.split())] for p in predictions], float)
+
+            def value(self, total):
+                positive(words_of_references=total[1])
+                return total[0] / total[1]
+    """
 
     kind: ClassVar[str] = "metric"
     higher_is_better: ClassVar[bool] = True
@@ -47,8 +70,8 @@ class Metric(Component):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if cls.unit not in UNITS:
-            known = ", ".join(map(repr, UNITS))
-            raise ValueError(f"`unit` of the metric {cls.__name__} must be one of {known}, but is {cls.unit!r}")
+            units = ", ".join(map(repr, UNITS))
+            raise ValueError(f"`unit` of the metric {cls.__name__} must be one of {units}, but is {cls.unit!r}")
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
         """What is summed: float64 [N, K], a row for each prediction, which depends on that prediction alone."""

@@ -10,8 +10,36 @@ from paddle_tfm.protocols.component import Component
 
 
 class Norm(Component, nn.Layer):
-    """Normalization of [B, T, C]. Token-wise norms ignore `valid` and `positions`; BatchNorm weighs by `valid` bool
-    [B, T], per-position BatchNorm indexes by `positions` int64 [B|1, T]. Givens: d_model (the width), site, max_length."""
+    """y = (x − center) / (size + eps) · weight + bias, in some form: x [B, T, C] → [B, T, C].
+
+    Token-wise norms ignore `valid` and `positions`. BatchNorm weighs tokens by `valid` bool [B, T] (True: real, False:
+    padding), per-position BatchNorm indexes its statistics by `positions` int64 [B|1, T].
+
+    Givens:
+        d_model: the width C of what is normalized. site: where it stands. max_length: the longest text.
+
+    Invariances: those in `invariances` below are checked; besides, padding changes no other token.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range.
+
+    Example::
+
+        from paddle import nn
+        from paddle_tfm.protocols import Norm
+        from paddle_tfm.validators import positive
+
+        class MaxNorm(Norm):  # each token's largest channel becomes ±1
+            invariances = frozenset({"scale"})
+
+            def __init__(self, d_model: int, eps: float = 1e-6):
+                super().__init__()
+                positive(eps=eps)
+                self.eps = eps
+                self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
+
+            def forward(self, x, valid=None, positions=None):
+                return x / (x.abs().max(-1, keepdim=True) + self.eps) * self.weight  # [B, T, C]
+    """
 
     kind: ClassVar[str] = "norm"
     givens = frozenset({"d_model", "site", "max_length"})
@@ -21,9 +49,10 @@ class Norm(Component, nn.Layer):
     `eps`, and as initialized."""
     momentum: float | None = None
     """Of a norm with running statistics: the weight of the newest batch in them. The trainer sets it while they are
-    estimated anew."""
+    re-estimated."""
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        """x [B, T, C] → [B, T, C]."""
         raise NotImplementedError
 
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:

@@ -13,7 +13,28 @@ if TYPE_CHECKING:
 
 
 class Optimizer(Component):
-    """The update rule."""
+    """The update rule, such as w ← w − rate · m with m = momentum · m + ∂loss/∂w.
+
+    Givens: none; the trainer sets the learning rate before each step, and clips gradients by their global norm.
+
+    Invariances: a parameter without a gradient stays as it is; the state survives a checkpoint to the bit.
+    Expected failures: `expected_failures` names checks such as "inertia", each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range.
+
+    Example::
+
+        import paddle
+        from paddle_tfm.protocols import Optimizer
+        from paddle_tfm.validators import between
+
+        class HeavyBall(Optimizer):
+            def __init__(self, momentum: float = 0.9):
+                between("[0, 1)", momentum=momentum)
+                self.momentum = momentum
+
+            def create(self, parameters):
+                return paddle.optimizer.Momentum(0.0, self.momentum, parameters=list(parameters))
+    """
 
     kind: ClassVar[str] = "optimizer"
 

@@ -13,33 +13,53 @@ from paddle_tfm.protocols.context import LayerSite, TokenInfo
 from paddle_tfm.protocols.norm import Norm
 
 Sublayer = Callable[[Tensor], Tensor]
-
-
 NormFactory = Callable[[LayerSite, int], Norm]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What one pass over data at initialization saw in a stack: the variance of its input, and of each branch's output,
-    in the order in which the branches ran."""
+    """Statistics of one pass over data at initialization: the variance of a stack's input, and of each branch's output, in
+    the order in which the branches ran."""
 
     input_variance: float
     branch_variances: list[float]
 
 
 class Placement(Component, nn.Layer):
-    """Where norm, residual and dropout stand around the sublayers of one layer.
+    """Where norm, residual and dropout stand around the sublayers of one layer: x [B, T, C] → [B, T, C].
 
-    Most write only `wrap`; e.g. pre-norm is ``x + drop(f(n(x)))``. Givens: d_model, sites (one a sublayer), norm (a
-    function (site, width) → a new Norm), dropout. The constructor below makes `self.norms[i]` and `self.drops[i]`, an
-    instance of their own for each sublayer.
+    Pre-norm is x + drop(f(n(x))), post-norm n(x + drop(f(x))). Most variants write only `wrap`. The constructor below makes
+    `self.norms[i]` and `self.drops[i]`, an instance for each sublayer; one that needs more takes ``**parent``.
+
+    Givens:
+        sites: one LayerSite a sublayer, in the order in which they run. d_model: C.
+        norm: a function (site, width) → a new Norm. dropout: of each branch (settable).
+
+    Invariances: each sublayer is called exactly once a pass; padding and later tokens change no output.
+    Expected failures: `expected_failures` names checks such as "output_normalized", each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range.
+
+    Example::
+
+        from paddle_tfm.protocols import Placement
+
+        class WeightedPre(Placement):  # x + weight · drop(f(n(x)))
+            final_norm = True
+
+            def __init__(self, *, weight: float = 0.5, **parent):
+                super().__init__(**parent)
+                self.branch_scale = weight
+
+            def wrap(self, i, x, sublayer, info):
+                branch = sublayer(self.norms[i](x, info.valid, info.positions))
+                return x + self.branch_scale * self.drops[i](branch)
     """
 
     kind: ClassVar[str] = "placement"
     givens = frozenset({"d_model", "sites", "norm", "dropout"})
     settable = frozenset({"dropout"})
-    final_norm: ClassVar[bool] = False  # does the stack end with a norm?
-    inner_norm: ClassVar[bool] = False  # a norm before each branch's output projection
+    final_norm: ClassVar[bool] = False  # whether the stack ends with a norm
+    inner_norm: ClassVar[bool] = False  # whether each branch has a norm before its output projection
     branch_gain: float = 1.0  # initial scale of branch_weights()
 
     def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):

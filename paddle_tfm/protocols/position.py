@@ -11,15 +11,39 @@ from paddle_tfm.protocols.component import Component
 
 
 class PositionalEncoding(Component, nn.Layer):
-    """How a position reaches the model. This base class is the encoding "none"; override what the method uses.
+    """How a position reaches the model: overrides of the hooks below. This base class is the encoding "none".
 
-    All are pure functions of positions (law 4). Givens: d_model, num_heads (score heads), head_dim, site, max_length.
+    Every hook is a pure function of positions int64 [B|1, T], never of a tensor's length or of the place in a batch: the
+    same tokens, decoded one by one, get the same encoding. An attention calls the hooks that it `supports`.
+
+    Givens:
+        d_model: C. num_heads: H, the score heads of the attention. head_dim: D, their width. max_length: the longest text.
+        site: where the attention stands; `site.causal` in the decoder's self-attention.
+
+    Invariances: positions alone matter; a relative encoding does not change when all positions are shifted.
+    Expected failures: `expected_failures` names checks such as "direction" and "relative", each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range or the site makes no sense.
+
+    Example::
+
+        from paddle_tfm.protocols import PositionalEncoding
+
+        class LinearDistance(PositionalEncoding):  # scores fall with distance, in all heads alike
+            expected_failures = {"direction": "both directions get the same bias"}
+
+            def __init__(self, slope: float = 0.1):
+                super().__init__()
+                self.slope = slope
+
+            def bias(self, q_positions, k_positions):
+                distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs()  # [B|1, Tq, Tk]
+                return -self.slope * distance.unsqueeze(1).astype("float32")  # [B|1, 1, Tq, Tk]
     """
 
     kind: ClassVar[str] = "position"
     givens = frozenset({"d_model", "num_heads", "head_dim", "site", "max_length"})
-    per_layer: bool = False  # a table for each layer (Shaw) or one for the stack (T5)
-    _WAYS: ClassVar[dict[str, tuple[str, ...]]] = {
+    per_layer: bool = False  # whether each layer has a table of its own (Shaw), or the stack one (T5)
+    _HOOKS: ClassVar[dict[str, tuple[str, ...]]] = {
         "embed": ("embed",),
         "rotate": ("query", "key"),
         "bias": ("bias",),
@@ -28,12 +52,12 @@ class PositionalEncoding(Component, nn.Layer):
     }
 
     def uses(self) -> frozenset[str]:
-        """The ways in which this encoding acts, of the names in `Attention.supports`: those that it overrides."""
-        mine, base = type(self), PositionalEncoding
+        """The positional-encoding hooks that it overrides, of the names in `Attention.supports`."""
+        cls, base = type(self), PositionalEncoding
         return frozenset(
-            way
-            for way, names in self._WAYS.items()
-            if any(getattr(mine, name) is not getattr(base, name) for name in names)
+            hook
+            for hook, methods in self._HOOKS.items()
+            if any(getattr(cls, method) is not getattr(base, method) for method in methods)
         )
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:

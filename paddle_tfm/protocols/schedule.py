@@ -8,7 +8,28 @@ from paddle_tfm.protocols.component import Component
 
 
 class Schedule(Component):
-    """The learning rate as a function of the step. Givens: d_model, steps (of the whole run)."""
+    """The learning rate as a function of the step: rate(1), rate(2), …, rate(steps).
+
+    Givens:
+        d_model: C. steps: of the whole run.
+
+    Invariances: it keeps no state, so that a resumed run continues with the same rates.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range.
+
+    Example::
+
+        from paddle_tfm.protocols import Schedule
+        from paddle_tfm.validators import positive
+
+        class Halving(Schedule):  # rate(step) = peak / 2^(step / every), rounded down
+            def __init__(self, peak: float = 1e-3, every: int = 1000):
+                positive(peak=peak, every=every)
+                self.peak, self.every = peak, every
+
+            def __call__(self, step):
+                return self.peak * 0.5 ** (step // self.every)
+    """
 
     kind: ClassVar[str] = "schedule"
     givens = frozenset({"d_model", "steps"})

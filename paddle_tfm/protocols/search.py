@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class Hypothesis(NamedTuple):
-    """A found output: ids without begin and end, and the sum of their log-probabilities with that of the end."""
+    """An output: ids without begin and end, and the sum of their log-probabilities with that of the end."""
 
     ids: list[int]
     score: float
 
 
 class Constraints(NamedTuple):
-    """What every output of a search keeps to. A search only declares them: the engine alters the log-probabilities that
-    it is given, so that they hold for every search.
+    """What every output of a search must satisfy. A search only declares them: the engine alters the log-probabilities
+    that `Decoding.advance` returns, so that they hold for every search.
 
-    min_length: no end before so many tokens; it goes before `Search.limit`. max_length: no token after so many; None:
+    min_length: no end before so many tokens; it precedes `Search.limit`. max_length: no token after so many; None:
     `Search.limit` alone decides. no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304); 0: any.
     Where nothing else is possible, the end token is.
     """
@@ -32,11 +32,10 @@ class Constraints(NamedTuple):
 
 
 class Decoding:
-    """What a search drives: rows of unfinished outputs, one step at a time. Implemented by the engine.
+    """The model as a search sees it: rows of unfinished outputs, one step at a time. Implemented by the engine.
 
     At first there is a row for each sentence of the batch. `max_lengths` [B]: the longest output allowed, in tokens.
-    `sentences` [B]: each one's number among all that the caller gave, which a random draw may depend on; on a place in
-    the batch it must not.
+    `sentences` [B]: each one's number among all of the call, which a random draw may be keyed by (not by the row).
     """
 
     bos: int
@@ -45,27 +44,53 @@ class Decoding:
     sentences: list[int]
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next. One of MASKED_SCORE / 2 or less
-        says that the token is impossible: it is never to be chosen."""
+        """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next. One of MASKED_SCORE / 2 or
+        less says that the token is impossible."""
         raise NotImplementedError
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows only (int64 [R'], repeats allowed), in this order."""
+        """Continue with these rows only (int64 [R'], repeats allowed), in this order."""
         raise NotImplementedError
 
 
 class Search(Component):
-    """How tokens are chosen one after another."""
+    """How tokens are chosen one after another, from log p(token | source, tokens before).
+
+    Givens: none; the options are the constructor's keyword parameters.
+
+    Invariances: a sentence's output depends on no other sentence of the batch, and not on its row.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range.
+
+    Example::
+
+        import paddle
+        from paddle_tfm.protocols import Hypothesis, Search
+
+        class Argmax(Search):
+            def run(self, decoding):
+                outputs, ends = [Hypothesis([], 0.0) for _ in decoding.max_lengths], set()
+                tokens = paddle.full([len(outputs)], decoding.bos, "int64")
+                while len(ends) < len(outputs):
+                    log_probs = decoding.advance(tokens)  # [B, V]
+                    tokens = log_probs.argmax(-1)
+                    for i in {*range(len(outputs))} - ends:
+                        ids, score = outputs[i]
+                        token = decoding.eos if len(ids) == decoding.max_lengths[i] else int(tokens[i])
+                        outputs[i] = Hypothesis(ids + [token] * (token != decoding.eos), score + float(log_probs[i, token]))
+                        ends |= {i} if token == decoding.eos else set()
+                return [[output] for output in outputs]
+    """
 
     kind: ClassVar[str] = "search"
-    nbest: int = 1  # how many hypotheses of a sentence `run` gives at most
+    nbest: int = 1  # how many hypotheses `run` returns for a sentence at most
 
     def limit(self, source_length: int) -> int:
         """The longest output, in tokens, for a source of so many tokens."""
         return 2 * source_length + 20
 
     def constraints(self) -> Constraints:
-        """What the outputs keep to; by default nothing."""
+        """What the outputs must satisfy; by default nothing."""
         return Constraints()
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:

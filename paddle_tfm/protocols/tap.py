@@ -9,7 +9,7 @@ from paddle import Tensor
 
 @dataclass(frozen=True)
 class Tap:
-    """The way out for what is not the output: observations for whoever listens, and extra terms of the loss."""
+    """Side channel of a pass for auxiliary losses and recorded activations: what is not the output."""
 
     recording: bool = False
     scope: str = ""
@@ -18,15 +18,15 @@ class Tap:
     only: frozenset[str] | None = None  # the full names that are recorded; None: all
 
     def within(self, scope: str) -> Tap:
-        """The same tap for a part of the model: what is observed there is named ``scope.name``."""
+        """The same tap for a part of the model: what that records is named ``scope.name``."""
         return replace(self, scope=f"{self.scope}.{scope}" if self.scope else scope) if self.recording else self
 
     def record(self, name: str, value: Tensor) -> None:
-        """Offer a tensor (attention maps, statistics); it is kept only if somebody listens."""
+        """Record a tensor (attention weights, statistics); nothing is stored unless `recording`."""
         full_name = f"{self.scope}.{name}"
         if self.recording and (self.only is None or full_name in self.only):
             self.recorded.append((full_name, value))
 
     def add_aux_loss(self, name: str, value: Tensor) -> None:
-        """Add a scalar, already weighted, to the training loss (mixture-of-experts balance)."""
+        """Add an auxiliary loss, a scalar already weighted, to the training loss (mixture-of-experts balance)."""
         self.aux_losses[name] = self.aux_losses[name] + value if name in self.aux_losses else value

@@ -20,14 +20,36 @@ class Example(NamedTuple):
 
 
 class Excerpt(Example):
-    """An example whose target is cut out of a longer text, and goes on: it gets no end token."""
+    """An example whose target is cut out of a longer text and continues beyond it: it gets no end token."""
 
     __slots__ = ()
     ends = False
 
 
 class Task(Component):
-    """Pairs of texts in the splits train, valid and test. Options are the constructor's keyword parameters."""
+    """What is learned: pairs of texts (source, target) in the splits train, valid and test.
+
+    Givens: none; the options are the constructor's keyword parameters.
+
+    Invariances: a split holds the same examples at every call, in the same order, whatever other options of the recipe are.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range; UserError where data cannot be read.
+
+    Example::
+
+        from paddle_tfm.protocols import Example, Task
+        from paddle_tfm.randomness import generator
+
+        class Twice(Task):  # "3 1" -> "3 1 3 1"
+            def __init__(self, symbols: int = 5, size: int = 100):
+                self.symbols, self.size = symbols, size
+
+            def examples(self, split):
+                rng = generator("twice", split)  # a function of its key: the same numbers at every call
+                for _ in range(self.size):
+                    text = " ".join(str(i) for i in rng.integers(self.symbols, size=rng.integers(1, 5)))
+                    yield Example(text, f"{text} {text}")
+    """
 
     kind: ClassVar[str] = "task"
 

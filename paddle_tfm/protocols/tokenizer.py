@@ -12,9 +12,28 @@ from paddle_tfm.protocols.component import Component
 
 
 class Tokenizer(Component):
-    """Splits a text into pieces, and puts pieces together again.
+    """Splits a text into pieces, and joins pieces to a text.
 
-    Promise: ``detokenize(tokenize(text)) == normalize(text)``, where `normalize` says what is not kept (runs of spaces).
+    Givens: none; the options are the constructor's keyword parameters.
+
+    Invariances: detokenize(tokenize(text)) == normalize(text), where `normalize` says what is lost (runs of spaces);
+        `save` and `load` change nothing.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range; UserError where a text cannot be segmented.
+
+    Example::
+
+        from paddle_tfm.protocols import Tokenizer
+
+        class Syllables(Tokenizer):  # "ba-na-na split" -> ba na na ▁ split, for texts with hyphens in their words
+            def normalize(self, text):
+                return " ".join(text.replace("-", "").replace("▁", "").split())
+
+            def tokenize(self, text):
+                return " ▁ ".join(text.replace("▁", "").split()).replace("-", " ").split()
+
+            def detokenize(self, pieces):
+                return "".join(pieces).replace("▁", " ")
     """
 
     kind: ClassVar[str] = "tokenizer"
@@ -37,8 +56,8 @@ class Tokenizer(Component):
         return False
 
     def sample(self, text: str, rng: np.random.Generator) -> list[str]:
-        """One random segmentation, for training: a function of the text and of what `rng` gives, which belongs to this
-        example and epoch. The promise holds for it too."""
+        """One random segmentation, for training: a function of the text and of `rng`, which is keyed by example and epoch.
+        It joins to the same text."""
         return self.tokenize(text)
 
     def pieces(self) -> list[str]:

@@ -1,1 +1,1 @@
-"""From YAML to checked settings: a recipe is data and never code."""
+"""From YAML to a plan: a recipe is data and never code."""

@@ -1,32 +1,19 @@
-"""What a recipe may say: every field, the components that it names, and the sentence for what is wrong with one.
+"""What a recipe may say: every field, and the sentence for what is wrong with one.
 
 `recipes/base.yaml` holds every default with a comment.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
 from paddle_tfm.recipe.yaml_lines import Origins, join
-
-Component = str | dict
-PerSite = str | dict
-STACKS = ("encoder", "decoder")
-SUBLAYERS = ("self", "cross", "feed_forward", "final")
-# kinds of the model section that are chosen per site, with their sites: stack -> sublayers
-PER_SITE: dict[str, dict[str, tuple[str, ...]]] = {
-    "attention": {"encoder": ("self",), "decoder": ("self", "cross")},
-    "norm": {"encoder": ("self", "feed_forward", "final"), "decoder": SUBLAYERS},
-    "placement": {"encoder": ("self",), "decoder": ("self",)},  # one a layer, asked for at its first site
-    "position": {"encoder": ("self",), "decoder": ("self", "cross")},
-    "feed_forward": {"encoder": ("feed_forward",), "decoder": ("feed_forward",)},
-}
-# The shapes of a model: which stacks it has.
-BOTH, DECODER_ONLY, ENCODER_ONLY = "encoder-decoder", "decoder-only", "encoder-only"
 
 
 class _Section(BaseModel):
@@ -62,24 +49,16 @@ class ModelSettings(_Section):
 
     @field_validator("decoder_layers")
     @classmethod
-    def _some(cls, value: int, info: ValidationInfo) -> int:
+    def _one_stack(cls, value: int, info: ValidationInfo) -> int:
         if value == 0 and info.data.get("encoder_layers") == 0:
             raise ValueError("and model.encoder_layers are both 0, but a model needs one stack at least")
         return value
 
     @field_validator(*PER_SITE)
     @classmethod
-    def _placed(cls, value: PerSite, info: ValidationInfo) -> PerSite:
-        kind, of = info.field_name, shape(info.data.get("encoder_layers"), info.data.get("decoder_layers"))
-        used = {at_site(kind, value, *site)[0] for site in sites(kind, of)}
-        elsewhere = {_written(kind, value, *site) for site in sites(kind)} - used
-        for path in _choices(value):
-            # What a whole stack would have, and what lies below it, may stand: an override spreads over both stacks.
-            if path in used or path.removeprefix(".") in ("", *STACKS) or (path in elsewhere and path.count(".") > 1):
-                continue
-            if path in elsewhere and of != BOTH:
-                raise ValueError(f"a model that is {of} has no {kind} there; leave it out", path)
-            raise ValueError(f"a model has no {kind} there, or another key decides it", path)
+    def _used(cls, value: PerSite, info: ValidationInfo) -> PerSite:
+        layers = info.data.get("encoder_layers"), info.data.get("decoder_layers")
+        refuse_unused(info.field_name, value, shape(*layers))
         return value
 
 
@@ -176,15 +155,27 @@ def locate(problem: Problem, origins: Origins) -> Problem:
 
 
 def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Problem]]:
-    """The settings, or all that their structure has wrong (components are checked by `check_components`)."""
+    """The settings, or all that their structure has wrong (components are the plan's to check)."""
     try:
         return Settings.model_validate(data), []
     except ValidationError as error:
-        return None, [locate(_sentence(item), origins) for item in _settled(error.errors())]
+        return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
 
 
-# pydantic's kinds of errors -> what a setting must be
-_WANTED = {
+def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, BaseModel]:
+    """name → section: those of `settings`, or, where there are none because the structure is wrong somewhere, those of
+    `data` that are sound."""
+    sections = {}
+    for name, item in Settings.model_fields.items():
+        if isinstance(item.annotation, type) and issubclass(item.annotation, _Section):
+            with contextlib.suppress(ValidationError):
+                value = getattr(settings, name, None)
+                sections[name] = item.annotation.model_validate(data.get(name)) if value is None else value
+    return sections
+
+
+# pydantic's kinds of errors -> what a value must be
+_MUST_BE = {
     "component": "a name or {name: …, options…}",
     "string_type": "text",
     "int_type": "a whole number",
@@ -199,21 +190,22 @@ _WANTED = {
 }
 
 
-def _settled(errors: Sequence[dict]) -> Iterator[dict]:
+def _one_a_path(errors: Sequence[dict]) -> Iterator[dict]:
     """One error a path: a union (name or mapping) complains once for each of its members."""
-    seen = set()
+    paths = set()
     for error in errors:
-        key = tuple(part for part in error["loc"] if part not in ("str", "dict[any,any]"))
-        if key not in seen:
-            seen.add(key)
-            yield {**error, "loc": key, "type": error["type"] if key == error["loc"] else "component"}
+        path = tuple(part for part in error["loc"] if part not in ("str", "dict[any,any]"))
+        if path not in paths:
+            paths.add(path)
+            yield {**error, "loc": path, "type": error["type"] if path == error["loc"] else "component"}
 
 
-def _sentence(error: dict) -> Problem:
+def _problem(error: dict) -> Problem:
+    """pydantic's error as a sentence of ours."""
     path = ""
     for part in error["loc"]:
         path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
-    kind, given = error["type"], error.get("input")
+    kind, value = error["type"], error.get("input")
     if kind == "extra_forbidden":
         *parents, last = error["loc"]
         section = Settings
@@ -223,118 +215,7 @@ def _sentence(error: dict) -> Problem:
     if kind == "missing":
         return Problem(path, "is missing; start with `base: base.yaml`, which holds every default")
     if kind == "value_error":
-        sentence, *below = error["ctx"]["error"].args
-        return Problem("".join([path, *below]), str(sentence))
-    wanted = _WANTED.get(kind) or error["msg"].removeprefix("Input should be ")
-    return Problem(path, f"must be {wanted}, but is {'empty' if given is None else repr(given)}")
-
-
-# ------------------------------------------------------------------------------------------- components and their sites
-
-
-def _per_site(value: Mapping) -> bool:
-    return bool(value) and "name" not in value and all(key in (*STACKS, *SUBLAYERS) for key in value)
-
-
-def _choices(value: object, path: str = "") -> Iterator[str]:
-    """The sub-paths at which a per-site value names a component."""
-    if not isinstance(value, Mapping) or not _per_site(value):
-        yield path
-        return
-    for key, item in value.items():
-        yield from _choices(item, f"{path}.{key}")
-
-
-def shape(encoder_layers: object, decoder_layers: object) -> str:
-    """The shape of a model of so many layers; `BOTH` where they are no numbers, or both 0, which is said elsewhere."""
-    if encoder_layers == 0 and decoder_layers != 0:
-        return DECODER_ONLY
-    return ENCODER_ONLY if decoder_layers == 0 and encoder_layers != 0 else BOTH
-
-
-def sites(kind: str, of: str = BOTH) -> list[tuple[str, str]]:
-    """(stack, sublayer) of all places where a model of this shape has a component of this kind."""
-    without = {DECODER_ONLY: ("encoder", "cross"), ENCODER_ONLY: ("decoder",)}.get(of, ())
-    return [
-        (stack, sublayer)
-        for stack, sublayers in PER_SITE[kind].items()
-        for sublayer in sublayers
-        if stack not in without and sublayer not in without
-    ]
-
-
-def _written(kind: str, value: PerSite, stack: str, sublayer: str) -> str:
-    """The sub-path of `at_site`; "" where nothing is said about this site."""
-    try:
-        return at_site(kind, value, stack, sublayer)[0]
-    except ValueError:
-        return ""
-
-
-def at_site(kind: str, value: PerSite, stack: str, sublayer: str) -> tuple[str, object]:
-    """(sub-path, component) that a per-site value names for this site. `cross` falls back to the decoder's choice,
-    except for positions: queries and keys of cross attention live in two sentences, so it has none (None) unless asked.
-    None too where a model has no component of this kind.
-
-    Raises:
-        ValueError: the mapping says nothing about this site.
-    """
-    if (stack, sublayer) not in sites(kind):
-        return "", None
-    unasked = kind == "position" and sublayer == "cross"
-    below = ""
-    while isinstance(value, Mapping) and _per_site(value):
-        key = sublayer if sublayer in value else stack
-        if key not in value and not unasked:
-            place = stack if sublayer in ("self", "final") else f"{stack}.{sublayer}"
-            raise ValueError(f"says nothing about {place}; add `{stack}:`")
-        if key not in value:
-            break
-        unasked = unasked and key != sublayer
-        below, value = f"{below}.{key}", value[key]
-    return ("", None) if unasked else (below, value)
-
-
-def model_components(model: Mapping) -> Iterator[tuple[str, str, object]]:
-    """(kind, dotted path, spec) of every component that the model section names, per site where it says so."""
-    of = shape(model.get("encoder_layers"), model.get("decoder_layers"))
-    for kind in PER_SITE:
-        seen = set()
-        for stack, sublayer in sites(kind, of):
-            try:
-                below, spec = at_site(kind, model.get(kind), stack, sublayer)
-            except ValueError:
-                continue  # the structure is wrong, and said to be
-            if spec is not None and below not in seen:
-                seen.add(below)
-                yield kind, f"model.{kind}{below}", spec
-    yield from ((kind, f"model.{kind}", model.get(kind)) for kind in ("head", "initializer"))
-
-
-def tokenizer_specs(tokenizer: Component) -> dict[str, tuple[str, object]]:
-    """side → (dotted path, spec): one tokenizer for both sides, or {source: …, target: …}."""
-    if isinstance(tokenizer, Mapping) and "name" not in tokenizer:
-        return {side: (f"tokenizer.{side}", tokenizer.get(side)) for side in ("source", "target")}
-    return dict.fromkeys(("source", "target"), ("tokenizer", tokenizer))
-
-
-def components(data: Mapping) -> Iterator[tuple[str, str, object]]:
-    """(kind, dotted path, spec) of every component of a run's data. What is missing or of a wrong form is left out:
-    `validate` says so."""
-    found = [("task", "task", data.get("task"))]
-    found += [("tokenizer", path, spec) for path, spec in dict(tokenizer_specs(data.get("tokenizer")).values()).items()]
-    sections = {
-        name: data.get(name) if isinstance(data.get(name), Mapping) else {} for name in ("model", "train", "evaluate")
-    }
-    found += model_components(sections["model"])
-    found += [(kind, f"train.{kind}", sections["train"].get(kind)) for kind in ("optimizer", "schedule")]
-    metrics = sections["evaluate"].get("metrics")
-    found += [
-        ("metric", f"evaluate.metrics[{i}]", spec)
-        for i, spec in enumerate(metrics if isinstance(metrics, list) else [])
-    ]
-    found += [
-        ("search", "evaluate.search", sections["evaluate"].get("search")),
-        ("search", "search", data.get("search")),
-    ]
-    return ((kind, path, spec) for kind, path, spec in found if isinstance(spec, (str, Mapping)))
+        sentence, *subpath = error["ctx"]["error"].args
+        return Problem("".join([path, *subpath]), str(sentence))
+    must_be = _MUST_BE.get(kind) or error["msg"].removeprefix("Input should be ")
+    return Problem(path, f"must be {must_be}, but is {'empty' if value is None else repr(value)}")

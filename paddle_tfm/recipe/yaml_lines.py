@@ -24,9 +24,9 @@ class Loader(yaml.SafeLoader):
         return {key.value: self.construct_object(item, deep) for key, item in node.value}
 
 
-_CHANGED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "timestamp")}
+_REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "timestamp")}
 Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rules if tag not in _CHANGED]
+    first: [(tag, pattern) for tag, pattern in rules if tag not in _REPLACED]
     for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 Loader.add_implicit_resolver(
@@ -90,13 +90,13 @@ def _walk(node: yaml.Node, path: str, name: str, origins: Origins, above: tuple[
             _walk(item, f"{path}[{i}]", name, origins, (*above, node))
     if not isinstance(node, yaml.MappingNode):
         return
-    seen = set()
+    keys = set()
     for key, item in node.value:
         if not isinstance(key, yaml.ScalarNode):
             continue  # `Loader` refuses it, with its line
-        if key.value in seen:
+        if key.value in keys:
             raise UserError(f"{name} line {key.start_mark.line + 1}: '{join(path, key.value)}' is set twice; keep one")
-        seen.add(key.value)
+        keys.add(key.value)
         _walk(item, join(path, key.value), name, origins, (*above, node))
         origins[join(path, key.value)] = (name, key.start_mark.line + 1)
 

@@ -1,5 +1,5 @@
-"""Constraints and a forced prefix for the outputs of any search: log-probabilities are altered on their way from the model
-to the search."""
+"""Constraints and a forced prefix for the outputs of any search: log-probabilities are altered on their way from the
+model to the search."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class Constrained(Decoding):
     """`decoding` for a search whose outputs must satisfy `constraints` and begin with `prefixes` (ids, a list for each
     sentence).
 
-    A forced token keeps its log-probability and is exempt from the constraints, but counts as part of the output that they
-    consider. An impossible token gets MASKED_SCORE or less. At a sentence's maximum length the end is never impossible.
+    A forced token keeps its log-probability and is exempt from the constraints, but counts as part of the output that
+    they consider. An impossible token gets MASKED_SCORE or less. At a sentence's maximum length the end is never
+    impossible.
     """
 
     def __init__(self, decoding: Decoding, constraints: Constraints, prefixes: Sequence[Sequence[int]]):

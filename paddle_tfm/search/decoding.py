@@ -63,8 +63,9 @@ class ModelDecoding(Decoding):
 
 
 class Labelling(Decoding):
-    """The labels of one batch under an encoder-only model, as outputs: step t gives the distribution of label t, whatever
-    the others are; the end comes after the last label, and nowhere else. So every search works as with a decoder."""
+    """The labels of one batch under an encoder-only model, as outputs: step t gives the distribution of label t,
+    whatever the others are; the end comes after the last label, and nowhere else. So every search works as with a
+    decoder."""
 
     bos, eos = BOS, EOS
 

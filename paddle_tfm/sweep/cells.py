@@ -7,9 +7,9 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
-from paddle_tfm.recipe.loading import RunSpec
-from paddle_tfm.registry import Registry
-from paddle_tfm.train.run import changes, identity, read_identity
+from paddle_tfm.recipe.expansion import RunSpec
+from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.train.identity import changes, identity, read_identity
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,18 @@ class Cell:
         except UserError:
             return False
 
-    def require_unchanged(self, registry: Registry, data: dict[str, str] | None = None) -> None:
+    def require_unchanged(self, plan: Plan, data: dict[str, str] | None = None) -> None:
         """Refuse to resume a run with another recipe, other plugins or other data than it began with.
 
         Args:
-            data: split → hash of its texts, where they are read; without it they are taken as unchanged.
+            plan: of this cell's run. data: split → hash of its texts, where they are read; without it they are taken as unchanged.
         Raises:
             UserError: what changed.
         """
         if not self.is_begun:
             return
         then = read_identity(self.folder)
-        now = identity(self.spec.data, registry, then["data"] if data is None else data)
+        now = identity(plan, then["data"] if data is None else data)
         if differences := changes(then, now):
             raise UserError(
                 f"{self.folder} cannot be resumed: {'; '.join(differences)}. Use --out DIR for another place, or remove it"

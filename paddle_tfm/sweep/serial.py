@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from paddle_tfm.data.corpus import Corpus, load_corpus
+from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event, Watcher
@@ -41,18 +42,18 @@ class SerialExecutor:
         try:
             corpora: dict[str, Corpus] = {}
             for cell in cells:
-                key = str(cell.spec.data["task"])
+                plan, key = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
                 if key not in corpora:
-                    corpora[key] = load_corpus(cell.spec.settings, self.registry)
-                self._train(cell, corpora[key])
+                    corpora[key] = load_corpus(plan)
+                self._train(cell, plan, corpora[key])
         finally:
             manager.unregister(watcher)
 
-    def _train(self, cell: Cell, corpus: Corpus) -> None:
-        run = create(cell.spec, self.registry, cell.folder, corpus, self.resume)
+    def _train(self, cell: Cell, plan: Plan, corpus: Corpus) -> None:
+        run = create(plan, cell.folder, corpus, self.resume)
         for bound, count in run.dropped.items():
             self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
-        cell.require_unchanged(self.registry, run.fingerprint)
+        cell.require_unchanged(plan, run.fingerprint)
         if cell.is_finished:
             self.on_event(Event("finished", Card.of_run(run)))
         else:

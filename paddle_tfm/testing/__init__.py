@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from paddle_tfm import runtime
+from paddle_tfm.components import Entry
 from paddle_tfm.plugins import Provider, create_plugins
-from paddle_tfm.registry import Entry, Registry
+from paddle_tfm.registry import Registry
 from paddle_tfm.testing.report import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, Check, Outcome, Report
 
 __all__ = [
@@ -49,7 +50,7 @@ def checks(kind: str) -> list[Check]:
 def with_class(registry: Registry, cls: type, name: str | None = None) -> tuple[str, str]:
     """Add a class that nobody registered; returns its kind and name."""
     name = name or cls.__name__
-    registry.tables[cls.kind][name] = Entry(cls.kind, name, cls, Provider(name, cls.__module__, ""))
+    registry.add(Entry(cls.kind, name, cls, Provider(name, cls.__module__, "")))
     return cls.kind, name
 
 

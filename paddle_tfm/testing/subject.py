@@ -6,14 +6,17 @@ import copy
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from paddle_tfm.components import Entry
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerSite
 from paddle_tfm.recipe import loading as recipes
-from paddle_tfm.recipe.settings import PER_SITE, ModelSettings, at_site, sites
-from paddle_tfm.registry import Entry, Registry, Spec, component_kind
+from paddle_tfm.recipe.model_plan import plan_model
+from paddle_tfm.recipe.settings import ModelSettings
+from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
+from paddle_tfm.registry import Registry, component_kind
 from paddle_tfm.testing.scene import MAX_LENGTH, ODD, ONE_SENTENCE, USUAL, VOCABULARY, Scene, Size
 
 PROBE = "probe of every hook"
@@ -55,9 +58,9 @@ class Subject:
     def _parts_of_its_kind(self) -> Iterator[tuple[str, str]]:
         """(kind, name) of its parts that are of its kind, such as the encodings of a chain: their expected failures are its
         own."""
-        for kind, spec, _ in self.registry.parts(self.kind, self.spec, self.kind):
-            if kind == self.kind:
-                yield kind, Spec.parse(spec).name
+        for part in list(self.registry.resolve(self.kind, self.spec, self.kind).walk())[1:]:
+            if part.kind == self.kind:
+                yield part.kind, part.name
 
     @cached_property
     def base(self) -> dict[str, object]:
@@ -77,7 +80,7 @@ class Subject:
         Raises:
             UserError: a component refuses its site or its neighbour.
         """
-        return build(settings, self.registry, vocabulary, vocabulary, seed)
+        return build(plan_model(settings, self.registry), vocabulary, vocabulary, seed)
 
     def settings(self, size: Size, value: object, **others: object) -> ModelSettings:
         """The model section with `value` as this kind's, and `others` as theirs."""
@@ -165,7 +168,7 @@ class Subject:
         """With an encoding that acts through all hooks that the attention supports."""
         from paddle_tfm.testing.probe import Probe
 
-        self.registry.tables["position"][PROBE] = Entry("position", PROBE, Probe, Provider("paddle_tfm", "testing", ""))
+        self.registry.add(Entry("position", PROBE, Probe, Provider("paddle_tfm", "testing", "")))
         probe = {"name": PROBE, "hooks": sorted(self.cls.supports)}
         rest = {"name": PROBE, "hooks": sorted(self.cls.supports - {"embed"})}
         position: dict[str, object] = {"encoder": self.base["position"], "decoder": {"self": self.base["position"]}}

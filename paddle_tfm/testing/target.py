@@ -40,9 +40,13 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
     return entries
 
 
-def everything(registry: Registry) -> list[tuple[str, str]]:
-    """(kind, name) of all installed components of which there is something to check."""
-    return [(entry.kind, entry.name) for entry in registry if checks(entry.kind)]
+def everything(registry: Registry, wrong_on_purpose: bool = False) -> list[tuple[str, str]]:
+    """(kind, name) of all installed components that there are checks for; also of those that are wrong on purpose, if asked."""
+    return [
+        (entry.kind, entry.name)
+        for entry in registry
+        if checks(entry.kind) and (wrong_on_purpose or not entry.wrong_on_purpose)
+    ]
 
 
 def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""How far the running statistics of norms, which serve at evaluation, are from those of training batches."""
+"""How far the running statistics of norms, which are used at evaluation, are from those of training batches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from paddle_tfm.data.batches import Stream
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Norm
 
-BATCHES = 8  # over which it is averaged
+BATCHES = 8  # that the means are over
 
 
 def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> dict[str, dict[str, float]]:
     """`Norm.discrepancy` of each norm with running statistics, by its path in the model: means over the next batches of
-    `stream`, which are passed as in training, with the dropout of `step`. The model remembers nothing of it."""
+    `stream`, which are passed as in training, with the dropout of `step`. The model's buffers are restored afterwards."""
     norms = {
         path: layer
         for path, layer in model.named_sublayers()
@@ -25,14 +25,14 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
     }
     if not norms:
         return {}
-    found: dict[str, dict[str, list[float]]] = {path: {} for path in norms}
+    values: dict[str, dict[str, list[float]]] = {path: {} for path in norms}
 
     def watch(path: str):
-        def look(norm: Norm, given: tuple, named: dict) -> None:
-            for name, value in norm.discrepancy(*given, **named).items():
-                found[path].setdefault(name, []).append(float(value))
+        def hook(norm: Norm, arguments: tuple, kwargs: dict) -> None:
+            for name, value in norm.discrepancy(*arguments, **kwargs).items():
+                values[path].setdefault(name, []).append(float(value))
 
-        return norms[path].register_forward_pre_hook(look, with_kwargs=True)  # before it takes in the batch
+        return norms[path].register_forward_pre_hook(hook, with_kwargs=True)  # before the batch changes its statistics
 
     hooks, training = [watch(path) for path in norms], model.training
     before = {path: buffer.clone() for path, buffer in model.named_buffers()}
@@ -49,12 +49,11 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
             hook.remove()
         if not training:
             model.eval()
-    return {path: {name: fmean(values) for name, values in each.items()} for path, each in found.items()}
+    return {path: {name: fmean(numbers) for name, numbers in of_norm.items()} for path, of_norm in values.items()}
 
 
-def overall(of_norms: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def overall(by_norm: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """The means over norms, as metrics of an evaluation: `norm_discrepancy_mean` and `norm_discrepancy_deviation`."""
-    names = dict.fromkeys(name for each in of_norms.values() for name in each)
-    return {
-        f"norm_discrepancy_{name}": fmean(each[name] for each in of_norms.values() if name in each) for name in names
-    }
+    rows = list(by_norm.values())
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {f"norm_discrepancy_{name}": fmean(row[name] for row in rows if name in row) for name in names}

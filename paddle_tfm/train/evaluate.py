@@ -1,4 +1,4 @@
-"""Scoring a model on a split: its likelihood with the reference fed, and metrics of what it writes by itself."""
+"""Scoring a model on a split: its likelihood under teacher forcing, and metrics of what its search generates."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.predictions import squeezed
 from paddle_tfm.protocols import Likelihood, Metric, Prediction, Search
+from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.search.decoding import decode_all, worker_batches
-
-NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> Likelihood:
-    """Negative log-likelihood in nats, and how many most-probable tokens are right, over the real target tokens."""
+    """Negative log-likelihood in nats, and how many most probable tokens are right, over the real target tokens, under
+    teacher forcing."""
     training = model.training
     model.eval()
     batches = worker_batches(examples, max_tokens)
-    found = dict(processes.imap_unordered(lambda batch: _likelihood(model, batch.tensors()), batches))
+    sums = dict(processes.imap_unordered(lambda batch: _likelihood(model, batch.tensors()), batches))
     if training:
         model.train()
-    negative, correct = (sum(found[i][part] for i in range(len(batches))) for part in (0, 1))
+    negative, correct = (sum(sums[i][part] for i in range(len(batches))) for part in (0, 1))
     characters = sum(len(encoded.example.target) for encoded in examples)
     return Likelihood(float(negative), correct, sum(batch.tokens for batch in batches), characters)
 
@@ -40,8 +40,8 @@ def _likelihood(model: Transformer, batch: Batch) -> tuple[float, int]:
         h, memory = model(batch)
         log_probs = model.head.log_probs(h, memory)
         target, valid = model.target(batch), batch.target_valid
-        chosen = log_probs.take_along_axis(target.unsqueeze(-1), -1).squeeze(-1)
-        negative = -float((chosen * valid.astype(chosen.dtype)).astype("float64").sum())
+        scores = log_probs.take_along_axis(target.unsqueeze(-1), -1).squeeze(-1)
+        negative = -float((scores * valid.astype(scores.dtype)).astype("float64").sum())
         correct = int(paddle.logical_and(log_probs.argmax(-1) == target, valid).astype("int64").sum())
     return negative, correct
 
@@ -55,9 +55,9 @@ def predict(
     progress: Callable[[int], None] | None = None,
 ) -> list[Prediction]:
     """The best hypothesis for every example, as text beside the corpus' own, white space squeezed in both."""
-    found = decode_all(model, examples, search, max_tokens, progress)
+    decoded = decode_all(model, examples, search, max_tokens, progress)
     predictions = []
-    for encoded, hypotheses in zip(examples, found):
+    for encoded, hypotheses in zip(examples, decoded):
         source, target = encoded.example.source, encoded.example.target
         pieces = codec.pieces(hypotheses[0].ids, encoded.extra)
         predictions.append(
@@ -78,17 +78,16 @@ def score(
 ) -> dict[str, float]:
     """loss (nats a token) and every metric, by name; without a likelihood no loss, and only metrics `of_texts`."""
     values = {} if likelihood is None else {"loss": likelihood.negative_log / max(likelihood.tokens, 1)}
-    known = likelihood or NO_LIKELIHOOD
     for name, metric in metrics.items():
         try:
-            values[name] = float(metric.compute(predictions, known))
+            values[name] = float(metric.compute(predictions, likelihood or NO_LIKELIHOOD))
         except ValueError as error:
             raise UserError(f"metric '{name}': {error}") from error
     return values
 
 
 def of_texts(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """The metrics for which texts are enough, whoever wrote them: neither likelihood nor pieces."""
+    """The metrics that texts are enough for, of any system: they need neither likelihood nor pieces."""
     return {name: metric for name, metric in metrics.items() if metric.needs_search and not metric.needs_pieces}
 
 

@@ -30,10 +30,10 @@ def read_rows(path: Path) -> list[dict]:
 
 
 def cut_rows(path: Path, step: int, evaluated: bool) -> None:
-    """Drop what was logged after `step`, or, unless `evaluated`, as its evaluation: it will be done again."""
-    kept = [
+    """Drop what was logged after `step`, and, unless `evaluated`, the evaluation at it: both will be repeated."""
+    rows = [
         row
         for row in read_rows(path)
         if row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
     ]
-    write_whole(path, "".join(json.dumps(row) + "\n" for row in kept))
+    write_whole(path, "".join(json.dumps(row) + "\n" for row in rows))

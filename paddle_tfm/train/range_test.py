@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paddle_tfm.train.trainer import Trainer
 
 SMOOTHING = 0.9  # of the loss, from step to step
-HOPELESS = 1.25  # times the first loss: the rate has become too large
+MAX_LOSS_RATIO = 1.25  # to the first loss: above it, the rate has become too large
 
 
 class Point(NamedTuple):
@@ -25,20 +25,20 @@ def range_test(trainer: Trainer, lowest: float, highest: float, steps: int) -> I
 
     Source: Smith 2017, arXiv:1506.01186; the smoothing with its correction is Adam's (arXiv:1412.6980).
     """
-    trainer.schedule = lambda step: lowest * (highest / lowest) ** ((step - 1) / (steps - 1))
+    trainer.step.schedule = lambda step: lowest * (highest / lowest) ** ((step - 1) / (steps - 1))
     trainer.calibrate()
     trainer.run.model.train()
     running, first = 0.0, math.inf
-    with trainer.gradients.shared():
+    with trainer.sharded_step() as update:
         for step in range(1, steps + 1):
-            told = trainer.update(step, [next(trainer.stream) for _ in range(trainer.run.settings.train.accumulate)])
-            if not math.isfinite(told["loss"] + told["gradient_norm"]):
+            metrics = update(step, trainer.next_batches())
+            if not math.isfinite(metrics.loss + metrics.gradient_norm):
                 return
-            running = SMOOTHING * running + (1 - SMOOTHING) * told["loss"]
+            running = SMOOTHING * running + (1 - SMOOTHING) * metrics.loss
             loss = running / (1 - SMOOTHING**step)
-            yield Point(told["learning_rate"], loss)
+            yield Point(metrics.learning_rate, loss)
             first = loss if step == 1 else first
-            if loss > HOPELESS * first:
+            if loss > MAX_LOSS_RATIO * first:
                 return
 
 

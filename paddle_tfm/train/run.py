@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -10,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import paddle
 
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.data.shapes import check_texts
-from paddle_tfm.errors import Problem, RecipeError, UserError
-from paddle_tfm.files import read_json, write_whole
+from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.files import write_whole
 from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import Translation, translate
 from paddle_tfm.model.build import build
@@ -24,10 +22,12 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric, Search
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.loading import RunSpec
-from paddle_tfm.recipe.settings import DECODER_ONLY, Settings, components, locate
-from paddle_tfm.registry import Registry, Spec
+from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.settings import Settings
+from paddle_tfm.recipe.sites import DECODER_ONLY
+from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint
+from paddle_tfm.train.identity import changes, identity, read_identity
 
 
 @dataclass
@@ -35,8 +35,7 @@ class Run:
     """Everything about one training. Listeners get it with every event."""
 
     folder: Path
-    spec: RunSpec
-    registry: Registry
+    plan: Plan
     codec: Codec
     model: Transformer
     fingerprint: dict[str, str]  # split → hash of its texts
@@ -48,22 +47,22 @@ class Run:
     @property
     def name(self) -> str:
         """variant/seed-n."""
-        return self.spec.name
+        return self.plan.run.name
 
     @property
     def settings(self) -> Settings:
         """The resolved recipe, as checked fields."""
-        return self.spec.settings
+        return self.plan.settings
 
     @property
     def recipe(self) -> dict:
         """The resolved recipe, as data."""
-        return self.spec.data
+        return self.plan.run.data
 
     @property
     def seed(self) -> int:
         """The seed of every draw of this run."""
-        return self.spec.seed
+        return self.plan.run.seed
 
     def parameters(self) -> int:
         """How many numbers are learned, shared ones counted once."""
@@ -71,21 +70,21 @@ class Run:
 
     def identity(self) -> dict[str, object]:
         """What decides this run's numbers."""
-        return identity(self.recipe, self.registry, self.fingerprint)
+        return identity(self.plan, self.fingerprint)
 
     def metrics(self) -> dict[str, Metric]:
         """The recipe's metrics by name."""
-        return build_metrics(self.settings, self.registry)
+        return {name: metric.build() for name, metric in self.plan.metrics().items()}
 
     def search(self) -> Search:
         """The recipe's search."""
-        return self.registry.build("search", self.settings.search, "search")
+        return self.plan.components["search"].build()
 
     def needs_source(self) -> None:
         """Raises UserError for a decoder-only model, which reads no source."""
         if self.settings.model.shape == DECODER_ONLY:
             raise UserError(
-                f"{self.folder} is decoder-only: it has no source to translate, but goes on with a text; use `paddle-tfm "
+                f"{self.folder} is decoder-only: it has no source to translate, but continues a text; use `paddle-tfm "
                 f"generate {self.folder}`"
             )
 
@@ -139,23 +138,7 @@ class Run:
         return translate(self.model, self.codec, texts, chosen, nbest, prefix, max_tokens, progress, first)
 
 
-def build_metrics(settings: Settings, registry: Registry) -> dict[str, Metric]:
-    """The recipe's metrics by name.
-
-    Raises:
-        RecipeError: two have the same name, or one that of the loss, which is always measured.
-    """
-    metrics: dict[str, Metric] = {}
-    for i, spec in enumerate(settings.evaluate.metrics):
-        name, path = Spec.parse(spec).name, f"evaluate.metrics[{i}]"
-        if name == "loss" or name in metrics:
-            taken = "is the name of what is always measured" if name == "loss" else "is here twice; keep one"
-            raise RecipeError("recipe", [Problem(path, f"'{name}' {taken}")])
-        metrics[name] = registry.build("metric", spec, path)
-    return metrics
-
-
-def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus, resume: bool = False) -> Run:
+def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Run:
     """A fresh run: codec learned from the training split (with `resume`, the one in the folder, if the run was begun),
     model with its initial values.
 
@@ -163,16 +146,16 @@ def create(spec: RunSpec, registry: Registry, folder: Path, corpus: Corpus, resu
         RecipeError: a component refuses.
         UserError: no training example is left, or what the folder holds is broken.
     """
-    settings, began = spec.settings, time.perf_counter()
+    settings, began = plan.settings, time.perf_counter()
     if resume and (folder / "identity.json").exists():
-        codec = Codec.load(settings, registry, folder / "codec")
+        codec = Codec.load(plan, folder / "codec")
         encoded = corpus.encode(codec)
     else:
-        codec, encoded = corpus.encoded(settings, registry)
+        codec, encoded = corpus.encoded(plan)
     for split, texts in encoded.items():
         check_texts(settings.model, split, texts)
-    model = _model(spec, registry, codec)
-    run = Run(folder, spec, registry, codec, model, corpus.fingerprint, began=began)
+    model = _model(plan, codec)
+    run = Run(folder, plan, codec, model, corpus.fingerprint, began=began)
     run.encoded = dict(encoded)
     run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
     return run
@@ -193,60 +176,12 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
     return examples.select(kept.tolist()) if dropped else examples, dropped
 
 
-def _model(spec: RunSpec, registry: Registry, codec: Codec) -> Transformer:
+def _model(plan: Plan, codec: Codec) -> Transformer:
     sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
     try:
-        return build(spec.settings.model, registry, *sizes, seed=spec.seed)
+        return build(plan.model, *sizes, seed=plan.run.seed)
     except RecipeError as error:
-        raise RecipeError(spec.recipe, [locate(problem, spec.origins) for problem in error.problems]) from error
-
-
-# ------------------------------------------------------------------------------------------------------------ identity
-
-
-def providers(recipe: dict, registry: Registry) -> dict[str, str]:
-    """component → plugin and version that provide it, those inside of others too."""
-    found, pending = {}, [(kind, spec, path) for kind, path, spec in components(recipe)]
-    while pending:
-        kind, spec, path = pending.pop()
-        entry = registry.entry(kind, Spec.parse(spec).name)
-        found[f"{kind} {entry.name}"] = f"{entry.provider.plugin} {entry.provider.version}"
-        pending += registry.parts(kind, spec, path)
-    return dict(sorted(found.items()))
-
-
-def identity(recipe: dict, registry: Registry, data: dict[str, str]) -> dict[str, object]:
-    """What decides a run's numbers: the resolved recipe, plugins, the hashes of its `data`, Paddle's build. `hash` covers
-    all of it."""
-    told = {key: value for key, value in recipe.items() if key not in ("name", "summary", "duration", "variant")}
-    parts = {
-        "recipe": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
-        "components": providers(recipe, registry),
-        "data": data,
-        "paddle": f"{paddle.__version__} {paddle.version.commit}",
-    }
-    return {"hash": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], **parts}
-
-
-def read_identity(folder: Path) -> dict:
-    """The identity that a run had when it began.
-
-    Raises:
-        UserError: it is missing or broken.
-    """
-    return read_json(folder / "identity.json", ("recipe", "components", "data", "paddle"))
-
-
-def changes(then: dict, now: dict) -> list[str]:
-    """Sentences about what differs between two identities."""
-    said = [f"{what} changed" for what in ("recipe", "data") if then.get(what) != now.get(what)]
-    if then.get("paddle") != now.get("paddle"):
-        said.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
-    before, after = (of["components"] if isinstance(of.get("components"), dict) else {} for of in (then, now))
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            said.append(f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}")
-    return said
+        raise RecipeError(plan.run.recipe, plan.located(error.problems)) from error
 
 
 # ------------------------------------------------------------------------------------------------------------- folders
@@ -291,13 +226,11 @@ def load_run(
     folder = find_run(Path(path))
     loaded = recipes.load(str(folder / "recipe.yaml"))
     (spec,) = loaded.runs()
-    problems = recipes.check_components(spec, registry)
-    if problems:
-        raise RecipeError(str(folder / "recipe.yaml"), problems)
-    codec = Codec.load(spec.settings, registry, folder / "codec")
+    plan = plan_run(spec, registry).require_sound(str(folder / "recipe.yaml"))
+    codec = Codec.load(plan, folder / "codec")
     then = read_identity(folder)
     data = then["data"] if isinstance(then["data"], dict) else {}
-    run = Run(folder, spec, registry, codec, _model(spec, registry, codec), data)
+    run = Run(folder, plan, codec, _model(plan, codec), data)
     for change in changes(then, run.identity() | {"data": then["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     point = folder / "checkpoints" / which

@@ -7,61 +7,46 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import paddle
 
 from paddle_tfm.data.batches import Batch, Stream
+from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
-from paddle_tfm.model.build import calibrate
+from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.predictions import predictions_file, write_predictions
-from paddle_tfm.protocols import Prediction
+from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.train import averaging, checkpoint
 from paddle_tfm.train.discrepancy import discrepancies, overall
-from paddle_tfm.train.evaluate import likelihood, predict, score, signatures
+from paddle_tfm.train.evaluate import likelihood, predict, score
 from paddle_tfm.train.logs import append_row, cut_rows
+from paddle_tfm.train.progress import Progress
+from paddle_tfm.train.results import results_of
 from paddle_tfm.train.run import Run, write_start
-from paddle_tfm.train.shared_step import Gradients, Update
+from paddle_tfm.train.shared_step import sharded
+from paddle_tfm.train.step import Step
 
 SAMPLES = 8
 
 
 class Interrupted(Exception):
-    """Training was asked to stop, and did so after saving a checkpoint from which it goes on."""
-
-
-@dataclass
-class Progress:
-    """Where a training stands: saved with every checkpoint. `best` is the rank and `valid` the metrics of the best
-    evaluation, that of `best_step`, since when there were `stale` others; the weights of the steps `kept` are there to be
-    averaged."""
-
-    step: int = 0
-    epoch: int = 0
-    position: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    wall_seconds: float = 0.0
-    best: list[float] | None = None
-    best_step: int = 0
-    valid: dict[str, float] = field(default_factory=dict)
-    evaluated: bool = True
-    stale: int = 0
-    kept: list[int] = field(default_factory=list)
+    """Training stopped on request, after saving a checkpoint from which it resumes."""
 
 
 class Trainer:
     """Trains one run.
 
     Args:
-        run: made by `train.run.create`.
-        plugins: whose listeners hear of it.
-        stop: asked after each step; True saves and raises `Interrupted`.
-        report: told a sentence when something worth knowing happens.
+        run: from `train.run.create`.
+        plugins: whose listeners are notified.
+        stop: called after each step; True saves and raises `Interrupted`.
+        report: called with a sentence when something worth knowing happens.
         strict: a listener that raises ends the training.
     """
 
@@ -74,19 +59,19 @@ class Trainer:
         strict: bool = False,
     ):
         self.run, self.plugins, self.stop, self.report, self.strict = run, plugins, stop, report, strict
-        train, build = run.settings.train, run.registry.build
-        given = {"d_model": run.settings.model.d_model, "steps": train.steps}
-        self.schedule = build("schedule", train.schedule, "train.schedule", **given)
-        self.parameters = [parameter for parameter in run.model.parameters() if not parameter.stop_gradient]
-        self.optimizer = build("optimizer", train.optimizer, "train.optimizer").create(self.parameters)
+        if run.settings.train.precision != "float32" and paddle.device.get_device() == "cpu":
+            precision = run.settings.train.precision
+            raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
+        train, components = run.settings.train, run.plan.components
+        schedule = components["train.schedule"].build(d_model=run.settings.model.d_model, steps=train.steps)
+        parameters = [parameter for parameter in run.model.parameters() if not parameter.stop_gradient]
+        optimizer = components["train.optimizer"].build().create(parameters)
+        self.ema = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
+        self.step = Step(run.model, parameters, optimizer, schedule, train, run.seed, self.ema)
         self.metrics = run.metrics()
-        self.search = build("search", run.settings.evaluate.search, "evaluate.search")
+        self.search = components["evaluate.search"].build()
         self.stream = self._stream()
         self.progress = Progress()
-        self.ema = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
-        self.gradients = Gradients(run, self.parameters)
-        if train.precision != "float32" and paddle.device.get_device() == "cpu":
-            raise UserError(f"train.precision={train.precision} needs a GPU; on a CPU use train.precision=float32")
 
     # ---------------------------------------------------------------------------------------------------- whole course
 
@@ -94,7 +79,7 @@ class Trainer:
         """All steps, then the best checkpoint scored on the test split. Returns what `results.json` holds.
 
         Raises:
-            Interrupted: `stop` said so; everything needed to go on is saved.
+            Interrupted: `stop` said so; everything needed to resume is saved.
         """
         run, steps = self.run, self.run.settings.train.steps
         if resume and checkpoint.exists(self._folder("last")):
@@ -108,9 +93,9 @@ class Trainer:
         diverged = None
         if not self.progress.evaluated:
             self._evaluate()
-        with self.gradients.shared():
+        with self.sharded_step() as update:
             while run.step < steps and diverged is None and not self._out_of_patience():
-                diverged = self._one_step(run.step + 1)
+                diverged = self._one_step(update, run.step + 1)
                 if diverged is None and (run.step % run.settings.evaluate.every == 0 or run.step == steps):
                     self._evaluate()
                 elif self.stop():
@@ -127,11 +112,19 @@ class Trainer:
         """Initial values that depend on the first batch."""
         calibrate(self.run.model, next(self._stream()).tensors())
 
-    def _one_step(self, step: int) -> str | None:
+    def sharded_step(self, num_processes: int | None = None) -> AbstractContextManager[Step]:
+        """Within this block the step, shared among processes where that helps."""
+        return sharded(self.step, self.run.encoded["train"], num_processes)
+
+    def next_batches(self) -> list[Batch]:
+        """The batches of the next step."""
+        return [next(self.stream) for _ in range(self.run.settings.train.accumulate)]
+
+    def _one_step(self, update: Step, step: int) -> str | None:
         """One optimizer step, logged; a sentence if the loss or its gradient is no longer a number."""
         run, progress = self.run, self.progress
         began = time.perf_counter()
-        metrics = self.update(step, [next(self.stream) for _ in range(run.settings.train.accumulate)])
+        metrics = update(step, self.next_batches()).row()
         seconds = time.perf_counter() - began
         for what in ("loss", "gradient_norm"):
             if not math.isfinite(metrics[what]):
@@ -142,72 +135,43 @@ class Trainer:
         progress.seconds += seconds
         append_row(self.run.folder / "metrics.jsonl", {"step": step, **metrics})
         append_row(self.run.folder / "timings.jsonl", {"step": step, "seconds": round(seconds, 6)})
-        speed = progress.tokens / progress.seconds
-        left = (run.settings.train.steps - step) * progress.seconds / step
+        speed, left = progress.tokens_per_second, (run.settings.train.steps - step) * progress.seconds / step
         self.emit("on_step_end", step=step, metrics={**metrics, "tokens_per_second": speed, "seconds_left": left})
         return None
-
-    def update(self, step: int, batches: Sequence[Batch]) -> dict[str, float]:
-        """Gradients of the batches as if they were one, clipped, and one update. Tells the loss, and by name (`x_loss`)
-        each term of it that the model itself added."""
-        loss = self.gradients.add(Update(step, batches))
-        norm = self._clip(self.run.settings.train.clip_norm)
-        rate = self.schedule(step)
-        self.optimizer.set_lr(rate)
-        with paddle.utils.unique_name.guard():  # moments named after parameters, whatever was made before
-            self.optimizer.step()
-        self.optimizer.clear_grad(set_to_zero=False)  # the next gradients are written, not added to zeros
-        if self.ema is not None:
-            self.ema.update(step)
-        tokens = sum(batch.tokens for batch in batches)
-        extras = {f"{name}_loss": extra for name, extra in self.gradients.extras.items()}
-        return {"loss": loss, **extras, "learning_rate": rate, "gradient_norm": norm, "tokens": tokens}
-
-    def _clip(self, limit: float | None) -> float:
-        """Scale all gradients so that their joint norm is at most `limit`; returns the norm before."""
-        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        flat = [gradient.flatten() for gradient in gradients]
-        # A product, not `paddle.dot`: that takes three times as long on a CPU, and adds up in one row.
-        norm = math.sqrt(float(paddle.add_n([paddle.matmul(gradient, gradient) for gradient in flat])))
-        if limit is not None and norm > limit:
-            with paddle.no_grad():
-                for gradient in gradients:
-                    gradient.scale_(limit / (norm + 1e-6))
-        return norm
 
     # ------------------------------------------------------------------------------------------- evaluation and saving
 
     def _evaluate(self) -> None:
         """Score the validation split, log that and how far the norms' running statistics are off, keep the best
-        checkpoint, and save where we are."""
+        checkpoint, and save where training stands."""
         run, progress = self.run, self.progress
         progress.evaluated = False
         try:
-            with self._judged():
+            with self._evaluated_weights():
                 metrics, samples = self._score_valid()
                 norms = discrepancies(run.model, self._stream(), run.seed, run.step)
-                told = {**metrics, **overall(norms)}
+                evaluation = {**metrics, **overall(norms)}
                 more = {"norms": norms} if norms else {}
-                append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": told, **more})
+                append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": evaluation, **more})
                 progress.evaluated = True
                 progress.stale += 1
                 if self._is_best(metrics):
                     progress.best_step, progress.stale = run.step, 0
-                    self._save("best", whole=False)
+                    self._save("best", resumable=False)
                 if run.settings.train.average:
-                    progress.kept = [*progress.kept, run.step][-run.settings.train.average :]
-                    self._save(f"step-{run.step}", whole=False)
+                    progress.snapshots = [*progress.snapshots, run.step][-run.settings.train.average :]
+                    self._save(f"step-{run.step}", resumable=False)
         except Interrupted:
             self._save("last")
             raise
         self._save("last")
-        self._forget(progress.kept)
-        self.emit("on_evaluation_end", step=run.step, metrics=told, samples=samples[:SAMPLES])
+        self._forget(progress.snapshots)
+        self.emit("on_evaluation_end", step=run.step, metrics=evaluation, samples=samples[:SAMPLES])
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
 
-    def _judged(self):
-        """Within this block the model holds what is evaluated and kept: the moving average, where there is one."""
+    def _evaluated_weights(self) -> AbstractContextManager[None]:
+        """Within this block the model holds the weights that are evaluated and saved: the moving average, if any."""
         return self.ema.applied() if self.ema is not None else nullcontext()
 
     def _score_valid(self) -> tuple[dict[str, float], list[Prediction]]:
@@ -237,23 +201,28 @@ class Trainer:
         ranks = [metrics[name] if higher else -metrics[name], -metrics["loss"]]
         return [rank if math.isfinite(rank) else -math.inf for rank in ranks]
 
-    def score(self, examples, searched, pause=None, search=None) -> tuple[dict[str, float], list[Prediction]]:
+    def score(
+        self,
+        examples: Sequence[Encoded],
+        searched: Sequence[Encoded],
+        pause: Callable[[int], None] | None = None,
+        search: Search | None = None,
+    ) -> tuple[dict[str, float], list[Prediction]]:
         """Metrics over `examples` (likelihood) and `searched` (what the model writes by itself), and predictions."""
-        known = likelihood(self.run.model, examples)
-        wanted = any(metric.needs_search for metric in self.metrics.values())
-        search = search or self.search
-        found = predict(self.run.model, self.run.codec, searched, search, progress=pause) if wanted else []
-        return score(self.metrics, found, known), found
+        known, predictions = likelihood(self.run.model, examples), []
+        if any(metric.needs_search for metric in self.metrics.values()):
+            predictions = predict(self.run.model, self.run.codec, searched, search or self.search, progress=pause)
+        return score(self.metrics, predictions, known), predictions
 
     def _folder(self, name: str) -> Path:
         return self.run.folder / "checkpoints" / name
 
-    def _save(self, name: str, whole: bool = True) -> None:
-        """Weights, and if `whole` all that is needed to go on."""
+    def _save(self, name: str, resumable: bool = True) -> None:
+        """Weights, and if `resumable` all that is needed to continue."""
         parts = {}
-        if whole:
+        if resumable:
             parts["optimizer"] = {
-                path: value for path, value in self.optimizer.state_dict().items() if hasattr(value, "numpy")
+                path: value for path, value in self.step.optimizer.state_dict().items() if hasattr(value, "numpy")
             }
             if self.ema is not None:
                 parts["ema"] = self.ema.shadow
@@ -261,20 +230,20 @@ class Trainer:
         checkpoint.save(self._folder(name), self.run.model, state, parts)
         self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
 
-    def _forget(self, kept: Sequence[int]) -> None:
-        """Remove the weights that no average will need."""
+    def _forget(self, snapshots: Sequence[int]) -> None:
+        """Remove the weights of all steps but `snapshots`: no average will need them."""
         for folder in self._folder("").glob("step-*"):
-            if folder.name not in [f"step-{step}" for step in kept]:
+            if folder.name not in [f"step-{step}" for step in snapshots]:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _restore(self) -> None:
-        last, names = self._folder("last"), [each.name for each in fields(Progress)]
+        last, names = self._folder("last"), [field.name for field in fields(Progress)]
         state = checkpoint.load_state(last, names)
         self.progress = Progress(**{name: state[name] for name in names})
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(last, self.run.model)
-        self.optimizer.set_state_dict(checkpoint.load_part(last, "optimizer"))
+        self.step.optimizer.set_state_dict(checkpoint.load_part(last, "optimizer"))
         if self.ema is not None:
             self.ema.shadow = checkpoint.load_part(last, "ema")
         self._cut_logs()
@@ -287,37 +256,15 @@ class Trainer:
         settings = self.run.settings
         return Stream(self.run.encoded["train"], settings.train.max_tokens, self.run.seed, settings.model.max_length)
 
-    def _finish(self, diverged: str | None) -> dict:
-        run, progress = self.run, self.progress
+    def _finish(self, diverged: str | None) -> dict[str, Any]:
+        run, progress, test = self.run, self.progress, {}
         averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
-        results = {
-            "recipe": run.spec.recipe,
-            "variant": run.spec.variant,
-            "seed": run.seed,
-            "data": run.fingerprint["test" if run.encoded["test"] else "valid"],
-            "steps": run.step,
-            "parameters": run.parameters(),
-            "tokens": progress.tokens,
-            "seconds": round(progress.seconds, 3),
-            "wall_seconds": 0.0,
-            "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else 0.0,
-            "best_step": progress.best_step,
-            "averaged": averaged,
-            "dropped": run.dropped,
-            "diverged": diverged,
-            "directions": {name: metric.higher_is_better for name, metric in self.metrics.items()},
-            "units": {name: metric.unit for name, metric in self.metrics.items()},
-            "signatures": signatures(self.metrics),
-            "valid": progress.valid,
-            "test": {},
-        }
         if progress.best is not None:
-            checkpoint.load_model(self._whole("best"), run.model)
-            test = run.encoded["test"]
-            if test:
-                results["test"], predictions = self.score(test, test, self._pause, run.search())
+            checkpoint.load_model(self._existing("best"), run.model)
+            if examples := run.encoded["test"]:
+                test, predictions = self.score(examples, examples, self._pause, run.search())
                 write_predictions(predictions_file(run.folder), predictions)
-        results["wall_seconds"] = round(self._wall(), 3)
+        results = results_of(run, progress, self.metrics, test, averaged, diverged, self._wall())
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         self._forget([])
         return results
@@ -330,25 +277,25 @@ class Trainer:
         """The mean of the weights of the last evaluations: it becomes the best checkpoint if it is better on the
         validation split. Returns its steps and metrics."""
         run, progress = self.run, self.progress
-        steps = list(progress.kept)
-        states = [checkpoint.load_arrays(self._whole(f"step-{step}")) for step in steps]
+        steps = list(progress.snapshots)
+        states = [checkpoint.load_arrays(self._existing(f"step-{step}")) for step in steps]
         checkpoint.set_arrays(run.model, averaging.mean(states))
         averaging.re_estimate(run.model, self._stream(), run.seed)
         metrics, _ = self._score_valid()
-        chosen = self._is_best(metrics)
-        if chosen:
+        is_best = self._is_best(metrics)
+        if is_best:
             progress.best_step = run.step
-            self._save("best", whole=False)
-        outcome = "is the best checkpoint" if chosen else f"is no better than step {progress.best_step}, which is kept"
+            self._save("best", resumable=False)
+        outcome = "is the best checkpoint" if is_best else f"is no better than step {progress.best_step}, which is kept"
         self.report(f"{run.name}: the mean of the weights of steps {', '.join(map(str, steps))} {outcome}")
-        return {"steps": steps, "chosen": chosen, "valid": metrics}
+        return {"steps": steps, "chosen": is_best, "valid": metrics}
 
-    def _whole(self, name: str) -> Path:
+    def _existing(self, name: str) -> Path:
         folder = self._folder(name)
         if not checkpoint.exists(folder):
             raise UserError(f"{folder}: this checkpoint is gone; remove {self.run.folder} to train this run again")
         return folder
 
     def emit(self, event: str, **arguments) -> None:
-        """Tell every listener."""
+        """Notify every listener."""
         self.plugins.emit(event, self.report, self.strict, run=self.run, **arguments)

@@ -8,16 +8,14 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import KeyValue, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.validators import at_least, divides
 
 
 def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> int:
     """`head_dim`, or d_model / num_heads where it is None; ValueError where there is no such head."""
-    if num_heads < 1:
-        raise ValueError(f"`num_heads` must be at least 1, but is {num_heads}")
-    if head_dim is None and d_model % num_heads:
-        raise ValueError(f"`num_heads` must divide `d_model`, but {num_heads} does not divide {d_model}")
-    if head_dim is not None and head_dim < 1:
-        raise ValueError(f"`head_dim` must be at least 1, but is {head_dim}")
+    at_least(1, num_heads=num_heads, head_dim=head_dim)
+    if head_dim is None:
+        divides(num_heads=num_heads, d_model=d_model)
     return d_model // num_heads if head_dim is None else head_dim
 
 

@@ -12,6 +12,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
 
@@ -154,8 +155,7 @@ def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:
     if not widths:
         raise ValueError("`kernel` must hold at least one width, but is empty")
     for width in widths:
-        if width < 1:
-            raise ValueError(f"`kernel` must be at least 1, but is {width}")
+        at_least(1, kernel=width)
         if not causal and width % 2 == 0:
             raise ValueError(f"`kernel` must be odd where as many tokens are seen on both sides, but is {width}")
     return widths[min(layer, len(widths) - 1)]

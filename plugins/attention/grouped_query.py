@@ -8,6 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.validators import at_least, divides
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads, width_of_head
 
 
@@ -57,10 +58,8 @@ class GroupedQuery(Attention):
     @classmethod
     def geometry(cls, d_model: int, num_heads: int, kv_heads: int = 1, **options: object) -> Geometry:
         head_dim = width_of_head(d_model, num_heads)
-        if kv_heads < 1:
-            raise ValueError(f"`kv_heads` must be at least 1, but is {kv_heads}")
-        if num_heads % kv_heads:
-            raise ValueError(f"`kv_heads` must divide `num_heads`, but {kv_heads} does not divide {num_heads}")
+        at_least(1, kv_heads=kv_heads)
+        divides(kv_heads=kv_heads, num_heads=num_heads)
         return Geometry(num_heads, kv_heads, head_dim)
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import Tensor
 
 from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -35,8 +36,7 @@ class Local(MultiHead):
         super().__init__(**parent)
         if site is not None and site.sublayer == "cross":
             raise ValueError("a window needs one text: positions of source and target have no distance")
-        if window < 1:
-            raise ValueError(f"`window` must be at least 1, but is {window}")
+        at_least(1, window=window)
         self.window = window
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:

@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -40,8 +41,7 @@ class QKNorm(MultiHead):
 
     def __init__(self, *, length: int = 32, **parent):
         super().__init__(**parent)
-        if length < 2:
-            raise ValueError(f"`length` must be at least 2, but is {length}")
+        at_least(2, length=length)
         start = nn.initializer.Constant(math.log2(length**2 - length))
         self.gain = self.create_parameter([1], default_initializer=start)
 

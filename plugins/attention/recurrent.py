@@ -9,10 +9,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, _C_ops, nn
+from paddle import Tensor, nn
 
+from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import project_out
 
 
@@ -97,7 +99,7 @@ class LSTM(nn.Layer):
             zero = paddle.zeros([batch, self.width], self.bias.dtype)
             after = Carried(zero, zero)
         weights = self.input.reshape([-1, channels]), self.hidden.reshape([-1, self.width]), self.bias
-        run = fused if x.place.is_cpu_place() else plain
+        run = fused if x.place.is_cpu_place() and paddle_compat.has_lstm() else plain
         if length == 1:  # a step of decoding: nothing changes places
             steps = x.reshape([1, batch, channels])  # [B, 1, C] -> [1, B, C]
         else:
@@ -155,12 +157,8 @@ def fused(
         apart = together.split([part.size for part in parts])
         parts = [part.reshape(like.shape) for part, like in zip(apart, parts)]
     x, h, c, *weights = parts
-    none = paddle.zeros([0], "uint8")  # the state of a dropout between layers, of which there is one
-    outputs, _, (h, c) = _C_ops.rnn(
-        x, [h.unsqueeze(0), c.unsqueeze(0)], weights, lengths, none,
-        0.0, False, x.shape[2], h.shape[1], 1, "LSTM", 0, not paddle.is_grad_enabled(),
-    )  # fmt: skip
-    return outputs, Carried(h.squeeze(0), c.squeeze(0))
+    outputs, (h, c) = paddle_compat.lstm(x, h, c, weights, lengths)
+    return outputs, Carried(h, c)
 
 
 class Recurrent(Attention):
@@ -209,9 +207,8 @@ class Recurrent(Attention):
         super().__init__()
         if site is not None and site.sublayer == "cross":
             raise ValueError("it reads one text in its order, and cannot look at another")
+        at_least(1, hidden=hidden)
         width = d_model if hidden is None else hidden
-        if width < 1:
-            raise ValueError(f"`hidden` must be at least 1, but is {width}")
         self.causal = site is not None and site.causal
         if not self.causal and width % 2:
             raise ValueError(f"`hidden` must be even where a text is read in two directions, but is {width}")

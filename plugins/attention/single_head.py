@@ -6,6 +6,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Tap, TokenInfo
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import lookup
 
 
@@ -30,8 +31,7 @@ class SingleHead(Attention):
 
     def __init__(self, d_model: int, dropout: float, head_size: int | None = None, bias: bool = False):
         super().__init__()
-        if head_size is not None and head_size < 1:
-            raise ValueError(f"`head_size` must be at least 1, but is {head_size}")
+        at_least(1, head_size=head_size)
         width = d_model if head_size is None else head_size
         self.query = Linear(d_model, width, bias)
         self.key = Linear(d_model, width, bias)

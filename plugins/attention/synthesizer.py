@@ -12,6 +12,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo, keep_initial
+from paddle_tfm.validators import at_least, one_of
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
 
@@ -85,11 +86,8 @@ class Synthesizer(Attention):
             raise ValueError(
                 "its weights belong to pairs of positions of one text, which says nothing about a source and its target"
             )
-        for name, value in (("max_length", max_length), ("hidden", hidden), ("rank", rank)):
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {value}")
-        if mode not in ("dense", "random"):
-            raise ValueError(f"`mode` must be dense or random, but is {mode}")
+        at_least(1, max_length=max_length, hidden=hidden, rank=rank)
+        one_of(["dense", "random"], mode=mode)
         name, value = ("rank", rank) if mode == "dense" else ("hidden", hidden)
         if value is not None:
             raise ValueError(f"`{name}` has no meaning with `mode` {mode}; leave it out")

@@ -1,4 +1,4 @@
-"""BatchNorm that never changes to its running statistics."""
+"""BatchNorm that never uses its running statistics."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from paddle_tfm_plugins.norm.batch import BatchNorm
 class BatchStatistics(BatchNorm):
     """Wrong on purpose: BatchNorm with the statistics of the batch in evaluation too.
 
-    Symptom: an output changes with what else is in the batch; in a decoder that writes a token at a time, statistics are of
-    single tokens. x [B, T, C] → [B, T, C].
+    Symptom: an output depends on the rest of the batch; in a decoder that generates a token at a time, statistics are
+    of single tokens. x [B, T, C] → [B, T, C].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {

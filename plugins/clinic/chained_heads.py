@@ -1,4 +1,4 @@
-"""Heads one after another."""
+"""Attention heads in series."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
 class ChainedHeads(MultiHead):
-    """Wrong on purpose: the query of each head is what the head before it found, as a loop over heads easily does.
+    """Wrong on purpose: the output of each head is added to the query of the next, as a loop over heads easily does.
 
-    Symptom: on an easy task none. The later heads search for what the earlier ones found as well as for what the token asks
-    for; every head should get the same input. x [B, T, C] → [B, T, C].
+    Symptom: on an easy task none. The later heads attend with the output of the earlier ones as well as with the
+    token's own query; every head should have the same input. x [B, T, C] → [B, T, C].
     """
 
     supports = frozenset({"embed"})
     expected_failures: ClassVar[dict[str, str]] = {
-        "values": "the mistake: what a head finds decides what the next one looks for"
+        "values": "the mistake: the output of a head changes the query of the next one"
     }
 
     def __init__(self, d_model: int, num_heads: int, dropout: float):
@@ -29,10 +29,10 @@ class ChainedHeads(MultiHead):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         queries = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        found, q = [], 0.0
+        outputs, q = [], 0.0
         for head in range(self.num_heads):
             q = queries[:, head : head + 1] + q
-            one = KeyValue(kv.key[:, head : head + 1], kv.value[:, head : head + 1])
-            q = lookup(q, one, info, mask, self.dropout, tap)
-            found.append(q)
-        return self.output(merge_heads(paddle.concat(found, 1)))
+            head_kv = KeyValue(kv.key[:, head : head + 1], kv.value[:, head : head + 1])
+            q = lookup(q, head_kv, info, mask, self.dropout, tap)
+            outputs.append(q)
+        return self.output(merge_heads(paddle.concat(outputs, 1)))

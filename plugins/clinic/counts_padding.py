@@ -12,7 +12,8 @@ from paddle_tfm_plugins.norm.batch import BatchNorm
 class CountsPadding(BatchNorm):
     """Wrong on purpose: BatchNorm whose statistics count padding, as nn.BatchNorm1D's do.
 
-    Symptom: training changes when a batch is padded further; where batches hold texts of one length, hardly. x [B, T, C] → [B, T, C].
+    Symptom: training changes when a batch is padded further; where batches hold texts of one length, hardly.
+    x [B, T, C] → [B, T, C].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""Pre-norm without its last norm."""
+"""Pre-norm without its final norm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddle_tfm_plugins.placement.pre import Pre
 class NoFinalNorm(Pre):
     """Wrong on purpose: pre-norm without the norm at the end of the stack.
 
-    Symptom: logits grow with depth and in training, the loss is larger at the start and uneasy later. x [B, T, C].
+    Symptom: logits grow with depth and in training, the loss is larger at the start and unstable later. x [B, T, C].
     """
 
     final_norm = False

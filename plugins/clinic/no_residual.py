@@ -13,8 +13,8 @@ from paddle_tfm_plugins.placement.post import Post
 class NoResidual(Post):
     """Wrong on purpose: post-norm without its residual, n(f(x)) for n(x + f(x)).
 
-    Symptom: the loss hardly falls, and the deeper the stack the less: every layer has to pass on everything through its
-    sublayers. A missing residual was once read as "post-norm is worse". x [B, T, C] → [B, T, C].
+    Symptom: the loss hardly falls, and the deeper the stack the less: every layer has to carry all information through
+    its sublayers. A missing residual was once read as "post-norm is worse". x [B, T, C] → [B, T, C].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {"identity_path": "the mistake: nothing is added to x"}

@@ -1,4 +1,4 @@
-"""Scores without the division."""
+"""Attention scores that are not scaled."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from paddle_tfm_plugins.attention.multihead import MultiHead
 class NoScale(MultiHead):
     """Wrong on purpose: scores are not divided by sqrt(head_dim), so that softmax saturates.
 
-    Symptom: training starts slowly, the more so the wider a head is: a softmax that has decided lets hardly any gradient
-    through (Vaswani 2017, arXiv:1706.03762, section 3.2.1). x [B, T, C] → [B, T, C].
+    Symptom: training starts slowly, the more so the wider a head is: hardly any gradient flows through a saturated
+    softmax (Vaswani 2017, arXiv:1706.03762, section 3.2.1). x [B, T, C] → [B, T, C].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {"temperature": "the mistake: scores grow with the width of a head"}

@@ -1,4 +1,4 @@
-"""One position's vector for all."""
+"""The encoding of one position for all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
 class OneVector(Sinusoidal):
     """Wrong on purpose: the vector of one position is added to all, as indexing a table by a length easily does.
 
-    Symptom: it learns which words, and not in which order: fair on words, poor on sentences. x [B, T, C] → [B, T, C].
+    Symptom: it learns which words, and not their order: a fair token accuracy, a poor exact match.
+    x [B, T, C] → [B, T, C].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {

@@ -12,9 +12,10 @@ from paddle_tfm_plugins.head.linear import LinearHead
 
 
 class PaddingInLoss(LinearHead):
-    """Wrong on purpose: the loss also asks for padding after the end of a sentence; what it asks there is added.
+    """Wrong on purpose: the loss includes padding: that of padding after the end of a sentence is added.
 
-    Symptom: the loss of a batch changes when it is padded further; on an easy task the model hardly does. h [B, T, C] → log-probabilities [B, T, V].
+    Symptom: the loss of a batch changes when it is padded further; on an easy task the model hardly does.
+    h [B, T, C] → log-probabilities [B, T, V].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {

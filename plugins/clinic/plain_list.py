@@ -12,7 +12,7 @@ from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
 class PlainList(MultiHead):
-    """Wrong on purpose: the projections of `multihead` in a plain list, so that no optimizer ever sees them.
+    """Wrong on purpose: the projections of `multihead` in a plain list, so that the optimizer does not know them.
 
     Symptom: it learns, but slowly and not to the end: queries, keys and values stay at their initial values. A
     `nn.LayerList`, or an attribute for each, would register them. x [B, T, C] → [B, T, C].

@@ -1,4 +1,4 @@
-"""Plus where times was meant."""
+"""Embeddings scaled by addition."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
 class PlusSqrt(Sinusoidal):
     """Wrong on purpose: embedding + sqrt(d_model) instead of embedding · sqrt(d_model), and sinusoidal positions.
 
-    Symptom: a slow start, for words are drowned by a constant and by positions. For a recipe with `scale_embedding: false`,
-    whose embeddings are not scaled before. x [B, T, C] → [B, T, C].
+    Symptom: a slow start: the constant and the positions are much larger than the embeddings. For a recipe with
+    `scale_embedding: false`, whose embeddings are not scaled before. x [B, T, C] → [B, T, C].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {

@@ -15,8 +15,8 @@ from paddle_tfm_plugins.placement.pre import Pre
 class SharedNorm(Pre):
     """Wrong on purpose: pre-norm with one norm for the three sublayers of a layer.
 
-    Symptom: on an easy task none, which is why the mistake lives long. With BatchNorm, statistics belong to no place.
-    x [B, T, C] → [B, T, C].
+    Symptom: on an easy task none, which is why the mistake lives long. With BatchNorm, its running statistics fit none
+    of the sublayers. x [B, T, C] → [B, T, C].
     """
 
     expected_failures: ClassVar[dict[str, str]] = {"own_norms": "the mistake: one norm serves all sublayers of a layer"}

@@ -1,4 +1,4 @@
-"""SCAN: commands to sequences of actions, in splits that ask for composition."""
+"""SCAN: commands to sequences of actions, in splits that test composition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from paddle_tfm.data.pairs import lines, share
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm_plugins.dataset._upstream import github, one_of
+from paddle_tfm.validators import one_of
+from paddle_tfm_plugins.dataset._upstream import github
 
 COMMIT = "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f"
 REPLICAS = range(1, 6)
@@ -30,16 +31,16 @@ SPLITS = {  # upstream split → upstream folder
         for replica in REPLICAS
     },
 }
-# What a split adds to its training commands is never held out: without it there would be nothing to learn it from.
-ADDED = {
+# The command that a split adds to its training data is never held out: nothing else shows it.
+ADDED_COMMANDS = {
     "addprim_jump": "jump",
     "addprim_turn_left": "turn left",
     "addprim_complex": "jump",
     "filler": "around right",
     "fewshot": "around right",
 }
-HELD_OUT = 1 / 20  # of the training commands, for valid
-KNOWN = {  # SHA-256 and size
+VALID_SHARE = 1 / 20  # of the training commands, for valid
+HASHES_AND_SIZES = {  # SHA-256, bytes
     "train_simple": ("941bb8a088c5f53ceff12fde902dc008933cf0c4203cc672c47b5f79d73262dd", 3267938),
     "test_simple": ("1fe1c8f5a19d0dc40e41bab94278f45f66f3dc415a978bd29855a23440610fc6", 812450),
     "train_length": ("b034212dc7cf87ce62f3a067dd6ad49c4d5cd18d51d615d13825516bcb1ebbc2", 2723418),
@@ -58,11 +59,11 @@ class Scan(Dataset):
     actions to train, more to test; 26 is the one of Newman et al. 2020 (arXiv:2010.07174) and Csordás et al. 2021
     (arXiv:2108.12284).
 
-    SCAN has no validation data: one command in twenty of the training side is held out for valid, by a hash of the command;
-    valid is of the distribution of train, not of test. Commands with what a split adds (`jump`, `turn left`, `around
-    right` in addprim, filler and fewshot splits) all stay in train.
+    SCAN has no validation data: one command in twenty of the training side is held out for valid, by a hash of the
+    command; valid is of the distribution of train, not of test. Commands with what a split adds (`jump`, `turn left`,
+    `around right` in addprim, filler and fewshot splits) all stay in train.
 
-    The hashes of simple and length are known; what the other files are is taken from the first copy.
+    The hashes of simple and length are known; those of the other files are taken from the first copy.
 
     Source: Lake and Baroni, "Generalization without systematicity", ICML 2018, arXiv:1711.00350; template, filler and
     fewshot splits: Loula et al. 2018, arXiv:1807.07545.
@@ -74,12 +75,13 @@ class Scan(Dataset):
     citation = "Lake and Baroni 2018, arXiv:1711.00350; Loula et al. 2018, arXiv:1807.07545"
 
     def __init__(self, split: str = "simple", cutoff: int | None = None):
-        self.split, self.cutoff = one_of("split", split, SPLITS), cutoff
+        one_of(SPLITS, split=split)
+        self.split, self.cutoff = split, cutoff
         if cutoff is not None and split != "simple":
-            raise ValueError("`cutoff` splits the commands of `split: simple` anew; give no other `split` with it")
+            raise ValueError("`cutoff` splits the commands of `split: simple` again; give no other `split` with it")
         if cutoff is not None and not 1 <= cutoff < 48:
             raise ValueError(f"`cutoff` must be from 1 to 47, as the longest output has 48 actions, but is {cutoff}")
-        self._added = next((words for start, words in ADDED.items() if split.startswith(start)), None)
+        self._added_command = next((words for start, words in ADDED_COMMANDS.items() if split.startswith(start)), None)
 
     @classmethod
     def catalogue(cls) -> list[RemoteFile]:
@@ -103,13 +105,15 @@ class Scan(Dataset):
                     yield example
 
     def _held_out(self, command: str) -> bool:
-        return share(command) < HELD_OUT and not (self._added and self._added in command)
+        return share(command) < VALID_SHARE and not (self._added_command and self._added_command in command)
 
 
 def _file(part: str, split: str) -> RemoteFile:
     name = f"tasks_{part}_{split}.txt"
     return RemoteFile(
-        name, github("brendenlake/SCAN", COMMIT, f"{SPLITS[split]}/{name}"), *KNOWN.get(f"{part}_{split}", ())
+        name,
+        github("brendenlake/SCAN", COMMIT, f"{SPLITS[split]}/{name}"),
+        *HASHES_AND_SIZES.get(f"{part}_{split}", ()),
     )
 
 

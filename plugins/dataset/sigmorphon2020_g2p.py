@@ -8,7 +8,8 @@ from pathlib import Path
 
 from paddle_tfm.data.pairs import table
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm_plugins.dataset._upstream import github, one_of
+from paddle_tfm.validators import one_of
+from paddle_tfm_plugins.dataset._upstream import github
 
 LANGUAGES = {
     "ady": "Adyghe",
@@ -28,7 +29,7 @@ LANGUAGES = {
     "vie": "Vietnamese",
 }
 COMMIT = "3d9bb3658b6a964ccd127e2a6781665262516bf6"
-KNOWN = {  # SHA-256 and size
+HASHES_AND_SIZES = {  # SHA-256, bytes
     "fre_dev": ("eb2b3fb761b02591a93981c448c6c7972da0499fd0fb1d7a0b60142463f6b355", 9925),
     "fre_test": ("cd75ca22c697f93e23d10898a87a86e1bc08d0d4eb318946f28e085cd1aca9a8", 9919),
     "fre_train": ("fcc1c1c19a19381105662b412e8de1a143802da40fb401dd3cc452bc935128a6", 79465),
@@ -47,10 +48,10 @@ KNOWN = {  # SHA-256 and size
 class Sigmorphon2020G2P(Dataset):
     """Words of one of fifteen languages with their pronunciation: 3,600 to train, 450 to validate, 450 to test.
 
-    `language` is the shared task's name: ady, arm, bul, dut, fre, geo, gre, hin, hun, ice, jpn, kor, lit, rum or vie. The
-    source is the word, the target its phones with spaces between them: "hockey" → "ɔ k ɛ".
+    `language` is the shared task's name: ady, arm, bul, dut, fre, geo, gre, hin, hun, ice, jpn, kor, lit, rum or vie.
+    The source is the word, the target its phones with spaces between them: "hockey" → "ɔ k ɛ".
 
-    The hashes of French, Greek, Icelandic and Korean are known; what the others are is taken from the first copy.
+    The hashes of French, Greek, Icelandic and Korean are known; those of the others are taken from the first copy.
 
     Source: Gorman et al., "The SIGMORPHON 2020 Shared Task on Multilingual Grapheme-to-Phoneme Conversion", 2020
     (aclanthology.org/2020.sigmorphon-1.2), task 1.
@@ -62,7 +63,8 @@ class Sigmorphon2020G2P(Dataset):
     citation = "Gorman et al. 2020, aclanthology.org/2020.sigmorphon-1.2"
 
     def __init__(self, language: str = "fre"):
-        self.language = one_of("language", language, LANGUAGES)
+        one_of(LANGUAGES, language=language)
+        self.language = language
 
     @classmethod
     def catalogue(cls) -> list[RemoteFile]:
@@ -79,4 +81,4 @@ class Sigmorphon2020G2P(Dataset):
 def _file(language: str, part: str) -> RemoteFile:
     key = f"{language}_{part}"
     urls = github("sigmorphon/2020", COMMIT, f"task1/data/{part}/{key}.tsv")
-    return RemoteFile(f"{key}.tsv", urls, *KNOWN.get(key, ()))
+    return RemoteFile(f"{key}.tsv", urls, *HASHES_AND_SIZES.get(key, ()))

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from paddle_tfm.data.pairs import share, table
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm_plugins.dataset._upstream import github, one_of
+from paddle_tfm.validators import one_of
+from paddle_tfm_plugins.dataset._upstream import github
 
 LANGUAGES = ("en", "zh")
-HELD_OUT = 1 / 32  # of the English sentences, for each of valid and test
+HELD_OUT_SHARE = 1 / 32  # of the English sentences, for each of valid and test
 FILE = RemoteFile(
     "cmn.txt",
     github("remysys/dl", "a10ba1d1cf27e21a25259f3b35c6bbf4ecbbfa8e", "data/cmn.txt"),
@@ -40,8 +41,7 @@ class TatoebaEnZh(Dataset):
     citation = "sentences of tatoeba.org, as prepared by manythings.org/anki (cmn-eng)"
 
     def __init__(self, source: str = "en", target: str = "zh"):
-        one_of("source", source, LANGUAGES)
-        one_of("target", target, LANGUAGES)
+        one_of(LANGUAGES, source=source, target=target)
         if source == target:
             raise ValueError(f"`target` must be another language than `source`, but both are '{source}'")
         self.languages = source, target
@@ -59,5 +59,5 @@ class TatoebaEnZh(Dataset):
 
 def split_of(english: str) -> str:
     """The split that an English sentence belongs to, with all its translations."""
-    spread = share("".join(filter(str.isalnum, english.casefold())))
-    return "valid" if spread < HELD_OUT else "test" if spread < 2 * HELD_OUT else "train"
+    position = share("".join(filter(str.isalnum, english.casefold())))
+    return "valid" if position < HELD_OUT_SHARE else "test" if position < 2 * HELD_OUT_SHARE else "train"

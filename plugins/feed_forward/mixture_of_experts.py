@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Tap, TokenInfo
+from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 
@@ -52,8 +53,7 @@ class MixtureOfExperts(FeedForward):
         super().__init__()
         if not 1 <= top_k <= experts:
             raise ValueError(f"`top_k` must be from 1 to `experts`, {experts}, but is {top_k}")
-        if balance_weight < 0:
-            raise ValueError(f"`balance_weight` must not be negative, but is {balance_weight}")
+        not_negative(balance_weight=balance_weight)
         self.top_k, self.balance_weight = top_k, balance_weight
         self.router = Linear(d_model, experts, bias=False)
         self.experts = nn.LayerList(

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, _C_ops
+from paddle import Tensor
 
-from paddle_tfm import algebra
+from paddle_tfm import algebra, paddle_compat
 
 SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 number; so is 1 / Σ exp above its negative
 CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
@@ -92,9 +92,7 @@ def negative_log(project: Callable[[Tensor], Tensor], h: Tensor, target: Tensor)
     """−log p_target [N]: the fused cross entropy, mended where it is clipped (its gradient is not). The softmax takes the
     place of the logits, so that [N, V] is held once."""
     logits, target = full_precision(project(h)), target.unsqueeze(-1)
-    # What F.cross_entropy calls (hard labels, softmax, stable, nothing ignored, over the last axis), but in place.
-    _, loss = _C_ops.cross_entropy_with_softmax_(logits, target, False, True, True, -100, -1)
-    loss = loss.squeeze(-1)  # [N, 1] -> [N]
+    loss = paddle_compat.cross_entropy_(logits, target).squeeze(-1)  # [N, 1] -> [N]
     if not loss.place.is_cpu_place() or float(loss.detach().max()) < CLIPPED:
         return loss
     with paddle.no_grad():

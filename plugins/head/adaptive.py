@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 from paddle_tfm import algebra
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Head, Memory
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.head._cross_entropy import full_precision, log_sum_exp, negative_log
 
 
@@ -48,8 +49,7 @@ class AdaptiveSoftmax(Head):
         cuts = [first, max(vocab_size // 2, 2 * first)] if cutoffs is None else cutoffs
         if any(a >= b for a, b in pairwise([0, *cuts])):
             raise ValueError(f"`cutoffs` must rise from 1 on, but is {cuts}")
-        if factor < 1:
-            raise ValueError(f"`factor` must be at least 1, but is {factor}")
+        at_least(1, factor=factor)
         ends = [*(cut for cut in cuts if cut < vocab_size), vocab_size]
         self.words, self.short, self.clusters = vocab_size, ends[0], list(pairwise(ends))
         self.output = Linear(d_model, self.short + len(self.clusters), bias)

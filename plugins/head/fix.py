@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 from paddle_tfm import algebra
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory
+from paddle_tfm.validators import positive
 from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
 
 TINY = 1.0e-12  # added to squared lengths, so that a vector of zeros has a direction's worth of nothing
@@ -44,8 +45,7 @@ class FixNorm(Head):
         bias: bool = False,
     ):
         super().__init__()
-        if scale is not None and not scale > 0:
-            raise ValueError(f"`scale` must be positive, but is {scale}")
+        positive(scale=scale)
         if tied and embedding is None:
             raise ValueError("`tied` needs a target embedding, which a model without a decoder has not")
         self.pad_id = pad_id

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddle_tfm.protocols import Initializer
+from paddle_tfm.validators import positive
 
 
 class Normal(Initializer):
     """Every weight and table normal with mean 0 and one standard deviation `std`."""
 
     def __init__(self, std: float = 0.02):
-        if not std > 0:
-            raise ValueError(f"`std` must be positive, but is {std}")
+        positive(std=std)
         self.std = std
 
     def draw(self, rng: np.random.Generator, shape: Sequence[int], role: str) -> np.ndarray:

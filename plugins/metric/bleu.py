@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sacrebleu.metrics import BLEU
 
-from paddle_tfm.errors import unknown
+from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.metric._sacrebleu import SacreBLEU
 
 TOKENIZERS = ("13a", "char", "intl", "none", "zh")
@@ -34,9 +34,8 @@ class Bleu(SacreBLEU):
             raise ValueError(
                 f"`tokenize` {tokenize!r} needs a download or another package; use one of {', '.join(TOKENIZERS)}"
             )
-        for option, name, known in (("tokenize", tokenize, TOKENIZERS), ("smooth", smooth, SMOOTHINGS)):
-            if name not in known:
-                raise ValueError(unknown(f"`{option}`", name, known))
+        one_of(TOKENIZERS, tokenize=tokenize)
+        one_of(SMOOTHINGS, smooth=smooth)
         super().__init__(
             BLEU(
                 tokenize=tokenize,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sacrebleu.metrics import CHRF
 
+from paddle_tfm.validators import at_least, not_negative
 from paddle_tfm_plugins.metric._sacrebleu import SacreBLEU
 
 
@@ -22,7 +23,6 @@ class Chrf(SacreBLEU):
     """
 
     def __init__(self, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: bool = False):
-        for option, value, least in (("char_order", char_order, 1), ("word_order", word_order, 0), ("beta", beta, 1)):
-            if value < least:
-                raise ValueError(f"`{option}` must be at least {least}, but is {value}")
+        at_least(1, char_order=char_order, beta=beta)
+        not_negative(word_order=word_order)
         super().__init__(CHRF(char_order=char_order, word_order=word_order, beta=beta, lowercase=lowercase))

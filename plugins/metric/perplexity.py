@@ -1,4 +1,4 @@
-"""How surprised the model is."""
+"""Perplexity of the references under teacher forcing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from paddle_tfm.protocols import Likelihood, Metric, Prediction
 
 
 class Perplexity(Metric):
-    """exp of the mean negative log-likelihood of a reference token: among how many the model wavers."""
+    """exp of the mean negative log-likelihood of a reference token, under teacher forcing: the number of equally likely
+    tokens that would be as hard to predict."""
 
     higher_is_better: ClassVar[bool] = False
     needs_search: ClassVar[bool] = False

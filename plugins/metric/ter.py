@@ -17,7 +17,7 @@ class Ter(SacreBLEU):
     fold case.
 
     Args:
-        case_sensitive: tell capitals. normalized: set punctuation apart. no_punct: take punctuation away.
+        case_sensitive: distinguish capitals. normalized: set punctuation apart. no_punct: take punctuation away.
         asian_support: cut Chinese and Japanese into characters; needs `normalized` or `no_punct`.
     Raises:
         ValueError: `asian_support` stands alone: it would change nothing.

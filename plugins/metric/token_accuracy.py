@@ -9,7 +9,7 @@ from paddle_tfm.protocols import Likelihood, Metric, Prediction
 
 
 class TokenAccuracy(Metric):
-    """The share of reference tokens that the model finds most likely, the true ones before it being fed."""
+    """The share of reference tokens that are the model's most probable ones, under teacher forcing."""
 
     needs_search: ClassVar[bool] = False
     unit: ClassVar[str] = "%"

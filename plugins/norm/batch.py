@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive, share
+from paddle_tfm.validators import between, positive
 
 
 class BatchNorm(Norm):
@@ -48,7 +48,9 @@ class BatchNorm(Norm):
 
     def __init__(self, d_model: int, eps: float = 1e-5, momentum: float = 0.1):
         super().__init__()
-        self.eps, self.momentum = positive("eps", eps), share("momentum", momentum)
+        positive(eps=eps)
+        between("(0, 1]", momentum=momentum)
+        self.eps, self.momentum = eps, momentum
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
         self.register_buffer("running_mean", paddle.zeros([d_model], self.weight.dtype))

@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive, share
+from paddle_tfm.validators import at_least, between, positive
 
 
 class BatchNormPerPosition(Norm):
@@ -46,9 +46,10 @@ class BatchNormPerPosition(Norm):
 
     def __init__(self, d_model: int, max_length: int, eps: float = 1e-5, momentum: float = 0.1):
         super().__init__()
-        if max_length < 1:
-            raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
-        self.eps, self.momentum = positive("eps", eps), share("momentum", momentum)
+        at_least(1, max_length=max_length)
+        positive(eps=eps)
+        between("(0, 1]", momentum=momentum)
+        self.eps, self.momentum = eps, momentum
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
         self.register_buffer("running_mean", paddle.zeros([max_length, d_model], self.weight.dtype))

@@ -7,7 +7,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive
+from paddle_tfm.validators import positive
 
 
 class DynamicTanh(Norm):
@@ -25,7 +25,8 @@ class DynamicTanh(Norm):
 
     def __init__(self, d_model: int, alpha: float = 0.5):
         super().__init__()
-        initial = nn.initializer.Constant(positive("alpha", alpha))
+        positive(alpha=alpha)
+        initial = nn.initializer.Constant(alpha)
         self.alpha = self.create_parameter([1], default_initializer=initial)
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)

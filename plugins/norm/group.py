@@ -7,7 +7,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive
+from paddle_tfm.validators import positive
 
 
 class GroupNorm(Norm):
@@ -35,7 +35,8 @@ class GroupNorm(Norm):
             raise ValueError(
                 f"`groups` must divide the width {d_model} into groups of two channels or more, but is {groups}"
             )
-        self.groups, self.eps = groups, positive("eps", eps)
+        positive(eps=eps)
+        self.groups, self.eps = groups, eps
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
 

@@ -8,6 +8,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
+from paddle_tfm.validators import between
 
 
 class LayerNorm(Norm):
@@ -26,8 +27,7 @@ class LayerNorm(Norm):
 
     def __init__(self, d_model: int, eps: float = 1e-5, bias: bool = True):
         super().__init__()
-        if not 0.0 < eps <= 1e-3:
-            raise ValueError(f"`eps` must be in (0, 0.001], but is {eps}")
+        between("(0, 0.001]", eps=eps)
         self.eps = eps
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True) if bias else None

@@ -7,7 +7,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive
+from paddle_tfm.validators import positive
 
 
 class LayerStd(Norm):
@@ -29,7 +29,8 @@ class LayerStd(Norm):
         super().__init__()
         if d_model < 2:
             raise ValueError(f"`d_model` must be at least 2 for a standard deviation, but is {d_model}")
-        self.eps = positive("eps", eps)
+        positive(eps=eps)
+        self.eps = eps
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
 

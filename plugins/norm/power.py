@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive, share
+from paddle_tfm.validators import between, not_negative, positive
 
 
 class PowerNorm(Norm):
@@ -64,11 +64,11 @@ class PowerNorm(Norm):
         gradient_momentum: float = 0.1,
     ):
         super().__init__()
-        if warmup < 0:
-            raise ValueError(f"`warmup` must not be negative, but is {warmup}")
-        self.warmup, self.eps = warmup, positive("eps", eps)
-        self.momentum = share("momentum", momentum)
-        self.gradient_momentum = share("gradient_momentum", gradient_momentum)
+        not_negative(warmup=warmup)
+        positive(eps=eps)
+        between("(0, 1]", momentum=momentum, gradient_momentum=gradient_momentum)
+        self.warmup, self.eps = warmup, eps
+        self.momentum, self.gradient_momentum = momentum, gradient_momentum
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
         self.register_buffer("running_square", paddle.ones([d_model], self.weight.dtype))  # ψ²

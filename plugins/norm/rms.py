@@ -7,7 +7,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive
+from paddle_tfm.validators import positive
 
 
 class RMSNorm(Norm):
@@ -26,7 +26,8 @@ class RMSNorm(Norm):
 
     def __init__(self, d_model: int, eps: float = 1e-6):
         super().__init__()
-        self.eps = positive("eps", eps)
+        positive(eps=eps)
+        self.eps = eps
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:

@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm_plugins.norm._options import positive
+from paddle_tfm.validators import positive
 
 
 class ScaleNorm(Norm):
@@ -28,7 +28,8 @@ class ScaleNorm(Norm):
 
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
-        self.width, self.eps = d_model, positive("eps", eps)
+        positive(eps=eps)
+        self.width, self.eps = d_model, eps
         self.weight = self.create_parameter([1], default_initializer=nn.initializer.Constant(math.sqrt(d_model)))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:

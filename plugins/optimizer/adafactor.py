@@ -1,4 +1,4 @@
-"""Adam's second moment out of row and column sums."""
+"""Adam's second moment, factored into row and column means."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, positive
+from paddle_tfm.validators import between, positive
+from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule
 
 
 class Adafactor(Optimizer):
-    """Adafactor: a second moment out of row and column means, and updates of bounded size (Shazeer 2018, arXiv:1804.04235).
+    """Adafactor: a factored second moment, and updates of bounded size (Shazeer 2018, arXiv:1804.04235).
 
-    For a matrix, R and C are moving averages of the means of g² + ε1 over its rows and over its columns, v = R C / mean(R);
-    for a vector v is the moving average itself. The average's β at a parameter's t-th update is 1 − t^−decay, which needs
-    no correction of bias. u = g / sqrt(v), and w -= rate · u / max(1, RMS(u) / clip). n + m numbers are kept for a matrix
-    of n · m, and no momentum.
+    For a matrix, R and C are moving averages of the means of g² + ε1 over its rows and over its columns, v = R C /
+    mean(R); for a vector v is the moving average itself. The average's β at a parameter's t-th update is 1 − t^−decay,
+    which needs no bias correction. u = g / sqrt(v), and w -= rate · u / max(1, RMS(u) / clip). n + m numbers are kept
+    for a matrix of n · m, and no momentum.
 
     The trainer sets the rate. `relative` multiplies it by max(ε2, RMS(w)), as in the paper's algorithms 4 and 5; its
     rates are then relative, 1e-2 falling with 1 / sqrt(t), and not comparable with Adam's. A parameter of more than two
     dimensions is a row of matrices, of its last two, clipped as one.
 
     Options:
-        decay: how fast β nears 1. clip: the largest RMS of an update (d). relative: see above.
-        epsilon1: added to g². epsilon2: the least size of a parameter, where `relative`.
+        decay: how fast β approaches 1. clip: the largest RMS of an update (d). relative: see above.
+        epsilon1: added to g². epsilon2: the smallest RMS(w) that counts, where `relative`.
 
     Raises:
         ValueError: decay is not in (0, 1]; clip, epsilon1 or epsilon2 is not positive.
@@ -43,8 +44,7 @@ class Adafactor(Optimizer):
         epsilon1: float = 1e-30,
         epsilon2: float = 1e-3,
     ):
-        if not 0 < decay <= 1:
-            raise ValueError(f"`decay` must be above 0 and at most 1, but is {decay}")
+        between("(0, 1]", decay=decay)
         positive(clip=clip, epsilon1=epsilon1, epsilon2=epsilon2)
         self.decay, self.clip, self.relative = decay, clip, relative
         self.epsilon1, self.epsilon2 = epsilon1, epsilon2
@@ -53,8 +53,8 @@ class Adafactor(Optimizer):
         return AdafactorRule(parameters, self.decay, self.clip, self.relative, self.epsilon1, self.epsilon2)
 
 
-class AdafactorRule(Rule):
-    """The rule above."""
+class AdafactorRule(UpdateRule):
+    """The update of the class above, parameter by parameter."""
 
     def __init__(
         self,
@@ -85,14 +85,14 @@ class AdafactorRule(Rule):
             _average(state["second"], square, beta)
             root = paddle.rsqrt(state["second"])
         else:
-            # Means by products with 1 / number; their outer product is not formed, for ε1² is no float32 number.
+            # Means by a matmul with 1 / number; their outer product is not formed: ε1² underflows in float32.
             rows, columns = parameter.shape[-2:]
             over_columns = paddle.full([columns, 1], 1.0 / columns, parameter.dtype)
             over_rows = paddle.full([1, rows], 1.0 / rows, parameter.dtype)
             _average(state["rows"], paddle.matmul(square, over_columns), beta)
             _average(state["columns"], paddle.matmul(over_rows, square), beta)
-            share = state["rows"] / paddle.matmul(over_rows, state["rows"])  # R / mean(R)
-            root = paddle.matmul(paddle.rsqrt(share), paddle.rsqrt(state["columns"]))
+            ratio = state["rows"] / paddle.matmul(over_rows, state["rows"])  # R / mean(R)
+            root = paddle.matmul(paddle.rsqrt(ratio), paddle.rsqrt(state["columns"]))
         step = gradient * root
         if self.relative:
             rate *= max(self.epsilon2, root_mean_square(parameter))

@@ -1,4 +1,4 @@
-"""Adam with the decay of weights apart from the gradient."""
+"""Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import fraction, not_negative, positive
-from paddle_tfm_plugins.optimizer._whole_state import CompleteState
+from paddle_tfm.validators import between, not_negative, positive
+from paddle_tfm_plugins.optimizer._complete_state import CompleteState
 
 
 class AdamW(Optimizer):
-    """Adam that also shrinks the weights, apart from the gradient, arXiv:1711.05101.
+    """Adam with decoupled weight decay, apart from the gradient, arXiv:1711.05101.
 
-    As `adam`, after w *= 1 - rate · weight_decay for parameters of two or more dimensions; gains and biases are spared.
+    As `adam`, after w *= 1 - rate · weight_decay for parameters of two or more dimensions; gains and biases are exempt.
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9, weight_decay: float = 0.01):
-        fraction(beta1=beta1, beta2=beta2)
+        between("[0, 1)", beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)
         not_negative(weight_decay=weight_decay)
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
@@ -39,4 +39,4 @@ class AdamW(Optimizer):
 
 
 class DecoupledAdamW(CompleteState, paddle.optimizer.AdamW):
-    """Paddle's AdamW."""
+    """Paddle's AdamW, with a complete state."""

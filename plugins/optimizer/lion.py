@@ -8,7 +8,8 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, fraction, not_negative, shrink
+from paddle_tfm.validators import between, not_negative
+from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights
 
 
 class Lion(Optimizer):
@@ -27,7 +28,7 @@ class Lion(Optimizer):
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.99, weight_decay: float = 0.0):
-        fraction(beta1=beta1, beta2=beta2)
+        between("[0, 1)", beta1=beta1, beta2=beta2)
         not_negative(weight_decay=weight_decay)
         self.beta1, self.beta2, self.weight_decay = beta1, beta2, weight_decay
 
@@ -35,8 +36,8 @@ class Lion(Optimizer):
         return LionRule(parameters, self.beta1, self.beta2, self.weight_decay)
 
 
-class LionRule(Rule):
-    """The rule above."""
+class LionRule(UpdateRule):
+    """The update of the class above, parameter by parameter."""
 
     def __init__(self, parameters: Sequence[Tensor], beta1: float, beta2: float, weight_decay: float):
         super().__init__(parameters)
@@ -48,6 +49,6 @@ class LionRule(Rule):
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
         momentum = state["momentum"]
         direction = paddle.sign(self.beta1 * momentum + (1.0 - self.beta1) * gradient)
-        shrink(parameter, rate, self.weight_decay)
+        decay_weights(parameter, rate, self.weight_decay)
         parameter.subtract_(direction * rate)
         momentum.scale_(self.beta2).add_(gradient * (1.0 - self.beta2))

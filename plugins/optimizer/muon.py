@@ -1,4 +1,4 @@
-"""Momentum with its singular values made equal, for matrices."""
+"""Orthogonalized momentum for matrices."""
 
 from __future__ import annotations
 
@@ -9,34 +9,37 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, fraction, moments, not_negative, positive, shrink
+from paddle_tfm.validators import at_least, between, not_negative, positive
+from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights, update_moments
 
-STACKS = ("encoder.layers.", "decoder.layers.")  # where the matrices are that this is made for
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # Jordan's: small singular values rise fastest, and stay near 1, not at it
-MATCHED = 0.2  # about the root mean square of Adam's updates (arXiv:2502.16982)
+STACK_PREFIXES = ("encoder.layers.", "decoder.layers.")  # of the names of parameters in the layers
+# a, b, c of Jordan's polynomial: small singular values grow fastest, and end near 1, not at it.
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+ADAM_RMS = 0.2  # about the root mean square of Adam's updates (arXiv:2502.16982)
 
 
 class Muon(Optimizer):
-    """Muon: momentum with all singular values near 1 for matrices, else AdamW (Jordan 2024; Liu 2025, arXiv:2502.16982).
+    """Muon: orthogonalized momentum for matrices, AdamW for the rest (Jordan 2024; Liu 2025, arXiv:2502.16982).
 
     For a matrix [n, m] of the stacks' layers: M = momentum · M + g, O = orthogonalize(g + momentum · M) (of M without
     `nesterov`), w -= rate · (0.2 sqrt(max(n, m)) · O + weight_decay · w). O comes from Newton-Schulz steps, X = a X +
-    (b X Xᵀ + c (X Xᵀ)²) X from X = M / ‖M‖, (a, b, c) = (3.4445, −4.7750, 2.0315), which leave the singular vectors; five
-    of them bring singular values above ‖M‖ / 100 to between 0.68 and 1.14, and none above 1.21. With the second paper's
-    0.2 sqrt(max(n, m)) an update is about as large as Adam's, so that one rate and one decay serve all parameters.
+    (b X Xᵀ + c (X Xᵀ)²) X from X = M / ‖M‖, (a, b, c) = (3.4445, −4.7750, 2.0315), which leave the singular vectors
+    unchanged; five of them bring singular values above ‖M‖ / 100 to between 0.68 and 1.14, and none above 1.21. With
+    the second paper's 0.2 sqrt(max(n, m)) an update is about as large as Adam's, so that one rate and one decay serve
+    all parameters.
 
-    Embeddings, heads, encodings, vectors, and whatever has not exactly two dimensions of 2 or more, go by AdamW. Which
-    parameters belong to the stacks is told by their names, which are their paths in the model; those of no name in the
-    stacks go by AdamW too. The decay spares parameters of one dimension. The authors take the steps in bfloat16; here
-    they are taken in the precision of the parameters.
+    Embeddings, heads, encodings, vectors, and whatever has not exactly two dimensions of 2 or more, go by AdamW. Names,
+    which are paths in the model, say which parameters belong to the stacks; AdamW updates a parameter without such a
+    name. Parameters of one dimension are exempt from the decay. The authors compute the steps in bfloat16; here they
+    are in the precision of the parameters.
 
     Options:
         momentum: of the matrices. nesterov: see above. iterations: of Newton-Schulz.
         beta1, beta2, epsilon: AdamW's. weight_decay: for both.
 
     Raises:
-        ValueError: momentum, beta1 or beta2 is not in [0, 1); iterations is below 1; epsilon is not positive; weight_decay
-            is negative.
+        ValueError: momentum, beta1 or beta2 is not in [0, 1); iterations is below 1; epsilon is not positive;
+            weight_decay is negative.
     """
 
     def __init__(
@@ -49,11 +52,10 @@ class Muon(Optimizer):
         epsilon: float = 1e-9,
         weight_decay: float = 0.01,
     ):
-        fraction(momentum=momentum, beta1=beta1, beta2=beta2)
+        between("[0, 1)", momentum=momentum, beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)
         not_negative(weight_decay=weight_decay)
-        if iterations < 1:
-            raise ValueError(f"`iterations` must be at least 1, but is {iterations}")
+        at_least(1, iterations=iterations)
         self.momentum, self.nesterov, self.iterations = momentum, nesterov, iterations
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
 
@@ -61,8 +63,8 @@ class Muon(Optimizer):
         return MuonRule(parameters, self)
 
 
-class MuonRule(Rule):
-    """The rule above, with its options."""
+class MuonRule(UpdateRule):
+    """The update of the class above, parameter by parameter."""
 
     def __init__(self, parameters: Sequence[Tensor], options: Muon):
         super().__init__(parameters)
@@ -74,28 +76,28 @@ class MuonRule(Rule):
         return {"first": paddle.zeros_like(parameter), "second": paddle.zeros_like(parameter)}
 
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
-        given = self.options
+        options = self.options
         if "momentum" in state:
-            momentum = state["momentum"].scale_(given.momentum).add_(gradient)
-            ahead = gradient + given.momentum * momentum if given.nesterov else momentum
-            size = rate * MATCHED * math.sqrt(max(parameter.shape))
-            step = orthogonalize(ahead, given.iterations) * size
+            momentum = state["momentum"].scale_(options.momentum).add_(gradient)
+            ahead = gradient + options.momentum * momentum if options.nesterov else momentum
+            size = rate * ADAM_RMS * math.sqrt(max(parameter.shape))
+            step = orthogonalize(ahead, options.iterations) * size
         else:
-            moments(state, gradient, given.beta1, given.beta2)
-            root = paddle.sqrt(state["second"] / (1.0 - given.beta2**t)) + given.epsilon
-            step = state["first"] * (rate / (1.0 - given.beta1**t)) / root
-        shrink(parameter, rate, given.weight_decay)
+            update_moments(state, gradient, options.beta1, options.beta2)
+            root = paddle.sqrt(state["second"] / (1.0 - options.beta2**t)) + options.epsilon
+            step = state["first"] * (rate / (1.0 - options.beta1**t)) / root
+        decay_weights(parameter, rate, options.weight_decay)
         parameter.subtract_(step)
 
 
 def is_hidden_matrix(parameter: Tensor) -> bool:
-    """Whether it is a matrix of a stack's layer, and not a vector written as one."""
-    return parameter.name.startswith(STACKS) and parameter.ndim == 2 and min(parameter.shape) > 1
+    """Whether it is a matrix of a stack's layer, and not a vector stored as one."""
+    return parameter.name.startswith(STACK_PREFIXES) and parameter.ndim == 2 and min(parameter.shape) > 1
 
 
 def orthogonalize(matrix: Tensor, iterations: int) -> Tensor:
     """The matrix with its singular values near 1, by Newton-Schulz steps over its shorter side."""
-    a, b, c = COEFFICIENTS
+    a, b, c = NEWTON_SCHULZ
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.transpose([1, 0]) if tall else matrix
     flat = x.flatten()

@@ -1,4 +1,4 @@
-"""Adam that waits until it knows the size of gradients."""
+"""Adam with a rectified variance of its adaptive rate."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer
-from paddle_tfm_plugins.optimizer._rule import Rule, State, fraction, moments, positive
+from paddle_tfm.validators import between, positive
+from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, update_moments
 
-TRACTABLE = 4.0  # the length of the average above which the variance of Adam's step is finite
+MIN_LENGTH = 4.0  # ρ_t, the length of the moving average, above which the variance of Adam's step is tractable
 
 
 class RAdam(Optimizer):
-    """RAdam: Adam whose first steps are shortened by how little they know (Liu 2019, arXiv:1908.03265).
+    """RAdam: Adam whose first steps are shortened while their variance is high (Liu 2019, arXiv:1908.03265).
 
     m = β1 m + (1 − β1) g, v = β2 v + (1 − β2) g², m̂ = m / (1 − β1ᵗ), and ρ_t = ρ_∞ − 2 t β2ᵗ / (1 − β2ᵗ) with ρ_∞ =
-    2 / (1 − β2) − 1 is how many gradients v is worth. Where ρ_t > 4, w -= rate · r_t · m̂ / (sqrt(v / (1 − β2ᵗ)) + ε) with
-    r_t = sqrt((ρ_t − 4)(ρ_t − 2) ρ_∞ / ((ρ_∞ − 4)(ρ_∞ − 2) ρ_t)); before that, w -= rate · m̂. So a warm-up is built in:
-    r_t rises from near 0 to 1. ε is not in the paper's algorithm.
+    2 / (1 − β2) − 1 is the length of the moving average v. Where ρ_t > 4, w -= rate · r_t · m̂ / (sqrt(v / (1 − β2ᵗ)) +
+    ε) with r_t = sqrt((ρ_t − 4)(ρ_t − 2) ρ_∞ / ((ρ_∞ − 4)(ρ_∞ − 2) ρ_t)); before that, w -= rate · m̂. So a warm-up is
+    built in: r_t rises from near 0 to 1. ε is not in the paper's algorithm.
 
-    The threshold is the paper's (algorithm 2). Paddle's own RAdam waits until ρ_t > 5, and takes one more step of bare
-    momentum for it. With β2 of 0.6 or less, ρ_∞ ≤ 4 and momentum is all there is.
+    The threshold is the paper's (algorithm 2). Paddle's own RAdam waits until ρ_t > 5, and takes one more step of
+    momentum alone. With β2 of 0.6 or less, ρ_∞ ≤ 4 and momentum is all there is.
 
     Options:
-        beta1, beta2: decay of the moments. epsilon: added to the root.
+        beta1, beta2: decay rates of the moments. epsilon: added to the root.
 
     Raises:
         ValueError: beta1 or beta2 is not in [0, 1); epsilon is not positive.
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9):
-        fraction(beta1=beta1, beta2=beta2)
+        between("[0, 1)", beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
@@ -41,8 +42,8 @@ class RAdam(Optimizer):
         return RAdamRule(parameters, self.beta1, self.beta2, self.epsilon)
 
 
-class RAdamRule(Rule):
-    """The rule above."""
+class RAdamRule(UpdateRule):
+    """The update of the class above, parameter by parameter."""
 
     def __init__(self, parameters: Sequence[Tensor], beta1: float, beta2: float, epsilon: float):
         super().__init__(parameters)
@@ -52,7 +53,7 @@ class RAdamRule(Rule):
         return {"first": paddle.zeros_like(parameter), "second": paddle.zeros_like(parameter)}
 
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
-        moments(state, gradient, self.beta1, self.beta2)
+        update_moments(state, gradient, self.beta1, self.beta2)
         step = state["first"] * (rate / (1.0 - self.beta1**t))
         rectifier = rectification(self.beta2, t)
         if rectifier is not None:
@@ -64,6 +65,6 @@ def rectification(beta2: float, t: int) -> float | None:
     """r_t; None while the variance is intractable."""
     longest = 2.0 / (1.0 - beta2) - 1.0
     length = longest - 2.0 * t * beta2**t / (1.0 - beta2**t)
-    if length <= TRACTABLE:
+    if length <= MIN_LENGTH:
         return None
     return math.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))

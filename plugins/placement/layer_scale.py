@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import LayerSite, Sublayer, TokenInfo, keep_initial
+from paddle_tfm.validators import between
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -28,8 +28,7 @@ class LayerScale(Pre):
 
     def __init__(self, *, sites: Sequence[LayerSite], d_model: int, initial: float = 0.1, **parent):
         super().__init__(sites=sites, d_model=d_model, **parent)
-        if not 0.0 < initial < math.inf:
-            raise ValueError(f"`initial` must be a positive number, but is {initial}")
+        between("(0, inf)", initial=initial)
         small = nn.initializer.Constant(initial)
         self.scales = nn.ParameterList(
             [keep_initial(self.create_parameter([d_model], default_initializer=small)) for _ in sites]  # [C] each

@@ -6,6 +6,8 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.validators import positive
+
 
 def frequencies(head_dim: int, base: float) -> Tensor:
     """base^(−2i / D) of each pair, float64 [D / 2].
@@ -15,8 +17,7 @@ def frequencies(head_dim: int, base: float) -> Tensor:
     """
     if head_dim % 2 != 0:
         raise ValueError(f"`head_dim` must be even, but is {head_dim}")
-    if not base > 0.0:
-        raise ValueError(f"`base` must be positive, but is {base}")
+    positive(base=base)
     return paddle.to_tensor(float(base) ** (-np.arange(0, head_dim, 2) / head_dim))
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm.validators import positive
+
 
 class Sinusoid(nn.Layer):
     """PE(p, 2i) = sin(p / base^(2i / C)), PE(p, 2i + 1) = cos(p / base^(2i / C)), of any integers, negative ones too.
@@ -20,8 +22,7 @@ class Sinusoid(nn.Layer):
 
     def __init__(self, width: int, base: float):
         super().__init__()
-        if not base > 0.0:
-            raise ValueError(f"`base` must be positive, but is {base}")
+        positive(base=base)
         self.base = base
         channel = np.arange(width)
         frequency = float(base) ** (-(channel // 2 * 2) / width)

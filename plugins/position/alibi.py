@@ -8,6 +8,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
+from paddle_tfm.validators import at_least
 
 
 def slopes(num_heads: int) -> list[float]:
@@ -34,8 +35,7 @@ class ALiBi(PositionalEncoding):
 
     def __init__(self, num_heads: int, site: LayerSite):
         super().__init__()
-        if num_heads < 1:
-            raise ValueError(f"`num_heads` must be at least 1, but is {num_heads}")
+        at_least(1, num_heads=num_heads)
         self.causal = site.causal
         self.register_buffer(
             "slopes", paddle.to_tensor(slopes(num_heads), paddle.get_default_dtype()), persistable=False

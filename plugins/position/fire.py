@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.validators import at_least, positive
 
 EPSILON = 1e-6
 
@@ -44,10 +45,8 @@ class FIRE(PositionalEncoding):
 
     def __init__(self, num_heads: int, width: int = 32, threshold: float = 512.0, layerwise: bool = False):
         super().__init__()
-        if width < 1:
-            raise ValueError(f"`width` must be at least 1, but is {width}")
-        if not threshold > 0.0:
-            raise ValueError(f"`threshold` must be positive, but is {threshold}")
+        at_least(1, width=width)
+        positive(threshold=threshold)
         self.threshold, self.per_layer = threshold, layerwise
         self.c = self.create_parameter([1], default_initializer=nn.initializer.Constant(0.1))
         self.factor = self.create_parameter([1], default_initializer=nn.initializer.Constant(1.0))

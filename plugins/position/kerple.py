@@ -9,6 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.validators import one_of
 
 LEAST = 0.01  # that r1 and r2 start from
 MOST = {"log": (2.0, 1.0), "power": (1.0, 1.99)}  # kernel -> the same for the largest r1 and r2
@@ -39,8 +40,7 @@ class Kerple(PositionalEncoding):
 
     def __init__(self, num_heads: int, kernel: Literal["log", "power"] = "log"):
         super().__init__()
-        if kernel not in MOST:
-            raise ValueError(f"`kernel` must be log or power, but is {kernel!r}")
+        one_of(MOST, kernel=kernel)
         self.kernel = kernel
         self.raw1, self.raw2 = (self._vector(num_heads, most) for most in MOST[kernel])
         with paddle.no_grad():

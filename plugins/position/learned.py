@@ -6,6 +6,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.validators import at_least
 
 
 class Learned(PositionalEncoding):
@@ -22,8 +23,7 @@ class Learned(PositionalEncoding):
 
     def __init__(self, d_model: int, max_length: int):
         super().__init__()
-        if max_length < 1:
-            raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
+        at_least(1, max_length=max_length)
         self.weight = self.create_parameter([max_length, d_model])
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:

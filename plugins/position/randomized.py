@@ -9,6 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
+from paddle_tfm.validators import at_least
 
 
 class Randomized(PositionalEncoding):
@@ -53,9 +54,7 @@ class Randomized(PositionalEncoding):
             raise ValueError(
                 "cross-attention draws no positions, but sees those of the stacks; name the other encoding itself there"
             )
-        for name, option in (("longest", longest), ("stride", stride)):
-            if option is not None and option < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {option}")
+        at_least(1, longest=longest, stride=stride)
         self.encoding = encoding
         self.per_layer = encoding.per_layer
         self.longest = max_length if longest is None else longest

@@ -7,6 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.validators import at_least
 
 
 class Shaw(PositionalEncoding):
@@ -29,8 +30,7 @@ class Shaw(PositionalEncoding):
 
     def __init__(self, head_dim: int, clip: int = 16, with_values: bool = True):
         super().__init__()
-        if clip < 1:
-            raise ValueError(f"`clip` must be at least 1, but is {clip}")
+        at_least(1, clip=clip)
         self.clip = clip
         self.key_table = self.create_parameter([2 * clip + 1, head_dim])
         self.value_table = self.create_parameter([2 * clip + 1, head_dim]) if with_values else None

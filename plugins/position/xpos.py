@@ -9,6 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
+from paddle_tfm.validators import positive
 from paddle_tfm_plugins.position._rotation import frequencies, turned
 
 GREATEST = 1e16  # by how much a key may grow: its square is far below what float32 holds
@@ -48,9 +49,7 @@ class XPos(PositionalEncoding):
                 f"its scores fade towards the past and grow towards the future, which {site.stack}.{site.sublayer} sees; "
                 f"choose it where attention is causal: {{encoder: rotary, decoder: xpos}}"
             )
-        for name, option in (("scale_base", scale_base), ("gamma", gamma)):
-            if not option > 0.0:
-                raise ValueError(f"`{name}` must be positive, but is {option}")
+        positive(scale_base=scale_base, gamma=gamma)
         self.base, self.scale_base, self.gamma = base, scale_base, gamma
         self.reach = math.floor(math.log(GREATEST) * scale_base / math.log((1 + gamma) / gamma))
         self.register_buffer("frequency", frequencies(head_dim, base), persistable=False)  # float64 [D/2]

@@ -1,9 +1,9 @@
-"""The schedule that stays."""
+"""A constant learning rate."""
 
 from __future__ import annotations
 
 from paddle_tfm.protocols import Schedule
-from paddle_tfm_plugins.schedule._checks import positive
+from paddle_tfm.validators import positive
 
 
 class Constant(Schedule):

@@ -1,9 +1,9 @@
-"""Noam's schedule with its highest rate written out."""
+"""Noam's schedule with its peak as an option."""
 
 from __future__ import annotations
 
 from paddle_tfm.protocols import Schedule
-from paddle_tfm_plugins.schedule._checks import positive
+from paddle_tfm.validators import positive
 
 
 class InverseSqrt(Schedule):

@@ -1,9 +1,9 @@
-"""The schedule of the first Transformer."""
+"""The learning-rate schedule of the first Transformer."""
 
 from __future__ import annotations
 
 from paddle_tfm.protocols import Schedule
-from paddle_tfm_plugins.schedule._checks import positive
+from paddle_tfm.validators import positive
 
 
 class Noam(Schedule):

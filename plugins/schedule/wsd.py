@@ -1,9 +1,9 @@
-"""Warm up, stay, go down."""
+"""Warmup, stable, decay."""
 
 from __future__ import annotations
 
 from paddle_tfm.protocols import Schedule
-from paddle_tfm_plugins.schedule._checks import floor_below_peak, not_negative, positive
+from paddle_tfm.validators import ascending, between, not_negative, positive
 
 
 class WSD(Schedule):
@@ -16,13 +16,12 @@ class WSD(Schedule):
     def __init__(self, steps: int, peak: float = 1e-3, warmup: int = 0, decay: float = 0.2, floor: float = 0.0):
         positive(steps=steps, peak=peak)
         not_negative(warmup=warmup, floor=floor)
-        floor_below_peak(floor, peak)
-        if not 0 <= decay <= 1:
-            raise ValueError(f"`decay` must be a fraction of the run from 0 to 1, but is {decay}")
+        ascending(floor=floor, peak=peak)
+        between("[0, 1]", decay=decay)
         self.steps, self.peak, self.warmup, self.floor = steps, peak, warmup, floor
         self.decay_steps = round(decay * steps)
 
     def __call__(self, step: int) -> float:
-        left = max(0, self.steps + 1 - step) / (self.decay_steps + 1)
-        rise = self.peak * step / self.warmup if step < self.warmup else self.peak
-        return min(rise, self.peak, self.floor + (self.peak - self.floor) * left)
+        remaining = max(0, self.steps + 1 - step) / (self.decay_steps + 1)
+        warmup = self.peak * step / self.warmup if step < self.warmup else self.peak
+        return min(warmup, self.peak, self.floor + (self.peak - self.floor) * remaining)

@@ -1,16 +1,15 @@
-"""What the searches share: how long an output may be, and what it keeps to."""
+"""What the searches share: how long an output may be, and its constraints."""
 
 from __future__ import annotations
 
-import math
-
 from paddle_tfm.protocols import Constraints, Search
+from paddle_tfm.validators import between, not_negative
 
 
 class Bounded(Search):
     """Outputs of at most max_ratio · source length + max_extra tokens, and of at most `max_length`.
 
-    No output ends before `min_length` tokens, which goes before the former bound, and none holds a run of
+    No output ends before `min_length` tokens, even where the former bound is lower, and none holds a run of
     `no_repeat_ngram` tokens twice (arXiv:1705.04304; 0: any).
     """
 
@@ -22,11 +21,8 @@ class Bounded(Search):
         max_length: int | None = None,
         no_repeat_ngram: int = 0,
     ):
-        if not 0 <= max_ratio < math.inf:
-            raise ValueError(f"`max_ratio` must be a number from 0 on, but is {max_ratio}")
-        for name, value in (("max_extra", max_extra), ("min_length", min_length), ("no_repeat_ngram", no_repeat_ngram)):
-            if value < 0:
-                raise ValueError(f"`{name}` must not be negative, but is {value}")
+        between("[0, inf)", max_ratio=max_ratio)
+        not_negative(max_extra=max_extra, min_length=min_length, no_repeat_ngram=no_repeat_ngram)
         if max_ratio == max_extra == 0:
             raise ValueError("`max_ratio` and `max_extra` must not both be 0: no output could have a token")
         if max_length is not None and max_length < max(1, min_length):

@@ -1,4 +1,4 @@
-"""What the searches share that choose one token after another and take none back."""
+"""What the searches share that choose one token after another and never revise one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from paddle_tfm_plugins.search._bounded import Bounded
 
 @dataclass
 class Output:
-    """An output under way: its sentence's place in the batch and number, which of its outputs it is, and what has been
-    chosen."""
+    """An unfinished output: its sentence's index in the batch, its sentence's number, its own number among the outputs
+    of that sentence, its tokens so far and their log-probability."""
 
-    place: int
+    index: int
     sentence: int
     number: int
     ids: list[int] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Output:
 
 
 class OneByOne(Bounded):
-    """`nbest` outputs of each sentence, independent of each other. Those that have ended leave the batch."""
+    """`nbest` outputs of each sentence, independent of each other. A finished output leaves the batch."""
 
     def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
         """The next token of each unfinished output, int64 [R], from log_probs [R, V']."""
@@ -33,29 +33,29 @@ class OneByOne(Bounded):
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         numbered = list(enumerate(decoding.sentences))
-        outputs = [[Output(place, sentence, i) for i in range(self.nbest)] for place, sentence in numbered]
+        outputs = [[Output(index, sentence, i) for i in range(self.nbest)] for index, sentence in numbered]
         alive = [output for several in outputs for output in several]
         if self.nbest > 1:
-            decoding.select(paddle.to_tensor([output.place for output in alive], dtype="int64"))
+            decoding.select(paddle.to_tensor([output.index for output in alive], dtype="int64"))
         tokens = paddle.full([len(alive)], decoding.bos, dtype="int64")
         while alive:
             log_probs = decoding.advance(tokens)  # [R, V']
             tokens = self.choose(log_probs, alive)
-            full = [len(output.ids) == decoding.max_lengths[output.place] for output in alive]
+            full = [len(output.ids) == decoding.max_lengths[output.index] for output in alive]
             if any(full):
                 tokens = paddle.where(paddle.to_tensor(full), paddle.full_like(tokens, decoding.eos), tokens)
             scores = log_probs.take_along_axis(tokens.unsqueeze(1), 1)[:, 0]
-            going = []
+            unfinished = []
             for row, (output, token, score) in enumerate(zip(alive, tokens.tolist(), scores.tolist())):
                 output.score += score
                 if token != decoding.eos:
                     output.ids.append(token)
-                    going.append(row)
-            if going and len(going) < len(alive):
-                rows = paddle.to_tensor(going, dtype="int64")
+                    unfinished.append(row)
+            if unfinished and len(unfinished) < len(alive):
+                rows = paddle.to_tensor(unfinished, dtype="int64")
                 decoding.select(rows)
                 tokens = tokens.index_select(rows)
-            alive = [alive[row] for row in going]
+            alive = [alive[row] for row in unfinished]
         return [
             [Hypothesis(output.ids, output.score) for output in sorted(several, key=lambda output: -output.score)]
             for several in outputs

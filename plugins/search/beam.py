@@ -7,15 +7,16 @@ import paddle
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
+from paddle_tfm.validators import at_least, not_negative
 from paddle_tfm_plugins.search._bounded import Bounded
 
 
 class Beam(Bounded):
-    """The `size` most probable outputs kept at each step, ranked by log-probability over a length penalty
-    (arXiv:1609.08144).
+    """Beam search: at each step the `size` most probable outputs survive; results are ranked by log-probability over a
+    length penalty (arXiv:1609.08144).
 
     Formula: score(y) = log p(y) / ((5 + |y|) / 6)^alpha, |y| with the end token. A sentence ends when no unfinished
-    output can beat its finished ones any more, and then leaves the batch; it has up to `size` outputs, best first.
+    output can beat its finished ones, and then leaves the batch; it has up to `size` outputs, best first.
 
     Options: size; alpha (0: none); max_ratio and max_extra bound the output at max_ratio · source length + max_extra
     tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram:
@@ -33,10 +34,8 @@ class Beam(Bounded):
         no_repeat_ngram: int = 0,
     ):
         super().__init__(max_ratio, max_extra, min_length, max_length, no_repeat_ngram)
-        if size < 1:
-            raise ValueError(f"`size` must be positive, but is {size}")
-        if alpha < 0:
-            raise ValueError(f"`alpha` must not be negative, but is {alpha}")
+        at_least(1, size=size)
+        not_negative(alpha=alpha)
         self.size = self.nbest = size
         self.alpha = alpha
 
@@ -47,7 +46,7 @@ class Beam(Bounded):
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         max_lengths = decoding.max_lengths
         finished: list[list[tuple[float, Hypothesis]]] = [[] for _ in max_lengths]
-        # alive sentences, and for each its beams (ids, log-probability); rows of the model follow in the same order
+        # unfinished sentences, and for each its beams (ids, log-probability); rows of the model have the same order
         alive = list(range(len(max_lengths)))
         beams: list[list[tuple[list[int], float]]] = [[([], 0.0)] for _ in max_lengths]
         tokens = paddle.full([len(max_lengths)], decoding.bos, dtype="int64")
@@ -57,24 +56,24 @@ class Beam(Bounded):
             log_probs = decoding.advance(tokens)  # [R, V]
             candidates = self._candidates(log_probs, [beams[sentence] for sentence in alive])
             ends = log_probs[:, decoding.eos].tolist()
-            rows, next_tokens, going, row = [], [], [], 0
+            rows, next_tokens, unfinished, row = [], [], [], 0
             for sentence, ranked in zip(alive, candidates):
                 old = beams[sentence]
                 beams[sentence] = []
                 if length > max_lengths[sentence]:
                     ranked = [(score + ends[row + i], i, decoding.eos) for i, (_, score) in enumerate(old)]
-                picked = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
+                survivors = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
                 if beams[sentence] and not self._settled(finished[sentence], beams[sentence], max_lengths[sentence]):
-                    going.append(sentence)
-                    rows += [row + i for i, _ in picked]
-                    next_tokens += [token for _, token in picked]
+                    unfinished.append(sentence)
+                    rows += [row + i for i, _ in survivors]
+                    next_tokens += [token for _, token in survivors]
                 row += len(old)
-            alive = going
+            alive = unfinished
             if alive:
                 decoding.select(paddle.to_tensor(rows, dtype="int64"))
                 tokens = paddle.to_tensor(next_tokens, dtype="int64")
-        ranked = [sorted(found, key=lambda item: -item[0])[: self.size] for found in finished]
-        return [[hypothesis for _, hypothesis in found] for found in ranked]
+        ranked = [sorted(outputs, key=lambda item: -item[0])[: self.size] for outputs in finished]
+        return [[hypothesis for _, hypothesis in outputs] for outputs in ranked]
 
     def _candidates(self, log_probs, groups) -> list[list[tuple[float, int, int]]]:
         """For each sentence its best 2 · size continuations (log-probability, beam, token): enough to keep `size` even
@@ -94,21 +93,21 @@ class Beam(Bounded):
         return [list(zip(score, i, token))[:number] for score, i, token, number in ranked]
 
     def _advance(self, sentence, ranked, old, beams, finished, eos) -> list[tuple[int, int]]:
-        picked = []
+        survivors = []
         for rank, (score, i, token) in enumerate(ranked):
             if token == eos:
                 if rank < self.size:
                     ids = old[i][0]
                     finished[sentence].append((score / self.penalty(len(ids) + 1), Hypothesis(ids, score)))
-            elif len(picked) < self.size:
+            elif len(survivors) < self.size:
                 beams[sentence].append(([*old[i][0], token], score))
-                picked.append((i, token))
-        return picked
+                survivors.append((i, token))
+        return survivors
 
-    def _settled(self, finished, beams, limit: int) -> bool:
-        """Whether `size` outputs are finished and no beam, however it goes on, can enter them: log-probabilities only
-        fall, and the penalty is at most that of the limit."""
+    def _settled(self, finished, beams, max_length: int) -> bool:
+        """Whether `size` outputs are finished and no continuation of a beam can be better than the worst of them:
+        log-probabilities only fall, and the penalty is at most that of the maximum length."""
         if len(finished) < self.size:
             return False
         worst = sorted((score for score, _ in finished), reverse=True)[self.size - 1]
-        return max(score for _, score in beams) / self.penalty(limit + 1) <= worst
+        return max(score for _, score in beams) / self.penalty(max_length + 1) <= worst

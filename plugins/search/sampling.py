@@ -1,4 +1,4 @@
-"""Outputs drawn from the model."""
+"""Sampling: outputs drawn from the model's distribution."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from paddle import Tensor
 
 from paddle_tfm import randomness
 from paddle_tfm.protocols import MASKED_SCORE
+from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
 
-FIRST = 128  # how many of the most probable tokens are looked at first, to find those that hold top_p
+NUCLEUS_CANDIDATES = 128  # the most probable tokens that are sorted first, in search of those that hold top_p
 
 
 class Sampling(OneByOne):
@@ -20,8 +21,8 @@ class Sampling(OneByOne):
     arXiv:1904.09751).
 
     Formula: p'(v) ∝ p(v)^(1 / temperature) over the `top_k` most probable tokens, of which the fewest stay that hold
-    `top_p` of p'. Every draw is a function of (seed, the sentence's number, the sample's number, step), so that batches
-    change nothing. Scores are log p of the model, not of p'.
+    `top_p` of p'. Every draw is keyed by (seed, the sentence's number, the sample's number, step), so that the batch
+    does not matter. Scores are log p of the model, not of p'.
 
     Options: temperature (towards 0: greedy; 1: the model's own); top_k (null: all); top_p in (0, 1]; samples: outputs
     of a sentence, best first, equal ones not merged; seed; max_ratio and max_extra bound the output at max_ratio ·
@@ -47,12 +48,8 @@ class Sampling(OneByOne):
             raise ValueError(
                 f"`temperature` must be a number above 0, but is {temperature}; `greedy` is its limit at 0"
             )
-        if top_k is not None and top_k < 1:
-            raise ValueError(f"`top_k` must be positive or null, but is {top_k}")
-        if not 0 < top_p <= 1:
-            raise ValueError(f"`top_p` must be above 0 and at most 1, but is {top_p}")
-        if samples < 1:
-            raise ValueError(f"`samples` must be positive, but is {samples}")
+        at_least(1, top_k=top_k, samples=samples)
+        between("(0, 1]", top_p=top_p)
         self.temperature, self.top_k, self.top_p, self.seed = temperature, top_k, top_p, seed
         self.nbest = samples
 
@@ -60,8 +57,8 @@ class Sampling(OneByOne):
         weights, tokens = self.weights(log_probs)  # [R, K]
         mass = weights.cumsum(-1)
         draws = paddle.to_tensor([[self._draw(output)] for output in outputs], dtype="float64")  # [R, 1]
-        places = (mass <= draws * mass[:, -1:]).astype("int64").sum(-1, keepdim=True)
-        return tokens.take_along_axis(places, 1)[:, 0]
+        columns = (mass <= draws * mass[:, -1:]).astype("int64").sum(-1, keepdim=True)  # [R, 1]
+        return tokens.take_along_axis(columns, 1)[:, 0]
 
     def _draw(self, output: Output) -> float:
         """A number in [0, 1) with 53 random bits."""
@@ -78,14 +75,14 @@ class Sampling(OneByOne):
         vocabulary = logits.shape[1]
         if self.top_k is None and self.top_p == 1:
             return logits.exp(), paddle.arange(vocabulary).expand(logits.shape)
-        count = min(FIRST if self.top_k is None else self.top_k, vocabulary)
+        count = min(NUCLEUS_CANDIDATES if self.top_k is None else self.top_k, vocabulary)
         weights, tokens = _largest(logits, count)
-        wanted = self.top_p * (weights if self.top_k else logits.exp()).sum(-1, keepdim=True)
-        while self.top_k is None and count < vocabulary and bool((weights.sum(-1, keepdim=True) < wanted).any()):
+        required = self.top_p * (weights if self.top_k else logits.exp()).sum(-1, keepdim=True)
+        while self.top_k is None and count < vocabulary and bool((weights.sum(-1, keepdim=True) < required).any()):
             count = min(8 * count, vocabulary)
             weights, tokens = _largest(logits, count)
         before = weights.cumsum(-1) - weights
-        weights = paddle.where(before < wanted, weights, paddle.zeros_like(weights))
+        weights = paddle.where(before < required, weights, paddle.zeros_like(weights))
         order = tokens.argsort(-1)
         return weights.take_along_axis(order, 1), tokens.take_along_axis(order, 1)
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
+from paddle_tfm.validators import ascending, positive
 
-FEWEST = 100  # sequences that the options must allow, so that each split has some
+MIN_SEQUENCES = 100  # that the options must allow, so that each split has some
 
 
 class Sequences(Task):
-    """Sequences of the numbers 1 … `symbols`, written with spaces, of lengths drawn evenly from the given range.
+    """Sequences of the numbers 1 … `symbols`, written with spaces, of lengths drawn uniformly from
+    `min_length` … `max_length`.
 
     A sequence belongs to test, valid or train (10%, 10%, 80%) by a hash of it and `data_seed`: no two splits share one,
     whatever their sizes. A longer split begins with the shorter one. Within a split a sequence may come twice.
@@ -28,20 +30,13 @@ class Sequences(Task):
         test: int = 500,
         data_seed: int = 1,
     ):
-        for name, value in {
-            "symbols": symbols,
-            "min_length": min_length,
-            "train": train,
-            "valid": valid,
-            "test": test,
-        }.items():
-            if value < 1:
-                raise ValueError(f"`{name}` must be positive, but is {value}")
-        if max_length < min_length:
-            raise ValueError(f"`max_length` must be at least `min_length`, but {max_length} is below {min_length}")
-        found = sum(symbols**length for length in range(min_length, max_length + 1))
-        if found < FEWEST:
-            raise ValueError(f"`symbols` and the lengths must allow {FEWEST} sequences or more, but allow {found}")
+        positive(symbols=symbols, min_length=min_length, train=train, valid=valid, test=test)
+        ascending(min_length=min_length, max_length=max_length)
+        number = sum(symbols**length for length in range(min_length, max_length + 1))
+        if number < MIN_SEQUENCES:
+            raise ValueError(
+                f"`symbols` and the lengths must allow {MIN_SEQUENCES} sequences or more, but allow {number}"
+            )
         self.symbols, self.min_length, self.max_length = symbols, min_length, max_length
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.data_seed = data_seed
@@ -57,13 +52,13 @@ class Sequences(Task):
 
     def _draw(self, split: str) -> Iterator[Example]:
         rng = generator(self.data_seed, "sequences", split)
-        made = 0
-        while made < self.sizes[split]:
+        count = 0
+        while count < self.sizes[split]:
             length = rng.integers(self.min_length, self.max_length + 1)
             sequence = rng.integers(1, self.symbols + 1, size=length).tolist()
             source = write(sequence)
             if split == {0: "test", 1: "valid"}.get(digest(self.data_seed, source) % 10, "train"):
-                made += 1
+                count += 1
                 yield Example(source, write(self.answer(sequence)))
 
 

@@ -4,79 +4,21 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
-from typing import NamedTuple
-
-from babel import Locale
-from babel.dates import tokenize_pattern
+from collections.abc import Iterator
+from functools import cached_property
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
-
-# Sources: formats of CLDR (the two-digit year of `short` written out), and what people write besides. In this notation a
-# "th" after the day stands for st, nd, rd or th. Numeric months come in American order only: 3/5/2024 is the 5th of March.
-CLDR = {
-    "en": (
-        *("full", "long", "medium", "short", "yMd", "yMEd", "yMMMEd", "yMMM", "yMMMM", "yM"),
-        *("MMMd", "MMMMd", "MMMEd", "Md", "MEd"),
-    ),
-    "en_GB": (
-        *("full", "long", "medium", "yMMMEd", "yMMMEEEEd"),
-        *("MMMd", "MMMMd", "MMMEd", "MMMMEEEEd", "MMMEEEEd"),
-    ),
-}
-BESIDES = (
-    "y-MM-dd",
-    "EEEE y-MM-dd",
-    "y/MM/dd",
-    "MM/dd/y",
-    "dd MMM y",
-    "d-MMM-y",
-    "MMMM d'th', y",
-    "MMM d'th', y",
-    "d'th' MMMM y",
-    "d'th' MMM y",
-    "'the' d'th' 'of' MMMM, y",
-    "d'th' 'of' MMMM y",
-    "EEEE, MMMM d'th', y",
-    "EEEE, 'the' d'th' 'of' MMMM, y",
-    "EEEE 'the' d'th' 'of' MMMM y",
-    "E, MMMM d, y",
-    "EEEE, MMM d, y",
-    "MMMM, y",
-    "MMMM 'of' y",
-    "y-MM",
-    "MMMM d'th'",
-    "MMM d'th'",
-    "'the' d'th' 'of' MMMM",
-    "d'th' 'of' MMM",
-    "EEEE, MMMM d",
-    "EEEE, MMM d",
-    "EEEE, 'the' d'th' 'of' MMMM",
-)
-ALSO = {"Tue": ("Tues",), "Thu": ("Thur", "Thurs"), "Sep": ("Sept",)}  # other short names in use
-TIDY = 0.5  # the share of sources with no sloppiness
-
-
-class Fields(NamedTuple):
-    """A date; a format states some of its fields."""
-
-    year: int
-    month: int
-    day: int
-    weekday: int  # Monday is 0
-
-
-Piece = tuple[str, int, str]  # a letter of CLDR and how often it stands ("M", 4, ""), or literal text ("", 0, ", ")
+from paddle_tfm.validators import ascending, between, positive
+from paddle_tfm_plugins.task._date_formats import Fields, chinese, english, formats, write
 
 
 class Dates(Task):
     """English dates in some fifty formats, sloppily written, to Chinese: "tues., 5 march 2024" → "2024年3月5日星期二".
 
-    Formats and names are those of CLDR, by way of Babel (another Babel release may bring other formats), and of habit
-    (`BESIDES`). The target holds exactly the fields that the source states: nothing is to be computed.
+    Formats and names are those of CLDR, by way of Babel (another Babel release may bring other formats), and those
+    of `_date_formats.INFORMAL_PATTERNS`. The target holds exactly the fields that the source states: nothing is to be computed.
 
     Splits share no date: each calendar date belongs to test, valid or train (10%, 10%, 80%) by a hash of it and
     `data_seed`, so that all its formats are on one side. A source without a year belongs by its (month, day), with a
@@ -94,14 +36,9 @@ class Dates(Task):
         first_year: int = 1950,
         last_year: int = 2049,
     ):
-        for name, size in {"train": train, "valid": valid, "test": test}.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be positive, but is {size}")
-        for name, year in {"first_year": first_year, "last_year": last_year}.items():
-            if not 1000 <= year <= 9999:
-                raise ValueError(f"`{name}` must have four digits, but is {year}")
-        if last_year < first_year:
-            raise ValueError(f"`last_year` must not be before `first_year`, but {last_year} is before {first_year}")
+        positive(train=train, valid=valid, test=test)
+        between("[1000, 9999]", first_year=first_year, last_year=last_year)
+        ascending(first_year=first_year, last_year=last_year)
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.data_seed = data_seed
         self.years = range(first_year, last_year + 1)
@@ -112,167 +49,45 @@ class Dates(Task):
         return self._draw(split)
 
     def _draw(self, split: str) -> Iterator[Example]:
-        known = self._known[split]
-        usable = [form for form in formats() if known[form.key]]
+        dates = self._dates[split]
+        usable = [form for form in formats() if dates[form.key]]
         rng = generator(self.data_seed, "dates", split)
-        seen: set[str] = set()
+        sources: set[str] = set()
         tries = 0
-        while len(seen) < self.sizes[split]:
+        while len(sources) < self.sizes[split]:
             tries += 1
             if tries > 1000 + 5 * self.sizes[split]:
                 raise UserError(
-                    f"task 'dates' finds only {len(seen)} sources for the split '{split}' in the years "
+                    f"task 'dates' finds only {len(sources)} sources for the split '{split}' in the years "
                     f"{self.years[0]} to {self.years[-1]}; ask for fewer than {self.sizes[split]}, or for more years"
                 )
-            which, when, weekday, *luck = rng.random(10).tolist()
+            which, when, weekday, *draws = rng.random(10).tolist()
             form = usable[int(which * len(usable))]
-            fields = known[form.key][int(when * len(known[form.key]))]
+            fields = dates[form.key][int(when * len(dates[form.key]))]
             if "y" not in form.key:  # without a year any weekday will do
                 fields = fields._replace(weekday=int(weekday * 7))
-            source = write(form.source, fields, english(form.locale), luck)
-            if (text := " ".join(source.split())) not in seen:
-                seen.add(text)
+            source = write(form.source, fields, english(form.locale), draws)
+            if (text := " ".join(source.split())) not in sources:
+                sources.add(text)
                 yield Example(source, write(form.target, fields, chinese()))
 
     @cached_property
-    def _known(self) -> dict[str, dict[str, list[Fields]]]:
+    def _dates(self) -> dict[str, dict[str, list[Fields]]]:
         """Split → the key of a format ("yMd", "Md" or "yM") → the dates that it may write there."""
-        known = {split: {"yMd": [], "Md": [], "yM": []} for split in SPLITS}
+        dates = {split: {"yMd": [], "Md": [], "yM": []} for split in SPLITS}
         for year in self.years:
             for month in range(1, 13):
                 first, days = calendar.monthrange(year, month)
-                known[self._split(f"{year}-{month}")]["yM"].append(Fields(year, month, 1, first))
+                dates[self._split(f"{year}-{month}")]["yM"].append(Fields(year, month, 1, first))
                 for day in range(1, days + 1):
                     fields = Fields(year, month, day, (first + day - 1) % 7)
-                    known[self._split(f"{year}-{month}-{day}")]["yMd"].append(fields)
+                    dates[self._split(f"{year}-{month}-{day}")]["yMd"].append(fields)
         leap = next(filter(calendar.isleap, self.years), None)
         date = datetime.date(leap or self.years[0], 1, 1)
         while date.year == (leap or self.years[0]):
-            known[self._split(f"{date.month}/{date.day}")]["Md"].append(Fields(date.year, date.month, date.day, 0))
+            dates[self._split(f"{date.month}/{date.day}")]["Md"].append(Fields(date.year, date.month, date.day, 0))
             date += datetime.timedelta(days=1)
-        return known
+        return dates
 
     def _split(self, key: str) -> str:
         return {0: "test", 1: "valid"}.get(digest(self.data_seed, "dates", key) % 10, "train")
-
-
-# --------------------------------------------------------------------------------------------------------- formats
-
-
-class Format(NamedTuple):
-    """How a source is written, and the target that has the same fields."""
-
-    source: tuple[Piece, ...]
-    target: tuple[Piece, ...]
-    locale: str
-    key: str  # what decides about its split: "yMd", "Md" or "yM"
-
-
-@cache
-def formats() -> tuple[Format, ...]:
-    """All formats, in an order of their own."""
-    patterns = dict.fromkeys(BESIDES, "en")
-    for name, wanted in CLDR.items():
-        locale = Locale.parse(name)
-        found = [locale.date_formats.get(key) or locale.datetime_skeletons.get(key) for key in wanted]
-        for pattern in filter(None, found):
-            patterns.setdefault(str(pattern.pattern).replace("yy", "y"), name)
-    made = []
-    for pattern, name in sorted(patterns.items()):
-        source = parse(pattern)
-        stated = "".join(field for field in "yMdE" if field in {letter for letter, _, _ in source})
-        made.append(Format(source, target(stated), name, stated.removesuffix("E")))
-    return tuple(made)
-
-
-def target(stated: str) -> tuple[Piece, ...]:
-    """CLDR's Chinese format of these fields, the weekday written in full."""
-    locale = Locale("zh")
-    pattern = {
-        "yMdE": locale.date_formats["full"],
-        "yMd": locale.date_formats["long"],
-        "yM": locale.datetime_skeletons["yMMM"],
-        "Md": locale.datetime_skeletons["MMMd"],
-        "MdE": locale.datetime_skeletons["MMMEd"],
-    }[stated]
-    return tuple((letter, 4 if letter == "E" else count, text) for letter, count, text in parse(pattern.pattern))
-
-
-def parse(pattern: str) -> tuple[Piece, ...]:
-    """The pieces of a CLDR pattern."""
-    pieces: list[Piece] = []
-    for what, value in tokenize_pattern(pattern):
-        if what == "field":
-            letter, count = value
-            pieces.append(({"L": "M", "c": "E"}.get(letter, letter), count, ""))
-        else:
-            pieces.append(("", 0, value))
-    return tuple(pieces)
-
-
-Names = Mapping[tuple[str, int], Mapping[int, str]]
-
-
-@cache
-def english(name: str) -> Names:
-    """The names of months and weekdays, long (4 letters of the pattern) and short (fewer)."""
-    locale = Locale.parse(name)
-    months, days = locale.months["format"], locale.days["format"]
-    return {
-        ("M", 4): months["wide"],
-        ("M", 3): months["abbreviated"],
-        ("E", 4): days["wide"],
-        ("E", 1): days["abbreviated"],
-    }
-
-
-@cache
-def chinese() -> Names:
-    """The Chinese names."""
-    return english("zh")
-
-
-# --------------------------------------------------------------------------------------------------------- writing
-
-
-def write(pieces: tuple[Piece, ...], date: Fields, names: Names, luck: list[float] | None = None) -> str:
-    """The text of a date; with `luck`, seven numbers from 0 to 1, maybe sloppily written."""
-    sloppy = luck is not None and luck[0] >= TIDY
-    dotted, other, other_pick, commas, spaces, upper = luck[1:7] if sloppy else (1.0,) * 6
-    text = ""
-    after_day = False
-    for letter, count, literal in pieces:
-        if (letter, count) in names:
-            short = names[letter, count][date.month if letter == "M" else date.weekday]
-            if count < 4 and sloppy:
-                if other < 0.3 and short in ALSO:
-                    short = ALSO[short][int(other_pick * len(ALSO[short]))]
-                if dotted < 0.4 and short != "May":
-                    short += "."
-            text += short
-        elif letter:
-            text += str({"y": date.year, "M": date.month, "d": date.day}[letter]).zfill(count)
-        else:
-            text += ordinal(date.day) + literal[2:] if after_day and literal.startswith("th") else literal
-        after_day = letter == "d"
-    return scruffy(text, commas, spaces, upper) if sloppy else text
-
-
-def scruffy(text: str, commas: float, spaces: float, case: float) -> str:
-    """Without commas, without the space after them, with a space too many, in small or large letters."""
-    if commas < 0.4:
-        text = text.replace(",", "")
-    elif commas < 0.5:
-        text = text.replace(", ", ",")
-    if spaces < 0.15:
-        text = text.replace(" ", "  ", 1)
-    elif spaces < 0.2:
-        text = "  ".join(text.rsplit(" ", 1))
-    if case < 0.35:
-        return text.lower()
-    return text.upper() if case < 0.5 else text
-
-
-def ordinal(day: int) -> str:
-    """The end of an English ordinal: st, nd, rd or th."""
-    return "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")

@@ -9,17 +9,17 @@ from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
 from paddle_tfm.randomness import digest
 
-HELD_OUT = 20  # one text in so many is in valid, one in test
-SPACELESS = ("zh", "ja", "th")  # written without spaces between words: a character counts as a word
+HELD_OUT_EVERY = 20  # one text in so many is in valid, one in test
+UNSPACED_LANGUAGES = ("zh", "ja", "th")  # written without spaces between words: a character counts as a word
 
 
 class Language(Task):
     """Language identification: the source is a text of a parallel corpus, the target its language, one piece.
 
-    Each pair of `datasets` gives two examples, named as its options `source` and `target` are ("en", "zh"). With `words`
-    (from, to) a text is cut to its first n words, n drawn for each text from that range by a hash of it: the shorter, the
-    harder. A hash of what is left sends one text in 20 to valid, one in 20 to test and the others to train, so that no
-    text is in two splits, however short; within a split a text may come often.
+    Each pair of `datasets` gives two examples, labelled as its options `source` and `target` are ("en", "zh"). With
+    `words` (from, to) a text is cut to its first n words, n drawn for each text from that range by a hash of it: the
+    shorter, the harder. A hash of the result sends one text in 20 to valid, one in 20 to test and the others to train,
+    so that no text is in two splits, however short; within a split a text may occur often.
     """
 
     def __init__(self, datasets: list[Dataset], words: list[int] | None = None):
@@ -47,8 +47,8 @@ class Language(Task):
             return text
         fewest, most = self.words
         count = fewest + digest("words", text) % (most - fewest + 1)
-        return text[:count] if language in SPACELESS else " ".join(text.split()[:count])
+        return text[:count] if language in UNSPACED_LANGUAGES else " ".join(text.split()[:count])
 
 
 def _split(text: str) -> str:
-    return {0: "valid", 1: "test"}.get(digest("split", text) % HELD_OUT, "train")
+    return {0: "valid", 1: "test"}.get(digest("split", text) % HELD_OUT_EVERY, "train")

@@ -10,9 +10,10 @@ import numpy as np
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
+from paddle_tfm.validators import positive
 
-# {a} and {b} are people, other fields are words of `WORDS`. Chinese is written with spaces between its words, so that the
-# tokenizer `word` cuts both sides in the same way: a piece is copied only if it is the same on both.
+# {a} and {b} are people, other fields are words of `WORDS`. Chinese is written with spaces between its words, so that
+# the tokenizer `word` cuts both sides in the same way: a piece can be copied only if it is the same on both.
 TEMPLATES = (
     ("{a} met {b} at {place} {past}.", "{a} {past} 在 {place} 遇见 了 {b}。"),
     ("{past} {a} gave {b} {thing}.", "{past} {a} 给 了 {b} {thing}。"),
@@ -51,20 +52,18 @@ FIELD = re.compile(r"{(\w+)}")
 
 
 class Names(Task):
-    """English sentences about two people to Chinese, names copied: what a closed vocabulary cannot do (our own sentences).
+    """Our own English sentences about two people to Chinese, names copied: what a closed vocabulary cannot do.
 
-    "Yesterday Brudola gave Tina Vorun a letter." becomes "昨天 Brudola 给 了 Tina Vorun 一封信。" Twelve sentences, with some
-    words exchanged in each, are all there is to translate. Names of two or three syllables, one or two a person, are drawn
-    out of five million, so that hardly any comes twice.
+    "Yesterday Brudola gave Tina Vorun a letter." becomes "昨天 Brudola 给 了 Tina Vorun 一封信。" Twelve sentences,
+    with some words exchanged in each, are all there is to translate. Names of two or three syllables, one or two a
+    person, are drawn out of five million, so that hardly any comes twice.
 
     Splits share no name: each belongs to test, valid or train (10%, 10%, 80%) by a hash of it and `data_seed`. A longer
     split begins with the shorter one.
     """
 
     def __init__(self, train: int = 10_000, valid: int = 500, test: int = 500, data_seed: int = 1):
-        for name, size in {"train": train, "valid": valid, "test": test}.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be positive, but is {size}")
+        positive(train=train, valid=valid, test=test)
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.data_seed = data_seed
 
@@ -78,12 +77,12 @@ class Names(Task):
         for _ in range(self.sizes[split]):
             english, chinese = TEMPLATES[rng.integers(len(TEMPLATES))]
             people = {"a": self._person(rng, split), "b": self._person(rng, split)}
-            read, written = dict(people), dict(people)
+            source_words, target_words = dict(people), dict(people)
             for field in FIELD.findall(english):
                 if field in WORDS:
-                    read[field], written[field] = WORDS[field][rng.integers(len(WORDS[field]))]
-            source = english.format(**read)
-            yield Example(source[0].upper() + source[1:], chinese.format(**written))
+                    source_words[field], target_words[field] = WORDS[field][rng.integers(len(WORDS[field]))]
+            source = english.format(**source_words)
+            yield Example(source[0].upper() + source[1:], chinese.format(**target_words))
 
     def _person(self, rng: np.random.Generator, split: str) -> str:
         return " ".join(self._name(rng, split) for _ in range(rng.integers(1, 3)))

@@ -16,18 +16,19 @@ JSON = (".jsonl", ".jsonl.gz")
 
 
 class Parallel(Task):
-    """Pairs of texts: `dataset`, a corpus by name; `train`, `valid`, `test`, files of your own; or `pairs` in the recipe.
+    """Pairs of texts: `dataset`, a corpus by name; `train`, `valid`, `test`, your own files; or `pairs` in the recipe.
 
     `dataset` is ``multi30k`` or ``{name: multi30k, source: de, target: en}``; `paddle-tfm data ls` lists them.
 
     A split of your own is one file or two: ``file.tsv``, of which `columns` (counted from 0; default [0, 1]) say where
     source and target stand; ``file.jsonl``, a JSON object a line, of which `columns` are the keys (default [source,
-    target]; ``translation.en`` goes deeper); or ``[sources.en, targets.de]``, line by line. Files are UTF-8, also as .gz;
-    paths are relative to the current folder. They are read as a stream, a few times over. Lines that are blank on both
-    sides are skipped.
+    target]; ``translation.en`` goes deeper); or ``[sources.en, targets.de]``, line by line. Files are UTF-8, also as
+    .gz; paths are relative to the current folder. They are read as a stream, a few times over. Lines that are blank on
+    both sides are skipped.
 
-    `valid` may also be a number: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by a hash of the
-    text on the file's source side, so that equal sources stay together (a number may bring a few pairs more for it).
+    `valid` may also be a number: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by a hash of
+    the text on the file's source side, so that equal sources stay together (a number may bring a few pairs more for
+    it).
 
     `pairs`, a list of [source, target], serves as all three splits, for corpora that are to be learned by heart.
     `reverse` swaps source and target.
@@ -43,10 +44,10 @@ class Parallel(Task):
         pairs: list[list[str]] | None = None,
         dataset: Dataset | None = None,
     ):
-        given = {
+        options = {
             "dataset": dataset, "pairs": pairs, "train": train, "valid": valid, "test": test, "columns": columns
         }  # fmt: skip
-        _check_origin([option for option, value in given.items() if value is not None])
+        _check_origin([option for option, value in options.items() if value is not None])
         self.dataset, self.pairs, self.reverse = dataset, pairs, reverse
         self.files: dict[str, Files | None] = {"train": train, "valid": valid, "test": test}
         self.columns = columns
@@ -80,18 +81,17 @@ class Parallel(Task):
         pairs = _pairs(files, self.columns)
         if self.held_out is not None and split != "test":
             pairs = (pair for pair in pairs if (share(pair[0]) <= self._threshold) == (split == "valid"))
-        return self._not_none(pairs, split)
+        return self._require_pairs(pairs, split)
 
-    def _not_none(self, pairs: Iterable[Pair], split: str) -> Iterator[Pair]:
+    def _require_pairs(self, pairs: Iterable[Pair], split: str) -> Iterator[Pair]:
         pair = None
         for pair in pairs:
             yield pair
         if pair is None:
-            held = f" beside what `valid: {self.held_out}` holds out" if split == "train" and self.held_out else ""
-            held = f" that `valid: {self.held_out}` would hold out" if split == "valid" and self.held_out else held
-            raise UserError(
-                f"{_named(self.files[split])}: no pair of texts in it{held}, but the split '{split}' needs one"
-            )
+            clauses = {"train": " beside what `valid: {}` holds out", "valid": " that `valid: {}` would hold out"}
+            clause = clauses.get(split, "").format(self.held_out) if self.held_out else ""
+            files = _file_names(self.files[split])
+            raise UserError(f"{files}: no pair of texts in it{clause}, but the split '{split}' needs one")
 
     @cached_property
     def _threshold(self) -> float:
@@ -99,13 +99,13 @@ class Parallel(Task):
         if isinstance(self.held_out, float):
             return self.held_out
         hashes = (share(source) for source, _ in _pairs(self.files["train"], self.columns))
-        least = heapq.nsmallest(self.held_out + 1, hashes)
-        if len(least) <= self.held_out:
+        smallest = heapq.nsmallest(self.held_out + 1, hashes)
+        if len(smallest) <= self.held_out:
+            files = _file_names(self.files["train"])
             raise UserError(
-                f"{_named(self.files['train'])}: {len(least)} pairs, of which `valid: {self.held_out}` leaves none to "
-                "train on"
+                f"{files}: {len(smallest)} pairs, of which `valid: {self.held_out}` leaves none to train on"
             )
-        return least[self.held_out - 1]
+        return smallest[self.held_out - 1]
 
 
 def _pairs(files: Files, columns: list[int] | list[str] | None) -> Iterator[Pair]:
@@ -116,19 +116,19 @@ def _pairs(files: Files, columns: list[int] | list[str] | None) -> Iterator[Pair
     return table(files, columns or (0, 1))
 
 
-def _named(files: Files) -> str:
+def _file_names(files: Files) -> str:
     return files if isinstance(files, str) else " and ".join(files)
 
 
-def _check_origin(given: list[str]) -> None:
+def _check_origin(options: list[str]) -> None:
     """Exactly one of `dataset`, `pairs` and `train`."""
-    if not {"dataset", "pairs", "train"} & {*given}:
+    if not {"dataset", "pairs", "train"} & {*options}:
         raise ValueError(
-            "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a file "
-            "or [file of sources, file of targets]; `pairs`, a list of [source, target]"
+            "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a "
+            "file or [file of sources, file of targets]; `pairs`, a list of [source, target]"
         )
-    if given[0] in ("dataset", "pairs") and len(given) > 1:
-        raise ValueError(f"`{given[0]}` must stand alone, but `{given[1]}` is given too")
+    if options[0] in ("dataset", "pairs") and len(options) > 1:
+        raise ValueError(f"`{options[0]}` must stand alone, but `{options[1]}` is given too")
 
 
 def _check_share(held_out: int | float) -> None:

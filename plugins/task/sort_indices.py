@@ -11,9 +11,9 @@ from paddle_tfm_plugins.task._sequences import Sequences
 class SortIndices(Sequences):
     """Say at which positions of a sequence of numbers to read it in order, from the smallest to the largest.
 
-    "30 7 12" is "1 2 0": positions count from 0, and of equal numbers the first comes first. Positions are written with as
-    many digits as the largest ("07" beside "11"), so that the target vocabulary, ordered by falling frequency and then by
-    text, has them in their own order: what the head `pointer_network` asks for.
+    "30 7 12" is "1 2 0": positions count from 0, and of equal numbers the first comes first. Positions are written with
+    as many digits as the largest ("07" beside "11"), so that the target vocabulary, ordered by falling frequency and
+    then by text, has them in their own order: what the head `pointer_network` asks for.
     """
 
     def examples(self, split: str) -> Iterator[Example]:

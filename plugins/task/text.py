@@ -1,4 +1,4 @@
-"""Running text, for models that go on with it."""
+"""Running text, for language models."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from paddle_tfm.data import datasets
 from paddle_tfm.data.pairs import lines
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Excerpt, Task
+from paddle_tfm.validators import positive
 
-WORD = re.compile(r"(?<!\S)\S")  # where one begins
+WORD_START = re.compile(r"(?<!\S)\S")
 LAST_WORD = re.compile(r"\S*\Z")
 
 
 class Text(Task):
     """Running text for decoder-only models: an empty source, and a text as target, whole or in blocks.
 
-    The text is one side of a `dataset` (`side`: source | target), or UTF-8 files of your own, `train`, `valid` and `test`,
-    plain or .gz, relative to the current folder. `valid` may also be a number below 1: that share of `train`, its last
-    lines. A line that equals the one before counts once, as in corpora where a sentence has several translations.
+    The text is one side of a `dataset` (`side`: source | target), or UTF-8 files of your own, `train`, `valid` and
+    `test`, plain or .gz, relative to the current folder. `valid` may also be a number below 1: that share of `train`,
+    its last lines. A line that equals the one before counts once, as in corpora where a sentence has several
+    translations.
 
-    Without `block`, each line is an example, which ends: the model learns where texts end. With it, the lines of a split
-    are one text, cut into blocks of at most so many characters, which have no end. A block begins and ends between words,
-    unless a word is longer than it (and where a language writes no spaces). In training, a block begins `stride`
-    characters after the one before (null: where that one ended); in the other splits all characters are scored once. Line
-    breaks and runs of spaces survive if the tokenizer keeps them (`{name: char, exact: true}`).
+    Without `block`, each line is an example, which ends: the model learns where texts end. With it, the lines of a
+    split are one text, cut into blocks of at most so many characters, which have no end. A block begins and ends
+    between words, unless a word is longer than it (and where a language writes no spaces). In training, a block begins
+    `stride` characters after the one before (null: where that one ended); in the other splits all characters are scored
+    once. Line breaks and runs of spaces survive if the tokenizer keeps them (`{name: char, exact: true}`).
     """
 
     def __init__(
@@ -47,8 +49,7 @@ class Text(Task):
             raise ValueError("`valid` must be a file, or the share of `train` to hold out, for instance 0.1")
         if isinstance(valid, float) and not 0 < valid < 1:
             raise ValueError(f"`valid` must be a file or a share between 0 and 1, but is {valid}")
-        if block is not None and block < 1:
-            raise ValueError(f"`block` must be positive, but is {block}")
+        positive(block=block)
         if stride is not None and (block is None or not 0 < stride <= block):
             raise ValueError(f"`stride` must be from 1 to `block`={block}, but is {stride}")
         self.dataset, self.side, self.block, self.stride = dataset, side, block, stride
@@ -57,7 +58,7 @@ class Text(Task):
     def examples(self, split: str) -> Iterator[Example]:
         if split not in SPLITS:
             raise UserError(unknown("split", split, SPLITS))
-        texts = _once(self._lines(split))
+        texts = _without_repeats(self._lines(split))
         if self.block is None:
             return (Example("", text) for text in texts)
         stride = self.stride if split == "train" else None
@@ -81,8 +82,8 @@ def _text(file: str) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in lines(file) if line.strip())
 
 
-def _once(texts: Iterable[str]) -> Iterator[str]:
-    """Each text that is not the one before."""
+def _without_repeats(texts: Iterable[str]) -> Iterator[str]:
+    """Each text that differs from the one before."""
     before = None
     for text in texts:
         if text != before:
@@ -92,16 +93,16 @@ def _once(texts: Iterable[str]) -> Iterator[str]:
 
 def blocks(texts: Iterable[str], size: int, stride: int | None = None) -> Iterator[str]:
     """The texts, each closed by a line break, as blocks of at most `size` characters, between words where that can be.
-    Each begins `stride` characters after the one before or a little later; without `stride`, where that one ended."""
-    waiting = ""
+    Each begins `stride` characters after the one before or slightly later; without `stride`, where that one ended."""
+    rest = ""
     for text in texts:
-        waiting += f"{text}\n"
-        while len(waiting) > size:
-            end = _cut(waiting, size)
-            yield waiting[:end]
-            waiting = waiting[end if stride is None or stride >= end else _begin(waiting, stride, end) :]
-    if waiting:
-        yield waiting
+        rest += f"{text}\n"
+        while len(rest) > size:
+            end = _cut(rest, size)
+            yield rest[:end]
+            rest = rest[end if stride is None or stride >= end else _begin(rest, stride, end) :]
+    if rest:
+        yield rest
 
 
 def _cut(text: str, size: int) -> int:
@@ -113,5 +114,5 @@ def _cut(text: str, size: int) -> int:
 
 def _begin(text: str, least: int, most: int) -> int:
     """Where the next block begins: at the first word that begins at `least` or later, but at `most` at the latest."""
-    found = WORD.search(text, least, most)
-    return least if found is None else found.start()
+    match = WORD_START.search(text, least, most)
+    return least if match is None else match.start()

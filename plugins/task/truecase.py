@@ -1,4 +1,4 @@
-"""Which words are capitalized, and what follows them?"""
+"""Restoring capitals and punctuation as sequence labelling."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class Truecase(Task):
 
     def examples(self, split: str) -> Iterator[Example]:
         for pair in datasets.examples(self.dataset, split):
-            tagged = [tag(token) for token in pair.target.split()]
-            words = [(word, label) for word, label in tagged if word]
+            words = [(word, label) for word, label in map(tag, pair.target.split()) if word]
             if words:
                 yield Example(" ".join(word for word, _ in words), " ".join(label for _, label in words))
 

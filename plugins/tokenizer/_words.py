@@ -8,7 +8,7 @@ from functools import cache
 
 from paddle_tfm.protocols import Tokenizer
 
-SPACE = "▁"  # "there is a space before me"; a text that holds this character gets "_" in its place
+SPACE = "▁"  # marks a piece with a space before it; in a text this character becomes "_"
 
 
 class Words(Tokenizer):
@@ -56,12 +56,13 @@ def is_cjk(character: str) -> bool:
     )
 
 
-def runs(word: str, alone=lambda character: False) -> list[str]:
-    """Runs of letters with their marks, runs of digits, other characters one by one; so are those for which `alone`."""
+def runs(word: str, is_separate=lambda character: False) -> list[str]:
+    """Runs of letters with their marks, runs of digits, other characters one by one, and so those for which
+    `is_separate`."""
     pieces: list[str] = []
     before = "other"
     for character in word:
-        now = "other" if alone(character) else character_class(character)
+        now = "other" if is_separate(character) else character_class(character)
         if now == before != "other" or (now == "mark" and before == "letter"):
             pieces[-1] += character
         else:

@@ -1,4 +1,4 @@
-"""A ready-made tokenizer out of a tokenizer.json."""
+"""The tokenizer of a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Tokenizer
 
 FILE = "tokenizer.json"
-TRIED = 100  # training texts that are looked at
+PROBE_TEXTS = 100  # training texts whose round trip is checked
 
 _log = logging.getLogger(__name__)
 
@@ -20,9 +20,9 @@ _log = logging.getLogger(__name__)
 class HuggingFace(Tokenizer):
     """The tokenizer of a tokenizer.json, the format of Hugging Face's `tokenizers`, which must be installed.
 
-    `file` is relative to the current folder; the run keeps a copy. What comes back of a text is the file's matter (some
-    lower the case, or write [UNK]), so that `normalize` is whatever does; a warning says so if it is not the text for
-    the first hundred training texts. The special tokens that it would add at both ends are left out.
+    `file` is relative to the current folder; the run keeps a copy. The file decides what its round trip does to a text
+    (some lower the case, or write [UNK]), and `normalize` is that round trip; a warning says how many of the first
+    hundred training texts it changes. The special tokens that it would add at both ends are left out.
 
     Raises:
         ValueError: the package `tokenizers` is not installed.
@@ -36,7 +36,7 @@ class HuggingFace(Tokenizer):
         self.file = file
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Read the file, and try it on some texts.
+        """Read the file, and check the round trip of some texts.
 
         Raises:
             UserError: it cannot be read.
@@ -45,11 +45,11 @@ class HuggingFace(Tokenizer):
             self._use(Path(self.file).read_bytes())
         except (OSError, ValueError) as error:
             raise UserError(f"{self.file}: cannot be read: {error}") from error
-        tried = [" ".join(text.split()) for text in islice(texts, TRIED)]
-        if lost := [text for text in tried if self.normalize(text) != text]:
+        probes = [" ".join(text.split()) for text in islice(texts, PROBE_TEXTS)]
+        if changes := [text for text in probes if self.normalize(text) != text]:
             _log.warning(
                 "%s: of %d texts, %d do not come back as they are: '%s' becomes '%s'",
-                *(self.file, len(tried), len(lost), lost[0], self.normalize(lost[0])),
+                *(self.file, len(probes), len(changes), changes[0], self.normalize(changes[0])),
             )
 
     def _use(self, content: bytes) -> None:

@@ -15,7 +15,7 @@ class Mixed(Words):
 
     def tokenize(self, text: str) -> list[str]:
         pieces = super().tokenize(text)
-        if pieces and is_cjk(pieces[0][1:2]):  # no space is lost: the first one is dropped anyway
+        if pieces and is_cjk(pieces[0][1:2]):  # no space is lost: `detokenize` drops the first one anyway
             pieces[0] = pieces[0].removeprefix(SPACE)
         return pieces
 
@@ -25,5 +25,5 @@ class Mixed(Words):
 
 @lru_cache(maxsize=1 << 16)
 def _cut(word: str) -> tuple[str, ...]:
-    first, *rest = runs(word, alone=is_cjk)
+    first, *rest = runs(word, is_separate=is_cjk)
     return (SPACE + first, *rest)

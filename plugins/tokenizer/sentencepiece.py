@@ -17,14 +17,15 @@ import sentencepiece
 
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import UserError
+from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
 from paddle_tfm_plugins.tokenizer._words import SPACE, Words
 
 FILE = "sentencepiece.model"
 BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 NAMES = list(BYTES)
-UNTAUGHT = str.maketrans("\0▅", "  ")  # sentencepiece passes over a text that holds one of these when it learns
-LONGEST = 1 << 30  # bytes of a text; sentencepiece passes over longer ones, beyond 4,192 unless told
+RESERVED_CHARACTERS = str.maketrans("\0▅", "  ")  # sentencepiece skips a training text that holds one of these
+MAX_TEXT_BYTES = 1 << 30  # sentencepiece skips longer training texts; its own default is 4,192
 
 
 class SentencePiece(Words):
@@ -36,17 +37,17 @@ class SentencePiece(Words):
     become one space, the ends are trimmed, "▁" becomes "_", half of a surrogate pair becomes "?", and `lowercase` does
     what it says; there is no Unicode normalization, so that "，" and "," stay two characters.
 
-    `size` counts all pieces; with `byte_fallback` 256 of them are the bytes, in which a rare character is spelt, so that
-    no character is unknown. `character_coverage` is the share of the training texts' characters that become pieces
-    themselves. It learns from at most `max_sentences` texts, evenly drawn, the same at every run.
+    `size` counts all pieces; with `byte_fallback` 256 of them are the bytes, in which a rare character is spelt, so
+    that no character is unknown. `character_coverage` is the share of the training texts' characters that become pieces
+    themselves. It learns from at most `max_sentences` texts, drawn uniformly, the same at every run.
 
     `sampling` trains on other pieces of a text each time. For `unigram` it is α of subword regularization: a word's
     segmentation has P ∝ P_model^α, over all of them (Kudo 2018 with l → ∞), α = 0 being uniform. For `bpe` it is the
     probability that a merge is left out (BPE-dropout: Provilkov et al. 2020, arXiv:1910.13267, where it is 0.1).
 
     Raises:
-        ValueError: `size` or `max_sentences` is below 1, `character_coverage` is not in (0, 1], or `sampling` is below 0
-            or, with `bpe`, above 1.
+        ValueError: `size` or `max_sentences` is below 1, `character_coverage` is not in (0, 1], or `sampling` is below
+            0 or, with `bpe`, above 1.
     """
 
     def __init__(
@@ -61,11 +62,8 @@ class SentencePiece(Words):
         max_sentences: int = 500_000,
     ):
         super().__init__(lowercase)
-        for name, number in (("size", size), ("max_sentences", max_sentences)):
-            if number < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {number}")
-        if not 0 < character_coverage <= 1:
-            raise ValueError(f"`character_coverage` must be above 0 and at most 1, but is {character_coverage}")
+        at_least(1, size=size, max_sentences=max_sentences)
+        between("(0, 1]", character_coverage=character_coverage)
         if sampling is not None and not (0 <= sampling <= 1 or (model == "unigram" and 1 < sampling < math.inf)):
             allowed = "between 0 and 1 with `model` bpe" if model == "bpe" else "at least 0 and finite"
             raise ValueError(f"`sampling` must be {allowed}, but is {sampling}")
@@ -82,16 +80,16 @@ class SentencePiece(Words):
         Raises:
             UserError: the texts are empty, or `size` is more or less than they can have.
         """
-        normal = (self.normalize(text.translate(UNTAUGHT)) for text in texts)
-        kept = _reservoir(filter(None, normal), self.max_sentences)
-        if not kept:
+        normal = (self.normalize(text.translate(RESERVED_CHARACTERS)) for text in texts)
+        sample = _reservoir(filter(None, normal), self.max_sentences)
+        if not sample:
             raise UserError("tokenizer 'sentencepiece' has nothing to learn from: all texts are empty")
-        reserved = SPECIAL[:3]  # spelt out in a text they must not become pieces: the vocabulary keeps them for itself
-        learned = io.BytesIO()
+        reserved = SPECIAL[:3]  # never pieces, even where a text spells them out: they belong to the vocabulary
+        model_file = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(kept),
-                model_writer=learned,
+                sentence_iterator=iter(sample),
+                model_writer=model_file,
                 model_type=self.model,
                 vocab_size=self.size + len(SPECIAL),
                 control_symbols=list(reserved),
@@ -103,20 +101,20 @@ class SentencePiece(Words):
                 character_coverage=self.character_coverage,
                 split_digits=self.split_digits,
                 normalization_rule_name="identity",
-                max_sentence_length=LONGEST,
+                max_sentence_length=MAX_TEXT_BYTES,
                 num_threads=1,  # sums over several threads differ in the last bit, and so may the pieces
                 minloglevel=2,
             )
         except RuntimeError as error:
             raise UserError(self._sentence(str(error))) from error
-        self._use(learned.getvalue())
+        self._use(model_file.getvalue())
 
     def _sentence(self, error: str) -> str:
-        if found := re.search(r"Please set it to a value <= (\d+)", error):
-            limit, why = f"at most {int(found[1]) - len(SPECIAL)}", "they hold no more pieces"
-        elif found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+        if match := re.search(r"Please set it to a value <= (\d+)", error):
+            limit, why = f"at most {int(match[1]) - len(SPECIAL)}", "they hold no more pieces"
+        elif match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
             bytes_too = " and the 256 of `byte_fallback`" if self.byte_fallback else ""
-            limit, why = f"at least {int(found[1]) - len(SPECIAL)}", f"so many are their characters{bytes_too}"
+            limit, why = f"at least {int(match[1]) - len(SPECIAL)}", f"so many are their characters{bytes_too}"
         else:
             return f"tokenizer 'sentencepiece' cannot learn from these texts: {error}"
         return f"tokenizer 'sentencepiece': `size` must be {limit} for these texts, but is {self.size}: {why}"
@@ -148,20 +146,20 @@ class SentencePiece(Words):
             cuts = (merge(word, self._scores, self.strength, draw) for word in words)
         else:
             cuts = (walk(word, self._lattice(word), draw) for word in words)
-        return self._spelt([piece for cut in cuts for piece in cut])
+        return self._spell_unknown([piece for cut in cuts for piece in cut])
 
-    def _spelt(self, pieces: list[str]) -> list[str]:
-        """Bytes, or one unknown piece, in place of a run of characters that are no pieces, as sentencepiece has it."""
+    def _spell_unknown(self, pieces: list[str]) -> list[str]:
+        """Bytes, or one unknown piece, instead of a run of characters that are no pieces, as sentencepiece does it."""
         if self._scores.keys() >= set(pieces):
             return pieces
-        spelt: list[str] = []
+        result: list[str] = []
         for known, run in groupby(pieces, self._scores.__contains__):
             if known:
-                spelt += run
+                result += run
             else:
                 unknown = "".join(run)
-                spelt += [NAMES[byte] for byte in unknown.encode("utf-8")] if self.byte_fallback else [unknown]
-        return spelt
+                result += [NAMES[byte] for byte in unknown.encode("utf-8")] if self.byte_fallback else [unknown]
+        return result
 
     def pieces(self) -> list[str]:
         return [*(BYTES if self.byte_fallback else ()), *self._scores]
@@ -170,8 +168,8 @@ class SentencePiece(Words):
         """The text of pieces; bytes that make no character, which a model may put out, become U+FFFD."""
         if not self.byte_fallback:
             return super().detokenize(pieces)
-        spelt = b"".join(BYTES.get(piece) or piece.encode("utf-8") for piece in pieces)
-        return super().detokenize(spelt.decode("utf-8", "replace"))
+        content = b"".join(BYTES.get(piece) or piece.encode("utf-8") for piece in pieces)
+        return super().detokenize(content.decode("utf-8", "replace"))
 
     def save(self, folder: Path) -> None:
         (folder / FILE).write_bytes(self._proto)
@@ -196,10 +194,10 @@ class SentencePiece(Words):
 def _reservoir(texts: Iterable[str], size: int) -> list[str]:
     """At most `size` of `texts`, each with the same chance, the same at every call (Vitter 1985, algorithm R)."""
     draw = random.Random(0)
-    kept: list[str] = []
+    sample: list[str] = []
     for number, text in enumerate(texts):
         if number < size:
-            kept.append(text)
-        elif (place := int(draw.random() * (number + 1))) < size:
-            kept[place] = text
-    return kept
+            sample.append(text)
+        elif (i := int(draw.random() * (number + 1))) < size:
+            sample[i] = text
+    return sample

@@ -151,7 +151,7 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         (["--by", "both", "--buckets"], "'both' is not one of 'source', 'target'"),
         (
             ["--hypotheses", "six.txt", "--search", "greedy"],
-            "--search chooses how the run writes, but --hypotheses brings",
+            "--search chooses how the run decodes, but --hypotheses brings",
         ),
         (["--hypotheses", "two.txt"], "two.txt has 2 lines, but the test split has 6 examples; one each"),
         (["--hypotheses", "bytes.txt"], "bytes.txt: not UTF-8 text (byte 2)"),

@@ -120,7 +120,7 @@ def test_refusals(run, tmp_path):
     assert "no run is here" in refusal("generate", tmp_path / "nowhere")
     assert "--length" in call("generate", run, "--length", 0).err
     assert "use `paddle-tfm generate" in refusal("translate", run, "the cat")
-    assert "--search chooses how the run writes for a source" in refusal("evaluate", run, "--search", "greedy")
+    assert "--search needs a model that reads a source, but " in refusal("evaluate", run, "--search", "greedy")
     out = tmp_path / "out"
     done = call("run", "reverse", *TINY, "--out", out)
     assert done.status == 0, done.err

@@ -49,6 +49,17 @@ def test_an_expected_failure_is_shown_with_its_reason():
     assert "expected failure" in done.out and "mix all tokens of the batch" in done.out
 
 
+def test_what_is_wrong_on_purpose_is_checked_when_it_is_named_or_asked_for():
+    wrong = {"norm clinic_batch_statistics", "norm clinic_counts_padding"}
+    for arguments, expected in (((), set()), (("--all",), wrong)):
+        done = call("plugin", "check", "--kind", "norm", "--only", "runs", "--json", *arguments)
+        names = {f"{report['kind']} {report['name']}" for report in json.loads(done.out)}
+        assert {name for name in names if "clinic" in name} == expected
+        assert "norm layer" in names
+    done = call("plugin", "check", "clinic_no_scale", "--only", "temperature")
+    assert done.status == 0 and "expected failure" in done.out
+
+
 def test_an_ordinary_layer_is_checked_as_it_is():
     file = twin("ordinary_attention", ("self.heads = nn.LayerList(heads)", "self.heads = heads"))
     done = call("plugin", "check", "--as", "attention", f"{file}:Twin", "--only", "registered")
@@ -69,7 +80,9 @@ def test_the_report_as_json():
     done = call("plugin", "check", "schedule:noam", "--json")
     (report,) = json.loads(done.out)
     assert (report["kind"], report["name"]) == ("schedule", "noam")
-    assert {each["name"]: each["status"] for each in report["checks"]} == {"rates": "pass"}
+    (outcome,) = report["checks"]
+    assert (outcome["name"], outcome["status"]) == ("rates", "pass")
+    assert outcome["invariant"].startswith("a function of the step alone") and "at step 1" in outcome["detail"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from paddle_tfm import UserError
-from paddle_tfm.comparison import bootstrap
+from paddle_tfm.comparison import bootstrap, statistics
 from paddle_tfm.comparison.bootstrap import (
     SLOW_DRAWS,
     paired_bootstrap,
@@ -107,7 +107,7 @@ def test_sums_are_what_scoring_the_drawn_texts_gives():
 
 
 def test_each_draw_has_as_many_examples_and_each_example_the_same_chance():
-    (counts,) = bootstrap._counts(50, 2000, seed=1)
+    (counts,) = statistics.draw_counts(50, 2000, seed=1)
     assert set(counts.sum(1)) == {50}
     assert counts.mean(0) == pytest.approx(np.ones(50), abs=0.12)
     assert counts.std() == pytest.approx(math.sqrt(1 - 1 / 50), rel=0.02)
@@ -129,7 +129,7 @@ def test_a_test_at_5_percent_is_wrong_about_5_times_in_100():
 def test_the_same_question_has_the_same_answer(monkeypatch):
     one, two = system(60, 0.8, 1), system(60, 0.82, 2)
     first = paired_bootstrap("bleu", Bleu(), one, two, draws=500)
-    monkeypatch.setattr(bootstrap, "AT_ONCE", 60 * 7)  # seven draws at a time
+    monkeypatch.setattr(statistics, "MAX_COUNTS", 60 * 7)  # seven draws at a time
     assert paired_bootstrap("bleu", Bleu(), one, two, draws=500) == first
     assert paired_bootstrap("bleu", Bleu(), one, two, draws=500, seed=1) != first
     assert first.signature == Bleu().signature()

@@ -8,8 +8,8 @@ import math
 import pytest
 from scipy import stats
 
-from paddle_tfm.comparison.report import verdict
 from paddle_tfm.comparison.table import Comparison, collect, compare, grouped
+from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.errors import UserError
 
 DIRECTIONS = {"exact_match": True, "perplexity": False}

@@ -15,9 +15,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from paddle_tfm import plotting
 from paddle_tfm.comparison import figure as figures
 from paddle_tfm.comparison import report
+from paddle_tfm.comparison.markdown import markdown
+from paddle_tfm.comparison.page import page as render
+from paddle_tfm.comparison.samples import samples
 from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.verdict import verdict
 
 EVIL = "<script>alert('&')</script> | \"x\" $\\frac$ _旋转位置*"
 LOST = "the loss was no number at step 151 (nan)"
@@ -196,14 +201,14 @@ def test_the_verdict_says_what_the_seeds_can_tell(tmp_path, values, sentence):
     for variant, items in values.items():
         series(tmp_path, variant, items)
     comparison = table(tmp_path, baseline="base")
-    assert report.verdict(comparison) == sentence
-    assert sentence in Page(report.page(comparison, b"", "<svg></svg>")).texts
-    assert sentence in report.markdown(comparison).splitlines()
+    assert verdict(comparison) == sentence
+    assert sentence in Page(render(comparison, b"", "<svg></svg>")).texts
+    assert sentence in markdown(comparison).splitlines()
 
 
 def test_the_verdict_says_that_a_score_is_of_the_validation_split(tmp_path):
     series(tmp_path, "a", [0.5, 0.7], valid={"exact_match": 0.5}, test={})
-    assert report.verdict(table(tmp_path)) == (
+    assert verdict(table(tmp_path)) == (
         "“a” is the only variant here: exact match 50.0% on the validation split over 2 seeds."
     )
 
@@ -212,7 +217,7 @@ def test_the_verdict_owns_up_to_diverged_runs(tmp_path):
     series(tmp_path, "base", [0.5, 0.5])
     finish(tmp_path, "other", 1, 0.75)
     finish(tmp_path, "other", 2, 0.75, diverged=LOST)
-    text = report.verdict(table(tmp_path, baseline="base"))
+    text = verdict(table(tmp_path, baseline="base"))
     assert text.endswith("; 1 of its 2 runs diverged and are not in that mean.")
 
 
@@ -220,7 +225,7 @@ def test_there_is_no_best_variant_where_every_run_diverged(tmp_path):
     series(tmp_path, "a", [0.5], diverged=LOST)
     series(tmp_path, "b", [0.5], diverged=LOST)
     comparison = table(tmp_path)
-    assert report.verdict(comparison) == "No variant is best: every run diverged."
+    assert verdict(comparison) == "No variant is best: every run diverged."
     page = Page(report.write(comparison)["page"].read_text("utf-8"))
     assert f"diverged: {LOST}" in page.text
 
@@ -229,7 +234,7 @@ def test_small_differences_of_a_lower_is_better_metric_keep_their_digits(tmp_pat
     series(tmp_path, "base", [0.0037, 0.0039], metric="perplexity")
     series(tmp_path, "other", [0.0017, 0.00188], metric="perplexity")
     # Pairs −0.0020 and −0.00202: mean −0.00201; half-width t · s / √2 = 12.706 · 0.00001 = 0.000127.
-    assert report.verdict(table(tmp_path, "perplexity", "base")) == (
+    assert verdict(table(tmp_path, "perplexity", "base")) == (
         "“other” has the best mean (perplexity 0.00179) and is better than the baseline “base”: "
         "−0.00201 (95%: −0.00214 to −0.00188), 2 seeds."
     )
@@ -257,7 +262,7 @@ def test_a_row_reads_as_people_write_it(tmp_path):
     finish(tmp_path, "other", 1, 0.6)
     finish(tmp_path, "other", 2, 0.9)
     finish(tmp_path, "other", 3, 0.1, diverged=LOST)
-    lines = report.markdown(table(tmp_path, baseline="base")).splitlines()
+    lines = markdown(table(tmp_path, baseline="base")).splitlines()
     rows = {cells(line)[0]: cells(line)[1:] for line in lines if line.startswith("|")}
     tail = ["1,234,567", "20,409", "2:05"]
     against = "+20.0 points (95%: −107.1 to +147.1) undetermined"
@@ -269,7 +274,7 @@ def test_a_row_reads_as_people_write_it(tmp_path):
 def test_a_spread_has_the_digits_of_its_mean_and_one_seed_has_none(tmp_path):
     series(tmp_path, "small", [0.0845, 0.0855], metric="perplexity")
     series(tmp_path, "single", [2.0], metric="perplexity")
-    lines = report.markdown(table(tmp_path, "perplexity")).splitlines()
+    lines = markdown(table(tmp_path, "perplexity")).splitlines()
     rows = {cells(line)[0]: cells(line)[1:] for line in lines if line.startswith("|")}
     assert rows["variant"][1] == "perplexity ↓"
     assert (rows["small"][1], rows["single"][1]) == ("0.085 ± 0.001", "2.000")
@@ -321,7 +326,7 @@ def test_runs_elsewhere_are_shown_from_the_folder_that_holds_them_all(tmp_path):
     series(tmp_path / "one", "a", [0.5])
     series(tmp_path / "two", "b", [0.5])
     comparison = compare(collect([tmp_path / "one", tmp_path / "two"]), "both", tmp_path / "one", "exact_match")
-    page = Page(report.page(comparison, b"", "<svg></svg>"))
+    page = Page(render(comparison, b"", "<svg></svg>"))
     assert f"paddle-tfm board {tmp_path}" in page.texts
     assert all(str(run.folder.relative_to(tmp_path)) in page.texts for run in comparison.runs)
 
@@ -330,15 +335,15 @@ def test_the_figure_on_the_page_takes_the_colours_of_the_page(evil):
     html = evil.paths["page"].read_text("utf-8")
     assert Page(html).count("svg") == 1
     drawing = html[html.index("<svg") : html.index("</svg>")]
-    assert "var(--ink)" in drawing and figures.INK not in drawing and "<metadata" not in drawing
+    assert "var(--ink)" in drawing and plotting.INK not in drawing and "<metadata" not in drawing
 
 
 def test_the_smaller_of_svg_and_png_is_on_the_page(tmp_path):
     series(tmp_path, "a", [0.5])
     comparison = table(tmp_path)
     vector = "<?xml?><svg><g></g></svg>"
-    assert '<svg role="img"' in report.page(comparison, b"x" * 500, vector)
-    assert 'src="data:image/png;base64,eA=="' in report.page(comparison, b"x", vector)
+    assert '<svg role="img"' in render(comparison, b"x" * 500, vector)
+    assert 'src="data:image/png;base64,eA=="' in render(comparison, b"x", vector)
 
 
 # ------------------------------------------------------------------------------------------------------------- samples
@@ -349,7 +354,7 @@ def test_samples_are_the_best_variants_first_seeds(tmp_path):
     finish(tmp_path, "best", 2, 0.9, predictions=[right("other seed")])
     finish(tmp_path, "best", 1, 0.9, predictions=rows)
     finish(tmp_path, "next", 1, 0.1, predictions=[wrong("z", "z", "y")])
-    good, bad = report.samples(table(tmp_path), right=2, wrong=3)
+    good, bad = samples(table(tmp_path), right=2, wrong=3)
     assert [item["source"] for item in good] == ["1", "3"]
     assert [item["source"] for item in bad] == ["2", "4"]
     assert bad[0] == {
@@ -368,7 +373,7 @@ def test_wrong_samples_of_the_next_variant_are_shown_where_the_best_has_none(tmp
     finish(tmp_path, "middle", 1, 0.8, predictions=[right("2")])
     finish(tmp_path, "last", 1, 0.7, predictions=[right("3"), wrong("4", "b", "x")])
     comparison = table(tmp_path)
-    good, bad = report.samples(comparison)
+    good, bad = samples(comparison)
     assert [(item["variant"], item["source"]) for item in good] == [("best", "1")]
     assert [(item["variant"], item["source"]) for item in bad] == [("last", "4")]
     assert "last, seed 1 (best has none)" in Page(report.write(comparison)["page"].read_text("utf-8")).text
@@ -378,7 +383,7 @@ def test_a_diverged_seed_or_one_without_predictions_is_passed_over(tmp_path):
     finish(tmp_path, "best", 1, 0.9, diverged=LOST, predictions=[wrong("lost", "a", "b")])
     finish(tmp_path, "best", 2, 0.9)
     finish(tmp_path, "best", 3, 0.9, predictions=[("yes", "too", "few"), right("3")])
-    good, bad = report.samples(table(tmp_path))
+    good, bad = samples(table(tmp_path))
     assert [(item["seed"], item["source"]) for item in good] == [(3, "3")]
     assert bad == []
 
@@ -386,8 +391,8 @@ def test_a_diverged_seed_or_one_without_predictions_is_passed_over(tmp_path):
 def test_without_predictions_there_are_no_samples_and_the_page_says_so(tmp_path):
     series(tmp_path, "a", [0.5])
     comparison = table(tmp_path)
-    assert report.samples(comparison) == ([], [])
-    assert "None were kept" in Page(report.write(comparison)["page"].read_text("utf-8")).text
+    assert samples(comparison) == ([], [])
+    assert "None were recorded" in Page(report.write(comparison)["page"].read_text("utf-8")).text
 
 
 def test_characters_that_differ_are_marked(tmp_path):
@@ -482,12 +487,20 @@ def test_names_of_any_kind_are_drawn_without_a_warning(tmp_path, caplog):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure = figures.draw(table(tmp_path))
-        svg = figures.image(figure, "svg").decode("utf-8")
-        figures.image(figure, "png")
+        svg = plotting.image(figure, "svg").decode("utf-8")
+        plotting.image(figure, "png")
     assert not caplog.records
     shown = [text.get_text() for text in figure.legends[0].get_texts()]
     assert {"_hidden", r"\$x\$", "旋转位置", "a b", "x" * 25 + "…"} < set(shown)
     assert ">$x$<" in svg and ">旋转位置<" in svg
+
+
+def test_text_is_in_the_fonts_that_alignments_are_drawn_in(tmp_path):
+    series(tmp_path, "旋转 x", [0.5, 0.75])
+    labels = figures.draw(table(tmp_path)).axes[1].get_yticklabels()
+    families, _ = plotting.fonts(set("旋转 x"))
+    assert families[0] == "DejaVu Sans"
+    assert [label.get_fontfamily() for label in labels] == [families]
 
 
 def test_sixteen_variants_look_different_each_and_the_figure_grows(tmp_path):
@@ -496,10 +509,12 @@ def test_sixteen_variants_look_different_each_and_the_figure_grows(tmp_path):
     figure = figures.draw(table(tmp_path))
     looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for line in figure.legends[0].get_lines()}
     assert len(looks) == 16
-    assert len({figures.look(place) for place in range(32)}) == 32
-    assert len({(figures.look(place).colour, str(figures.look(place).style)) for place in range(32)}) == 32
+    assert len({plotting.line_style(place) for place in range(32)}) == 32
+    assert (
+        len({(plotting.line_style(place).colour, str(plotting.line_style(place).style)) for place in range(32)}) == 32
+    )
     labels = [label for label in figure.axes[1].get_yticklabels() if label.get_text()]
-    figures.image(figure, "png")  # lays it out
+    plotting.image(figure, "png")  # lays it out
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.y0)
     assert len(boxes) == 16
     assert all(below.y1 <= above.y0 for below, above in pairwise(boxes))
@@ -510,7 +525,7 @@ def test_the_png_is_as_large_as_the_figure_and_nothing_is_cut_off(tmp_path, coun
     for place in range(count):
         series(tmp_path, f"a rather long name of {place}", [0.5])
     figure = figures.draw(table(tmp_path))
-    png = figures.image(figure, "png")
+    png = plotting.image(figure, "png")
     width, height = struct.unpack(">II", png[16:24])
     assert (width, height) == tuple(int(160 * inches) for inches in figure.get_size_inches())
     assert width == 1760 and height >= 600

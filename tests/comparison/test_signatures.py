@@ -5,8 +5,11 @@ import math
 
 import pytest
 
-from paddle_tfm.comparison.report import around, change, markdown, write
+from paddle_tfm.comparison.columns import around
+from paddle_tfm.comparison.markdown import markdown
+from paddle_tfm.comparison.report import write
 from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.verdict import change
 from paddle_tfm.errors import UserError
 
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"

@@ -106,6 +106,6 @@ def test_pairs(row):
 
 
 def refused_for_a_reason(row, error):
-    """What is refused is an encoding that the attention does not honour, or a norm inside that it has no place for."""
+    """What is refused is an encoding that the attention does not support, or a norm inside that it has no place for."""
     text = str(error)
-    assert "does not honour" in text or "which the placement asks for" in text or "refuses" in text, text
+    assert "does not support" in text or "which the placement asks for" in text or "refuses" in text, text

@@ -17,7 +17,10 @@ OPTIONS = {  # what is tried beside the options that a component needs
     "randomized": {"encoding": {"name": "chain", "parts": ["sinusoidal", "rotary", "shaw"]}, "longest": 100},
 }
 QUICK = ("causal", "padding", "neighbours", "cached", "beams", "stateless")
-MIXED_NORMS = {"encoder": "batch", "decoder": {"self": "rms", "cross": "layer", "feed_forward": "layer_std", "final": "rms"}}
+MIXED_NORMS = {
+    "encoder": "batch",
+    "decoder": {"self": "rms", "cross": "layer", "feed_forward": "layer_std", "final": "rms"},
+}
 
 
 def failures(scene: Scene, kind: str) -> dict[str, str]:

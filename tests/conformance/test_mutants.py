@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "mutants"))
-from mutants_catalogue import MASK, MUTANTS, TWINS, AS_KIND, ZOO, Mutant, build, source
+from mutants_catalogue import AS_KIND, MASK, MUTANTS, TWINS, ZOO, Mutant, build, source
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, examine, with_class

@@ -13,6 +13,7 @@ from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Texts, load_corpus
 from paddle_tfm.data.vocabulary import EOS, Vocabulary
 from paddle_tfm.protocols import Example, Tokenizer
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.train.run import create
 
 ODD = [
@@ -51,7 +52,11 @@ def texts():
 
 
 def codec_of(texts, *overrides):
-    return Codec.learn(load_recipe("base", overrides).runs()[0].settings, create_registry(), texts)
+    return Codec.learn(planned(*overrides), texts)
+
+
+def planned(*overrides):
+    return plan_run(load_recipe("base", overrides).runs()[0], create_registry())
 
 
 def batches_of(encoded, count=40):
@@ -80,12 +85,11 @@ def test_slices_and_selections_are_views(texts):
 
 
 def make(tmp_path, texts, *overrides):
-    registry = create_registry()
     rows = "".join(f"{e.source}\t{e.target}\n" for e in texts)
     (tmp_path / "pairs.tsv").write_text(rows)
     task = f"task={{name: parallel, train: {tmp_path}/pairs.tsv, valid: {tmp_path}/pairs.tsv}}"
-    spec = load_recipe("base", [task, *overrides]).runs()[0]
-    return create(spec, registry, tmp_path / "run", load_corpus(spec.settings, registry))
+    plan = planned(task, *overrides)
+    return create(plan, tmp_path / "run", load_corpus(plan))
 
 
 def test_filters_count_what_they_drop(tmp_path):
@@ -162,14 +166,14 @@ def test_a_drawn_segmentation_never_exceeds_the_longest_allowed():
 
 
 def test_runs_that_agree_about_pieces_share_codec_and_ids():
-    registry, task = create_registry(), "task={name: reverse, symbols: 5, train: 30, valid: 5, test: 5}"
-    plain, small = (load_recipe("base", [task, *more]).runs()[0].settings for more in ([], ["vocabulary.max_size=6"]))
-    texts = load_corpus(plain, registry)
-    codec, encoded = texts.encoded(plain, registry)
-    again = load_recipe("base", [task, "model.norm=rms", "seeds=[7]"]).runs()[0].settings
-    assert texts.encoded(again, registry)[0] is codec
-    assert texts.encoded(again, registry)[1]["train"][3] is encoded["train"][3]
-    other, ids = texts.encoded(small, registry)
+    task = "task={name: reverse, symbols: 5, train: 30, valid: 5, test: 5}"
+    plain, small = planned(task), planned(task, "vocabulary.max_size=6")
+    texts = load_corpus(plain)
+    codec, encoded = texts.encoded(plain)
+    again = planned(task, "model.norm=rms", "seeds=[7]")
+    assert texts.encoded(again)[0] is codec
+    assert texts.encoded(again)[1]["train"][3] is encoded["train"][3]
+    other, ids = texts.encoded(small)
     assert len(other.source_vocabulary) == 6 < len(codec.source_vocabulary)
     assert max(max(example.source) for example in ids["train"]) < 6
-    assert texts.encoded(plain, registry)[0].source_vocabulary.pieces == codec.source_vocabulary.pieces
+    assert texts.encoded(plain)[0].source_vocabulary.pieces == codec.source_vocabulary.pieces

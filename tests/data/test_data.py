@@ -8,14 +8,18 @@ from paddle_tfm.data.batches import Stream, collate, in_order
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
 from paddle_tfm.protocols import Example
+from paddle_tfm.recipe.plan import plan_run
 
 PAIRS = [Example("a b c", "x y"), Example("b c", "y"), Example("c", "x c z"), Example("a a a a", "z")]
 
 
+def planned(*overrides):
+    return plan_run(load_recipe("base", overrides).runs()[0], create_registry())
+
+
 @pytest.fixture
 def codec():
-    settings = load_recipe("base", ["tokenizer=word"]).runs()[0].settings
-    return Codec.learn(settings, create_registry(), PAIRS)
+    return Codec.learn(planned("tokenizer=word"), PAIRS)
 
 
 def test_special_ids_differ():
@@ -50,21 +54,17 @@ def test_sources_copy_into_the_extended_target_vocabulary(codec):
 
 def test_codec_is_saved_and_loaded(codec, tmp_path):
     codec.save(tmp_path)
-    settings = load_recipe("base", ["tokenizer=word"]).runs()[0].settings
-    loaded = Codec.load(settings, create_registry(), tmp_path)
+    loaded = Codec.load(planned("tokenizer=word"), tmp_path)
     assert loaded.encode(PAIRS[0]) == codec.encode(PAIRS[0])
     (tmp_path / "target" / "vocabulary.json").write_text("{}")
     with pytest.raises(UserError, match="must hold a list of pieces"):
-        Codec.load(settings, create_registry(), tmp_path)
+        Codec.load(planned("tokenizer=word"), tmp_path)
 
 
 def test_shared_and_separate_tokenizers():
-    registry = create_registry()
-    shared = load_recipe("base", ["tokenizer=char", "vocabulary.shared=true"]).runs()[0].settings
-    one = Codec.learn(shared, registry, PAIRS)
+    one = Codec.learn(planned("tokenizer=char", "vocabulary.shared=true"), PAIRS)
     assert one.source is one.target and one.source_vocabulary is one.target_vocabulary
-    apart = load_recipe("base", ["tokenizer={source: char, target: word}"]).runs()[0].settings
-    two = Codec.learn(apart, registry, PAIRS)
+    two = Codec.learn(planned("tokenizer={source: char, target: word}"), PAIRS)
     assert two.source.tokenize("ab c") == ["a", "b", " ", "c"]
     assert two.target.tokenize("ab c") == ["▁ab", "▁c"]
 
@@ -93,9 +93,8 @@ def test_collate_shifts_and_pads(codec):
 
 def examples(count=200, seed=0):
     rng = np.random.default_rng(seed)
-    settings = load_recipe("base").runs()[0].settings
     texts = [Example(" ".join("a" * n), " ".join("b" * m)) for n, m in rng.integers(1, 12, (count, 2))]
-    return Codec.learn(settings, create_registry(), texts).encode_all(texts)
+    return Codec.learn(planned(), texts).encode_all(texts)
 
 
 def test_every_epoch_has_every_example_once_within_the_budget():

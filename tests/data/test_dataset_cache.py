@@ -13,12 +13,13 @@ from types import ModuleType
 import pluggy
 import pytest
 
-from paddle_tfm import hookspecs
+from paddle_tfm import hookspecs, load_recipe
 from paddle_tfm.data import cache, datasets
 from paddle_tfm.data import fetch as fetching
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 
 TEXT = b"one\teins\ntwo\tzwei\n"
@@ -246,7 +247,7 @@ def test_without_network_the_files_are_listed_with_their_places(data):
     )
 
 
-def test_prepare_fetches_what_a_runs_data_name(data, home):
+def test_all_datasets_of_a_run_are_fetched(data, home):
     served, address = home
     (served / "a.tsv").write_bytes(TEXT)
 
@@ -261,7 +262,12 @@ def test_prepare_fetches_what_a_runs_data_name(data, home):
     manager.register(plugin)
     manager.load_setuptools_entrypoints(hookspecs.PROJECT)
     registry = Registry(Plugins(manager))
-    cache.prepare({"task": {"name": "parallel", "dataset": "mine-1"}, "search": "greedy"}, registry)
+    datasets.fetch_all(planned("mine-1", registry))
     assert (data / "numbers" / "a.tsv").read_bytes() == TEXT
     with pytest.raises(UserError, match="unknown dataset 'mine-2'; did you mean 'mine-1'"):
-        cache.prepare({"task": {"name": "parallel", "dataset": "mine-2"}}, registry)
+        datasets.fetch_all(planned("mine-2", registry))
+
+
+def planned(dataset, registry):
+    task = f"task={{name: parallel, dataset: {dataset}}}"
+    return plan_run(load_recipe("base", [task]).runs()[0], registry)

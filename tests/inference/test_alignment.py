@@ -12,8 +12,9 @@ from paddle_tfm import UserError
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.vocabulary import BOS
 from paddle_tfm.inference.align import Alignment, align
-from paddle_tfm.inference.maps import AlignmentFolder, draw, fonts
+from paddle_tfm.inference.maps import AlignmentFolder, draw
 from paddle_tfm.inference.translate import Translation
+from paddle_tfm.plotting import fonts
 from paddle_tfm.protocols import Example, Tap
 
 TEXTS = ["1 2 3", "", "4", "5 6 1 2 3 4"]

@@ -158,7 +158,7 @@ def test_processes_that_share_the_work_write_what_one_writes(trained_run, monkey
     told, found = [], {}
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        monkeypatch.setattr(processes, "LEAST", 8)
+        monkeypatch.setattr(processes, "MIN_BATCH_TOKENS", 8)
         found[threads] = trained_run.hypotheses(texts, search, max_tokens=100, progress=told.append)
     assert ids(found["3"]) == ids(found["1"])
     for one, other in zip(found["1"], found["3"]):

@@ -7,7 +7,7 @@ import paddle
 import pytest
 
 from paddle_tfm import RecipeError
-from paddle_tfm.model.build import calibrate
+from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.protocols import Tap
 
 
@@ -81,7 +81,7 @@ def test_shared_and_tied_tables_are_counted_and_stored_once(make_model):
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["model.attention=linear", "model.position=alibi"], "'alibi' acts through bias, which attention 'linear' does not honour"),
+        (["model.attention=linear", "model.position=alibi"], "'alibi' acts through bias, which attention 'linear' does not support"),
         (["model.num_heads=3"], "`num_heads` must divide `d_model`, but 3 does not divide 16"),
         (["model.position.cross=sinusoidal"], "'sinusoidal' is added to embeddings, so it has no place in cross-attention"),
         (["model.placement=sub_ln", "model.attention=single_head"], "'single_head' has no norm before its output projection"),

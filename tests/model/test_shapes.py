@@ -28,7 +28,7 @@ def each_component():
     """Whatever the registry holds that a model of one stack is made of, one at a time; not heads that copy from a source,
     nor what is wrong on purpose."""
     for entry in create_registry():
-        wrong = entry.provider.plugin == "clinic" or entry.name in ("pointer", "pointer_network")
+        wrong = entry.wrong_on_purpose or entry.name in ("pointer", "pointer_network")
         if entry.kind in KINDS and not wrong:
             tied = ["model.share_embeddings=true", "vocabulary.shared=true"] if entry.name == "tied" else []
             yield [f"model.{entry.kind}={OPTIONS.get(entry.name, entry.name)}", *tied]
@@ -36,7 +36,7 @@ def each_component():
 
 COMPONENTS = list(each_component())
 PLACEMENTS = sorted(
-    entry.name for entry in create_registry() if entry.kind == "placement" and entry.provider.plugin != "clinic"
+    entry.name for entry in create_registry() if entry.kind == "placement" and not entry.wrong_on_purpose
 )
 FEW = ("multihead", "linear", "batch", "mixture_of_experts", "shaw", "learned", "sub_ln", "tied")
 

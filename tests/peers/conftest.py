@@ -14,23 +14,23 @@ import pytest
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Whether to pass a file by: `-m` has a choice that leaves peers out, as that of pyproject.toml does."""
-    chosen = config.getoption("markexpr")
-    return True if chosen and not re.search(r"(?<!not )\bpeers\b", chosen) else None
+    """Whether to pass a file by: the expression of `-m` leaves peers out, as that of pyproject.toml does."""
+    expression = config.getoption("markexpr")
+    return True if expression and not re.search(r"(?<!not )\bpeers\b", expression) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_terminal_summary(terminalreporter):
-    """The largest difference that each test saw."""
-    seen = [
+    """The largest difference of each test."""
+    differences = [
         (value, report.nodeid.split("::", 1)[-1])
         for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
         for name, value in report.user_properties
         if name == "difference" and report.when == "call"
     ]
-    if seen:
+    if differences:
         terminalreporter.section("largest difference from a peer")
-        for value, test in seen:
+        for value, test in differences:
             terminalreporter.line(f"{value:.1e}  {test}")
 
 
@@ -70,13 +70,15 @@ def precision(request):
 
 @pytest.fixture
 def agree(precision, request):
-    """agree(ours, theirs): in the precision asked for, |ours − theirs| ≤ tolerance · max(1, |theirs|), element by
+    """agree(ours, theirs): in the precision of the test, |ours − theirs| ≤ tolerance · max(1, |theirs|), element by
     element."""
     largest = ["difference", 0.0]
     request.node.user_properties.append(largest)
 
-    def numbers(each):
-        return np.asarray(each.numpy() if isinstance(each, paddle.Tensor) else getattr(each, "detach", lambda: each)())
+    def numbers(tensor):
+        return np.asarray(
+            tensor.numpy() if isinstance(tensor, paddle.Tensor) else getattr(tensor, "detach", lambda: tensor)()
+        )
 
     def check(ours, theirs, tolerance=None):
         ours, theirs = numbers(ours), numbers(theirs)
@@ -92,13 +94,13 @@ def agree(precision, request):
 
 @pytest.fixture
 def build(registry, rng):
-    """A component in evaluation mode whose parameters are drawn anew, none of them 0 or 1, and these by name."""
+    """A component in evaluation mode with random parameters, none of them 0 or 1, and these by name."""
 
-    def make(kind, spec, **given):
-        component = registry.build(kind, spec, **given)
+    def make(kind, spec, **givens):
+        component = registry.build(kind, spec, **givens)
         for parameter in component.parameters():
-            drawn = rng.normal(scale=0.4, size=parameter.shape)
-            parameter.set_value(paddle.to_tensor(drawn.astype(str(parameter.dtype).removeprefix("paddle."))))
+            values = rng.normal(scale=0.4, size=parameter.shape)
+            parameter.set_value(paddle.to_tensor(values.astype(str(parameter.dtype).removeprefix("paddle."))))
         component.eval()
         return component, {name: value.numpy() for name, value in component.named_parameters()}
 

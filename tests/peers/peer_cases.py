@@ -20,19 +20,19 @@ VALID = ENDED & (
 )  # and before real tokens, which a causal mask shows it to
 SOURCE_VALID = np.arange(5) < np.array([[3], [5], [1]])
 
-# Peers that compute norms or softmaxes in float32 whatever they are given.
+# Peers that compute norms or softmaxes in float32 whatever the precision of their inputs.
 single = pytest.mark.parametrize("precision", ["float32"], indirect=True)
 
 
 def copy(peer, arrays):
     """Give a module the parameters `arrays`, by name: each of its own, and no others."""
-    wanted = dict(peer.named_parameters(remove_duplicate=False))
-    assert wanted.keys() == arrays.keys(), sorted(wanted.keys() ^ arrays.keys())
+    parameters = dict(peer.named_parameters(remove_duplicate=False))
+    assert parameters.keys() == arrays.keys(), sorted(parameters.keys() ^ arrays.keys())
     with torch.no_grad():
-        for name, parameter in wanted.items():
+        for name, parameter in parameters.items():
             assert tuple(parameter.shape) == arrays[name].shape, f"{name}: {parameter.shape}, {arrays[name].shape}"
             parameter.copy_(torch.from_numpy(np.array(arrays[name], order="C")))
-        for name, parameter in wanted.items():  # not overwritten by another name of the same tensor
+        for name, parameter in parameters.items():  # not overwritten by another name of the same tensor
             assert np.array_equal(parameter.numpy(), arrays[name].astype(parameter.numpy().dtype)), name
     return peer.eval()
 
@@ -82,21 +82,21 @@ def positions(length):
 def attend(attention, precision, site, x, x_valid, source, source_valid, encoding=None):
     """One pass as the engine makes it, at the real queries: [N, C]."""
     encoding = PositionalEncoding() if encoding is None else encoding
-    here, there = positions(x.shape[1]), positions(source.shape[1])
+    q_positions, k_positions = positions(x.shape[1]), positions(source.shape[1])
     x, source, real, source_valid = (precision.ours(array) for array in (x, source, x_valid, source_valid))
-    kv = attention.project(source, TokenInfo(encoding, there, source_valid))
-    mask = Mask(here, there, source_valid, site.causal, encoding)
-    return attention(x, kv, TokenInfo(encoding, here, real), mask, Tap()).numpy()[x_valid]
+    kv = attention.project(source, TokenInfo(encoding, k_positions, source_valid))
+    mask = Mask(q_positions, k_positions, source_valid, site.causal, encoding)
+    return attention(x, kv, TokenInfo(encoding, q_positions, real), mask, Tap()).numpy()[x_valid]
 
 
-def here(precision, valid=VALID):
-    """`At` without an encoding, for components that are told of padding alone."""
+def token_info(precision, valid=VALID):
+    """Tokens without a positional encoding, for components that need only know the padding."""
     return TokenInfo(PositionalEncoding(), positions(valid.shape[1]), precision.ours(valid))
 
 
 def additive(precision, source_valid, queries, causal):
-    """The mask as Transformers wants it: [B, 1, Tq, Tk], 0 where a key is seen and the least number where not."""
-    seen = np.broadcast_to(source_valid[:, None, None, :], (len(source_valid), 1, queries, source_valid.shape[1]))
+    """The additive mask of Transformers: [B, 1, Tq, Tk], 0 where a key is visible and the lowest number where not."""
+    visible = np.broadcast_to(source_valid[:, None, None, :], (len(source_valid), 1, queries, source_valid.shape[1]))
     if causal:
-        seen = seen & np.tril(np.ones((queries, source_valid.shape[1]), bool))
-    return precision.theirs(np.where(seen, 0.0, np.finfo(precision.dtype).min))
+        visible = visible & np.tril(np.ones((queries, source_valid.shape[1]), bool))
+    return precision.theirs(np.where(visible, 0.0, np.finfo(precision.dtype).min))

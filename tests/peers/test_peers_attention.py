@@ -44,43 +44,43 @@ def test_multihead_is_that_of_pytorch(build, precision, agree, rng, site, bias):
     theirs = torch.nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True)
     together = {"weight": lambda name: w[f"{name}.weight"].T, "bias": lambda name: w[f"{name}.bias"]}
     arrays = {
-        f"in_proj_{part}": np.concatenate([of(name) for name in ("query", "key", "value")])
-        for part, of in together.items()
+        f"in_proj_{part}": np.concatenate([weight_of(name) for name in ("query", "key", "value")])
+        for part, weight_of in together.items()
         if part == "weight" or bias
     }
     copy(theirs, arrays | transposed(w, {"out_proj": "output"}))
     x, valid, source, source_valid = sentences(rng, site)
-    found, _ = theirs(
+    expected, _ = theirs(
         precision.theirs(x),
         precision.theirs(source),
         precision.theirs(source),
         key_padding_mask=torch.from_numpy(~source_valid),  # True hides
         attn_mask=future(LENGTH) if site.causal else None,
     )
-    agree(attend(ours, precision, site, x, valid, source, source_valid), found[valid])
+    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
 @SITES
 def test_grouped_query_is_pytorchs_lookup_with_enable_gqa(build, precision, agree, rng, site, kv_heads):
-    """The projections are torch.nn.Linear, the lookup F.scaled_dot_product_attention."""
+    """The projections are torch.nn.Linear, the attention F.scaled_dot_product_attention."""
     ours, w = build("attention", {"name": "grouped_query", "kv_heads": kv_heads}, **GIVEN, site=site)
     x, valid, source, source_valid = sentences(rng, site)
 
-    def heads(name, given, count):
-        out = linear(w, name)(precision.theirs(given))
+    def heads(name, inputs, count):
+        out = linear(w, name)(precision.theirs(inputs))
         return out.reshape(*out.shape[:2], count, HEAD_DIM).transpose(1, 2)
 
-    seen = torch.from_numpy(source_valid)[:, None, None, :]
-    found = torch.nn.functional.scaled_dot_product_attention(
+    visible = torch.from_numpy(source_valid)[:, None, None, :]
+    expected = torch.nn.functional.scaled_dot_product_attention(
         heads("query", x, HEADS),
         heads("key", source, kv_heads),
         heads("value", source, kv_heads),
-        attn_mask=seen & ~future(LENGTH) if site.causal else seen,
+        attn_mask=visible & ~future(LENGTH) if site.causal else visible,
         enable_gqa=True,
     )
-    found = linear(w, "output")(found.transpose(1, 2).flatten(2))
-    agree(attend(ours, precision, site, x, valid, source, source_valid), found[valid])
+    expected = linear(w, "output")(expected.transpose(1, 2).flatten(2))
+    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
 
 
 @SITES
@@ -90,10 +90,10 @@ def test_single_head_is_pytorchs_lookup(build, precision, agree, rng, site):
     x, valid, source, source_valid = sentences(rng, site)
     q = linear(w, "query")(precision.theirs(x))
     k, v = (linear(w, name)(precision.theirs(source)) for name in ("key", "value"))
-    seen = torch.from_numpy(source_valid)[:, None, :]
-    seen = seen & ~future(LENGTH) if site.causal else seen
-    found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
-    agree(attend(ours, precision, site, x, valid, source, source_valid), found[valid])
+    visible = torch.from_numpy(source_valid)[:, None, :]
+    visible = visible & ~future(LENGTH) if site.causal else visible
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
 
 
 @SELF
@@ -124,15 +124,16 @@ def test_convolution_is_pytorchs_gated_and_depthwise(build, precision, agree, rn
     functional = torch.nn.functional
     ours, w = build("attention", {"name": "convolution", "kernel": 3}, **GIVEN, site=site)
     x, valid, source, source_valid = sentences(rng, site)
-    both = torch.nn.Linear(D_MODEL, 2 * D_MODEL)
+    projection = torch.nn.Linear(D_MODEL, 2 * D_MODEL)
     weight = np.concatenate([w["value.weight"].T, w["gate.weight"].T])
-    copy(both, {"weight": weight, "bias": np.concatenate([w["value.bias"], w["gate.bias"]])})
-    gated = functional.glu(both(precision.theirs(x))) * precision.theirs(valid.astype(float))[:, :, None]
+    copy(projection, {"weight": weight, "bias": np.concatenate([w["value.bias"], w["gate.bias"]])})
+    gated = functional.glu(projection(precision.theirs(x))) * precision.theirs(valid.astype(float))[:, :, None]
     kernels = precision.theirs(w["weight"]).softmax(-1).repeat_interleave(HEAD_DIM, 0).unsqueeze(1)  # [C, 1, K]
     before = (2, 0) if site.causal else (1, 1)
-    found = functional.conv1d(functional.pad(gated.transpose(1, 2), before), kernels, groups=D_MODEL)
+    expected = functional.conv1d(functional.pad(gated.transpose(1, 2), before), kernels, groups=D_MODEL)
     agree(
-        attend(ours, precision, site, x, valid, source, source_valid), linear(w, "output")(found.transpose(1, 2))[valid]
+        attend(ours, precision, site, x, valid, source, source_valid),
+        linear(w, "output")(expected.transpose(1, 2))[valid],
     )
 
 
@@ -196,7 +197,7 @@ def test_talking_heads_are_those_of_x_transformers(build, precision, agree, rng,
 @single
 @SITES
 def test_qk_norm_is_that_of_x_transformers(build, precision, agree, rng, site):
-    """Its scale is a number that is not trained; ours is given the same."""
+    """Its scale is a number that is not trained; ours is set to the same."""
     ours, w = build("attention", {"name": "qk_norm", "bias": False}, **GIVEN, site=site)
     ours.gain.set_value(precision.ours(np.array([3.7])))
     texts = sentences(rng, site)
@@ -257,5 +258,5 @@ def test_differential_is_that_of_diffllama(build, registry, precision, agree, rn
     angles = diffllama.DiffLlamaRotaryEmbedding(config)(precision.theirs(x), torch.arange(LENGTH)[None])
     if not turned:
         angles = torch.ones_like(angles[0]), torch.zeros_like(angles[1])
-    found, _ = theirs(precision.theirs(x), angles, additive(precision, valid, LENGTH, site.causal))
-    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), found[valid])
+    expected, _ = theirs(precision.theirs(x), angles, additive(precision, valid, LENGTH, site.causal))
+    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), expected[valid])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from peer_cases import D_FF, D_MODEL, FEED_FORWARD, VALID, copy, here, linear, single, transposed
+from peer_cases import D_FF, D_MODEL, FEED_FORWARD, VALID, copy, linear, single, token_info, transposed
 
 from paddle_tfm.protocols import Tap
 
@@ -12,7 +12,7 @@ GIVEN = {"d_model": D_MODEL, "d_ff": D_FF, "dropout": 0.0, "site": FEED_FORWARD}
 
 
 def run(component, precision, x):
-    return component(precision.ours(x), here(precision), Tap())
+    return component(precision.ours(x), token_info(precision), Tap())
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
@@ -93,14 +93,14 @@ def test_the_loss_of_balance_is_that_of_the_switch_transformers(build, precision
     spec = {"name": "mixture_of_experts", "experts": 4, "top_k": 1, "balance_weight": 1.0}
     ours, w = build("feed_forward", spec, **GIVEN)
     ours.train()
-    found, expected = [], []
+    losses, expected = [], []
     for _ in range(3):
         x, tap = rng.normal(size=(*VALID.shape, D_MODEL)), Tap()
-        ours(precision.ours(x), here(precision, np.ones_like(VALID)), tap)
+        ours(precision.ours(x), token_info(precision, np.ones_like(VALID)), tap)
         p = (precision.theirs(x).flatten(0, 1)[None] @ precision.theirs(w["router.weight"])).softmax(-1)
-        found.append(tap.aux_losses["balance"].numpy().reshape(()))
+        losses.append(tap.aux_losses["balance"].numpy().reshape(()))
         expected.append(switch.load_balancing_loss_func(p, p.argmax(-1)).numpy())
-    agree(np.stack(found), np.stack(expected), 1e-6)
+    agree(np.stack(losses), np.stack(expected), 1e-6)
 
 
 @single
@@ -115,9 +115,9 @@ def test_two_experts_of_several_are_chosen_and_weighed_as_by_mixtral(build, prec
     router = copy(mixtral.MixtralTopKRouter(config), {"weight": w["router.weight"].T})
     x = rng.normal(size=(*VALID.shape, D_MODEL))
     tokens = precision.theirs(x[VALID])
-    _, shares, chosen = router(tokens)
-    every = torch.stack(
+    _, shares, indices = router(tokens)
+    outputs = torch.stack(
         [linear(w, f"experts.{e}.output")(linear(w, f"experts.{e}.inner")(tokens).relu()) for e in range(5)], 1
     )  # [N, 5, C]
-    picked = every.gather(1, chosen[:, :, None].expand(-1, -1, D_MODEL))
-    agree(run(ours, precision, x).numpy()[VALID], (picked * shares[:, :, None]).sum(1))
+    expert_outputs = outputs.gather(1, indices[:, :, None].expand(-1, -1, D_MODEL))
+    agree(run(ours, precision, x).numpy()[VALID], (expert_outputs * shares[:, :, None]).sum(1))

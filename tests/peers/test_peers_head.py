@@ -92,8 +92,8 @@ def test_adaptive_is_pytorchs(build, precision, agree, rng, tokens, cutoffs, fac
         arrays |= {f"tail.{i}.0.weight": w[f"narrow.{i}.weight"].T, f"tail.{i}.1.weight": w[f"rare.{i}.weight"].T}
     copy(theirs, arrays)
     h, target = tokens
-    found, expected = ours.log_probs(precision.ours(h), None), theirs.log_prob(precision.theirs(h).flatten(0, 1))
-    agree(found.flatten(0, 1), expected)
+    log_probs, expected = ours.log_probs(precision.ours(h), None), theirs.log_prob(precision.theirs(h).flatten(0, 1))
+    agree(log_probs.flatten(0, 1), expected)
     losses = ours.loss(precision.ours(h), paddle.to_tensor(target), None).numpy()[VALID]
     expected = theirs(precision.theirs(h[VALID]), torch.from_numpy(target[VALID]))
     agree(losses, -expected.output)

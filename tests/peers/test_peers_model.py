@@ -29,14 +29,14 @@ NO_BIAS = "{name: multihead, bias: false}"
 
 @pytest.fixture
 def make(precision, rng):
-    """A model of the base recipe with these overrides, whose vectors are drawn anew too; and its weights by name."""
+    """A model of the base recipe with these overrides, whose vectors are random too; and its weights by name."""
 
     def build(*overrides):
         model = build_model("base", [*SIZES, *overrides], source_vocabulary=V, target_vocabulary=V)
         for parameter in model.parameters():
             if parameter.ndim < 2 or 1 in parameter.shape:
-                drawn = rng.normal(0.5, 0.3, size=parameter.shape)
-                parameter.set_value(precision.ours(drawn))
+                values = rng.normal(0.5, 0.3, size=parameter.shape)
+                parameter.set_value(precision.ours(values))
         model.eval()
         return model, {name: value.numpy() for name, value in model.named_parameters()}
 
@@ -126,11 +126,11 @@ def test_a_model_of_our_parts_is_t5(make, agree, texts, feed_forward, projection
         for i in range(2):
             for k, (block, name) in enumerate(blocks):
                 pairs = {"q": "query", "k": "key", "v": "value", "o": "output"}
-                there, here = f"{stack}.block.{i}.layer.{k}.{block}", f"{stack}.layers.{i}.{name}"
-                arrays |= transposed(w, {f"{there}.{a}": f"{here}.{b}" for a, b in pairs.items()})
-                arrays[f"{there}.q.weight"] = arrays[f"{there}.q.weight"] / math.sqrt(C // H)
-            there, here = f"{stack}.block.{i}.layer.{len(blocks)}.DenseReluDense", f"{stack}.layers.{i}.feed_forward"
-            arrays |= transposed(w, {f"{there}.{a}": f"{here}.{b}" for a, b in (inner | {"wo": "output"}).items()})
+                their, our = f"{stack}.block.{i}.layer.{k}.{block}", f"{stack}.layers.{i}.{name}"
+                arrays |= transposed(w, {f"{their}.{a}": f"{our}.{b}" for a, b in pairs.items()})
+                arrays[f"{their}.q.weight"] = arrays[f"{their}.q.weight"] / math.sqrt(C // H)
+            their, our = f"{stack}.block.{i}.layer.{len(blocks)}.DenseReluDense", f"{stack}.layers.{i}.feed_forward"
+            arrays |= transposed(w, {f"{their}.{a}": f"{our}.{b}" for a, b in (inner | {"wo": "output"}).items()})
             for k in range(len(blocks) + 1):
                 arrays[f"{stack}.block.{i}.layer.{k}.layer_norm.weight"] = w[
                     f"{stack}.layers.{i}.placement.norms.{k}.weight"
@@ -175,9 +175,9 @@ def test_a_model_of_our_parts_is_marian(make, agree, texts):
         arrays[f"model.{stack}.embed_positions.weight"] = places.create_weight().numpy()
         blocks = [("self_attn", "self_attention")] + [("encoder_attn", "cross_attention")] * (stack == "decoder")
         for i in range(2):
-            there, here = f"model.{stack}.layers.{i}", f"{stack}.layers.{i}"
-            names = {f"{there}.{a}.{x}": f"{here}.{b}.{y}" for a, b in blocks for x, y in attention.items()}
-            names |= {f"{there}.fc1": f"{here}.feed_forward.inner", f"{there}.fc2": f"{here}.feed_forward.output"}
+            their, our = f"model.{stack}.layers.{i}", f"{stack}.layers.{i}"
+            names = {f"{their}.{a}.{x}": f"{our}.{b}.{y}" for a, b in blocks for x, y in attention.items()}
+            names |= {f"{their}.fc1": f"{our}.feed_forward.inner", f"{their}.fc2": f"{our}.feed_forward.output"}
             for name, array in transposed(w, names).items():
                 out = (
                     "out_proj" in name or "fc2" in name
@@ -187,7 +187,7 @@ def test_a_model_of_our_parts_is_marian(make, agree, texts):
                 else:
                     arrays[name] = halves(array, 1) if out else array
             norms = [f"{block}_layer_norm" for block, _ in blocks] + ["final_layer_norm"]
-            pairs = {f"{there}.{norm}": f"{here}.placement.norms.{k}" for k, norm in enumerate(norms)}
+            pairs = {f"{their}.{norm}": f"{our}.placement.norms.{k}" for k, norm in enumerate(norms)}
             arrays |= {name: halves(array, 1) for name, array in as_they_are(w, pairs).items()}
     copy(theirs, arrays)
     agree(log_probs(model, *texts), encoder_decoder(theirs, *texts))
@@ -205,15 +205,15 @@ def llama_like(w, heads, kv_heads, norms, final="model.norm", projections=None, 
         f"{final}.weight": w["decoder.final_norm.weight"] - shift,
     }
     for i in range(2):
-        there, here = f"model.layers.{i}", f"decoder.layers.{i}"
+        their, our = f"model.layers.{i}", f"decoder.layers.{i}"
         for name, ours, count in (("q", "query", heads), ("k", "key", kv_heads)):
-            arrays[f"{there}.self_attn.{name}_proj.weight"] = halves(w[f"{here}.self_attention.{ours}.weight"], count).T
+            arrays[f"{their}.self_attn.{name}_proj.weight"] = halves(w[f"{our}.self_attention.{ours}.weight"], count).T
         pairs = {
-            f"{there}.self_attn.{a}_proj": f"{here}.self_attention.{b}" for a, b in (("v", "value"), ("o", "output"))
+            f"{their}.self_attn.{a}_proj": f"{our}.self_attention.{b}" for a, b in (("v", "value"), ("o", "output"))
         }
         mlp = projections or {"gate_proj": "gate", "up_proj": "up", "down_proj": "output"}
-        arrays |= transposed(w, pairs | {f"{there}.mlp.{a}": f"{here}.feed_forward.{b}" for a, b in mlp.items()})
-        arrays |= {f"{there}.{a}.weight": w[f"{here}.{b}.weight"] - shift for a, b in norms.items()}
+        arrays |= transposed(w, pairs | {f"{their}.mlp.{a}": f"{our}.feed_forward.{b}" for a, b in mlp.items()})
+        arrays |= {f"{their}.{a}.weight": w[f"{our}.{b}.weight"] - shift for a, b in norms.items()}
     return arrays
 
 
@@ -234,12 +234,12 @@ UNTIED = "model.head={name: linear, bias: false}"
 
 
 def config(kv_heads=H, **more):
-    given = {
+    options = {
         "vocab_size": V, "hidden_size": C, "intermediate_size": FF, "num_hidden_layers": 2, "num_attention_heads": H,
         "num_key_value_heads": kv_heads, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "rms_norm_eps": 1e-6,
         "tie_word_embeddings": False,
     }  # fmt: skip
-    return given | more
+    return options | more
 
 
 @single
@@ -270,9 +270,11 @@ def test_sandwich_and_geglu_are_gemma_2s(make, agree, texts):
         "model.feed_forward={name: geglu, bias: false}",
         "model.attention={name: grouped_query, kv_heads: 2, bias: false}",
     )  # fmt: skip
-    given = config(2, head_dim=C // H, query_pre_attn_scalar=C // H, hidden_activation="gelu", tie_word_embeddings=True)
+    options = config(
+        2, head_dim=C // H, query_pre_attn_scalar=C // H, hidden_activation="gelu", tie_word_embeddings=True
+    )
     theirs = peer.Gemma2ForCausalLM(
-        peer.Gemma2Config(**given, attn_logit_softcapping=None, final_logit_softcapping=None)
+        peer.Gemma2Config(**options, attn_logit_softcapping=None, final_logit_softcapping=None)
     )
     norms = {
         "input_layernorm": "placement.norms.0",
@@ -327,16 +329,16 @@ def test_a_model_of_our_parts_is_gpt_2(make, agree, texts):
     arrays["transformer.wpe.weight"] = w["decoder.encodings.0.weight"]
     pairs = {"transformer.ln_f": "decoder.final_norm"}
     for i in range(2):
-        there, here = f"transformer.h.{i}", f"decoder.layers.{i}"
+        their, our = f"transformer.h.{i}", f"decoder.layers.{i}"
         for part in ("weight", "bias"):
-            three = [w[f"{here}.self_attention.{name}.{part}"] for name in ("query", "key", "value")]
-            arrays[f"{there}.attn.c_attn.{part}"] = np.concatenate(three, -1)
+            qkv = [w[f"{our}.self_attention.{name}.{part}"] for name in ("query", "key", "value")]
+            arrays[f"{their}.attn.c_attn.{part}"] = np.concatenate(qkv, -1)
         pairs |= {
-            f"{there}.attn.c_proj": f"{here}.self_attention.output",
-            f"{there}.mlp.c_fc": f"{here}.feed_forward.inner",
+            f"{their}.attn.c_proj": f"{our}.self_attention.output",
+            f"{their}.mlp.c_fc": f"{our}.feed_forward.inner",
         }
-        pairs |= {f"{there}.mlp.c_proj": f"{here}.feed_forward.output"}
-        pairs |= {f"{there}.ln_{k + 1}": f"{here}.placement.norms.{k}" for k in range(2)}
+        pairs |= {f"{their}.mlp.c_proj": f"{our}.feed_forward.output"}
+        pairs |= {f"{their}.ln_{k + 1}": f"{our}.placement.norms.{k}" for k in range(2)}
     copy(theirs, arrays | as_they_are(w, pairs))
     agree(log_probs(model, *texts), decoder_only(theirs, *texts[2:]))
 
@@ -359,13 +361,13 @@ def test_parallel_is_gpt_js(make, agree, texts):
     pairs, norms = {"lm_head": "head.output"}, {"transformer.ln_f": "decoder.final_norm"}
     attention = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
     for i in range(2):
-        there, here = f"transformer.h.{i}", f"decoder.layers.{i}"
-        pairs |= {f"{there}.attn.{a}": f"{here}.self_attention.{b}" for a, b in attention.items()}
+        their, our = f"transformer.h.{i}", f"decoder.layers.{i}"
+        pairs |= {f"{their}.attn.{a}": f"{our}.self_attention.{b}" for a, b in attention.items()}
         pairs |= {
-            f"{there}.mlp.fc_in": f"{here}.feed_forward.inner",
-            f"{there}.mlp.fc_out": f"{here}.feed_forward.output",
+            f"{their}.mlp.fc_in": f"{our}.feed_forward.inner",
+            f"{their}.mlp.fc_out": f"{our}.feed_forward.output",
         }
-        norms |= {f"{there}.ln_1": f"{here}.placement.norms.0"}
+        norms |= {f"{their}.ln_1": f"{our}.placement.norms.0"}
     copy(theirs, arrays | transposed(w, pairs) | as_they_are(w, norms))
     agree(log_probs(model, *texts), decoder_only(theirs, *texts[2:]))
 
@@ -384,15 +386,15 @@ def test_a_model_of_our_parts_is_mpt(make, agree, texts):
     arrays = {f"{name}.weight": w["target_embedding.weight"] for name in ("transformer.wte", "lm_head")}
     pairs, norms = {}, {"transformer.norm_f": "decoder.final_norm"}
     for i in range(2):
-        there, here = f"transformer.blocks.{i}", f"decoder.layers.{i}"
-        three = [w[f"{here}.self_attention.{name}.weight"].T for name in ("query", "key", "value")]
-        arrays[f"{there}.attn.Wqkv.weight"] = np.concatenate(three)
-        pairs |= {f"{there}.attn.out_proj": f"{here}.self_attention.output"}
+        their, our = f"transformer.blocks.{i}", f"decoder.layers.{i}"
+        qkv = [w[f"{our}.self_attention.{name}.weight"].T for name in ("query", "key", "value")]
+        arrays[f"{their}.attn.Wqkv.weight"] = np.concatenate(qkv)
+        pairs |= {f"{their}.attn.out_proj": f"{our}.self_attention.output"}
         pairs |= {
-            f"{there}.ffn.up_proj": f"{here}.feed_forward.inner",
-            f"{there}.ffn.down_proj": f"{here}.feed_forward.output",
+            f"{their}.ffn.up_proj": f"{our}.feed_forward.inner",
+            f"{their}.ffn.down_proj": f"{our}.feed_forward.output",
         }
-        norms |= {f"{there}.norm_{k + 1}": f"{here}.placement.norms.{k}" for k in range(2)}
+        norms |= {f"{their}.norm_{k + 1}": f"{our}.placement.norms.{k}" for k in range(2)}
     copy(theirs, arrays | transposed(w, pairs) | as_they_are(w, norms))
     agree(log_probs(model, *texts), decoder_only(theirs, *texts[2:]))
 
@@ -406,20 +408,20 @@ def x_transformers_stack(w, stack, placement, across):
     arrays, kinds = {}, ["self_attention", *(["cross_attention"] if across else []), "feed_forward"]
     for i in range(2):
         for k, kind in enumerate(kinds):
-            there, here = f"layers.{len(kinds) * i + k}", f"{stack}.layers.{i}"
+            their, our = f"layers.{len(kinds) * i + k}", f"{stack}.layers.{i}"
             slot = 2 if placement in ("post", "deepnorm", "admin") else 0
-            arrays[f"{there}.0.{slot}.gamma"] = w[f"{here}.placement.norms.{k}.weight"]
+            arrays[f"{their}.0.{slot}.gamma"] = w[f"{our}.placement.norms.{k}.weight"]
             if placement == "sandwich":
-                arrays[f"{there}.0.1.gamma"] = w[f"{here}.placement.branch_norms.{k}.weight"]
+                arrays[f"{their}.0.1.gamma"] = w[f"{our}.placement.branch_norms.{k}.weight"]
             if placement == "admin":
-                arrays[f"{there}.2.residual_scale"] = w[f"{here}.placement.omegas.{k}"]
-            branch = f"{there}.1"
+                arrays[f"{their}.2.residual_scale"] = w[f"{our}.placement.omegas.{k}"]
+            branch = f"{their}.1"
             if placement == "layer_scale":
-                arrays[f"{branch}.gamma"] = w[f"{here}.placement.scales.{k}"]
+                arrays[f"{branch}.gamma"] = w[f"{our}.placement.scales.{k}"]
                 branch = f"{branch}.fn"
             names = {"to_q": "query", "to_k": "key", "to_v": "value", "to_out": "output"}
             names = {"ff.0.0": "inner", "ff.2": "output"} if kind == "feed_forward" else names
-            arrays |= transposed(w, {f"{branch}.{a}": f"{here}.{kind}.{b}" for a, b in names.items()})
+            arrays |= transposed(w, {f"{branch}.{a}": f"{our}.{kind}.{b}" for a, b in names.items()})
     if f"{stack}.final_norm.weight" in w:
         arrays["final_norm.gamma"] = w[f"{stack}.final_norm.weight"]
     return arrays
@@ -459,8 +461,8 @@ def test_placements_are_those_of_x_transformers(make, precision, agree, rng, pla
     encoded, where = model.encoder(precision.ours(x), paddle.to_tensor(SOURCE_VALID), Tap())
     expected = stacks["encoder"](precision.theirs(x), mask=torch.from_numpy(SOURCE_VALID))
     agree(encoded.numpy()[SOURCE_VALID], expected[SOURCE_VALID])
-    seen = paddle.to_tensor(SOURCE_VALID)
-    state = model.decoder.start(Memory(encoded, where, seen, paddle.zeros(SOURCE_VALID.shape, "int64")))
+    visible = paddle.to_tensor(SOURCE_VALID)
+    state = model.decoder.start(Memory(encoded, where, visible, paddle.zeros(SOURCE_VALID.shape, "int64")))
     decoded, _ = model.decoder(precision.ours(y), state, paddle.to_tensor(VALID), Tap())
     expected = stacks["decoder"](
         precision.theirs(y),

@@ -22,25 +22,25 @@ def both_ways(agree, precision, ours, theirs, x):
     (y * precision.ours(noise)).sum().backward()
     (expected * precision.theirs(noise)).sum().backward()
     agree(mine.grad, other.grad)
-    found = {name: parameter.grad.numpy() for name, parameter in theirs.named_parameters()}
-    return {name: parameter.grad.numpy() for name, parameter in ours.named_parameters()}, found
+    expected = {name: parameter.grad.numpy() for name, parameter in theirs.named_parameters()}
+    return {name: parameter.grad.numpy() for name, parameter in ours.named_parameters()}, expected
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
 def test_layer_is_that_of_pytorch(build, precision, agree, rng, bias):
     ours, w = build("norm", {"name": "layer", "eps": EPS, "bias": bias}, d_model=D_MODEL, site=ENCODER)
     theirs = copy(torch.nn.LayerNorm(D_MODEL, eps=EPS, bias=bias), w)
-    mine, found = both_ways(agree, precision, ours, theirs, rng.normal(0.3, 0.2, size=(3, 7, D_MODEL)))
-    assert mine.keys() == found.keys()
+    mine, expected = both_ways(agree, precision, ours, theirs, rng.normal(0.3, 0.2, size=(3, 7, D_MODEL)))
+    assert mine.keys() == expected.keys()
     for name in mine:
-        agree(mine[name], found[name])
+        agree(mine[name], expected[name])
 
 
 def test_rms_is_that_of_pytorch(build, precision, agree, rng):
     ours, w = build("norm", {"name": "rms", "eps": EPS}, d_model=D_MODEL, site=ENCODER)
     theirs = copy(torch.nn.RMSNorm(D_MODEL, eps=EPS), w)
-    mine, found = both_ways(agree, precision, ours, theirs, rng.normal(0.3, 0.2, size=(3, 7, D_MODEL)))
-    agree(mine["weight"], found["weight"])
+    mine, expected = both_ways(agree, precision, ours, theirs, rng.normal(0.3, 0.2, size=(3, 7, D_MODEL)))
+    agree(mine["weight"], expected["weight"])
 
 
 class ByToken(torch.nn.Module):
@@ -56,14 +56,14 @@ class ByToken(torch.nn.Module):
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_group_is_that_of_pytorch(build, precision, agree, rng, groups):
-    """torch.nn.GroupNorm is given one token at a time: over a sentence it would see the future."""
+    """torch.nn.GroupNorm gets one token at a time: over a sentence it would see the future."""
     ours, w = build("norm", {"name": "group", "groups": groups, "eps": EPS}, d_model=D_MODEL, site=ENCODER)
     theirs = ByToken(copy(torch.nn.GroupNorm(groups, D_MODEL, eps=EPS), w))
     both_ways(agree, precision, ours, theirs, rng.normal(0.3, 0.2, size=(3, 7, D_MODEL)))
 
 
 def test_batch_is_that_of_pytorch_over_the_real_tokens(build, precision, agree, rng):
-    """Three training steps, then evaluation; running statistics too. PyTorch is given the real tokens alone."""
+    """Three training steps, then evaluation; running statistics too. PyTorch gets the real tokens alone."""
     ours, w = build("norm", {"name": "batch", "momentum": 0.3}, d_model=D_MODEL, site=ENCODER)
     theirs = copy(torch.nn.BatchNorm1d(D_MODEL, momentum=0.3), w).train()
     ours.train()
@@ -97,5 +97,5 @@ def test_dyt_is_that_of_x_transformers(build, precision, agree, rng):
     ours, w = build("norm", "dyt", d_model=D_MODEL, site=ENCODER)
     arrays = {"pre_tanh_scale": w["alpha"].reshape(()), "gamma": w["weight"], "beta": w["bias"]}
     theirs = copy(modules.DynamicTanh(D_MODEL), arrays)
-    mine, found = both_ways(agree, precision, ours, theirs, rng.normal(0.3, 2.0, size=(3, 7, D_MODEL)))
-    agree(np.append(mine["weight"], mine["alpha"]), np.append(found["gamma"], found["pre_tanh_scale"]))
+    mine, expected = both_ways(agree, precision, ours, theirs, rng.normal(0.3, 2.0, size=(3, 7, D_MODEL)))
+    agree(np.append(mine["weight"], mine["alpha"]), np.append(expected["gamma"], expected["pre_tanh_scale"]))

@@ -33,7 +33,7 @@ def walk(registry, precision, rng):
             theirs[path] = torch.nn.Parameter(precision.theirs(start))
         mine = registry.build("optimizer", spec).create(list(ours.values()))
         others = make([p for p in theirs.values() if p.ndim > 1], [p for p in theirs.values() if p.ndim < 2])
-        found, expected = [], []
+        values, expected = [], []
         for rate, slopes in zip(RATES, gradients):
             mine.set_lr(rate)
             sum((ours[path] * precision.ours(slopes[path])).sum() for path in paths).backward()
@@ -44,54 +44,54 @@ def walk(registry, precision, rng):
             for path in paths:
                 theirs[path].grad = precision.theirs(slopes[path])
             others.step()
-            found.append(np.concatenate([ours[path].numpy().reshape(-1) for path in paths]))
+            values.append(np.concatenate([ours[path].numpy().reshape(-1) for path in paths]))
             expected.append(np.concatenate([theirs[path].detach().numpy().reshape(-1).copy() for path in paths]))
         assert np.abs(np.diff(expected, axis=0)).max() > 1e-3
-        return np.stack(found), np.stack(expected)
+        return np.stack(values), np.stack(expected)
 
     return run
 
 
-def betas(given):
-    return given.get("beta1", 0.9), given.get("beta2", 0.98)
+def betas(options):
+    return options.get("beta1", 0.9), options.get("beta2", 0.98)
 
 
 BY_PADDLE = 1e-7  # of parameters in float64 too Paddle's own steps are good to some 1e-9 only
 
 
-@pytest.mark.parametrize("given", [{}, {**BETAS, "epsilon": 1e-2}], ids=str)
-def test_adam_is_pytorchs(walk, precision, agree, given):
+@pytest.mark.parametrize("options", [{}, {**BETAS, "epsilon": 1e-2}], ids=str)
+def test_adam_is_pytorchs(walk, precision, agree, options):
     def make(matrices, others):
-        return torch.optim.Adam([*matrices, *others], 1.0, betas(given), eps=given.get("epsilon", 1e-9))
+        return torch.optim.Adam([*matrices, *others], 1.0, betas(options), eps=options.get("epsilon", 1e-9))
 
-    agree(*walk({"name": "adam", **given}, make), max(BY_PADDLE, precision.tolerance))
+    agree(*walk({"name": "adam", **options}, make), max(BY_PADDLE, precision.tolerance))
 
 
-@pytest.mark.parametrize("given", [{}, {**BETAS, "epsilon": 1e-2, "weight_decay": 0.3}], ids=str)
-def test_adamw_is_pytorchs(walk, precision, agree, given):
+@pytest.mark.parametrize("options", [{}, {**BETAS, "epsilon": 1e-2, "weight_decay": 0.3}], ids=str)
+def test_adamw_is_pytorchs(walk, precision, agree, options):
     """Ours decays parameters of two dimensions alone."""
 
     def make(matrices, others):
-        decay = given.get("weight_decay", 0.01)
+        decay = options.get("weight_decay", 0.01)
         groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
-        return torch.optim.AdamW(groups, 1.0, betas(given), eps=given.get("epsilon", 1e-9))
+        return torch.optim.AdamW(groups, 1.0, betas(options), eps=options.get("epsilon", 1e-9))
 
-    agree(*walk({"name": "adamw", **given}, make), max(BY_PADDLE, precision.tolerance))
+    agree(*walk({"name": "adamw", **options}, make), max(BY_PADDLE, precision.tolerance))
 
 
-@pytest.mark.parametrize("given", [{}, BETAS, {"beta2": 0.5}], ids=str)
-def test_radam_is_pytorchs_but_for_the_threshold(walk, precision, agree, given):
+@pytest.mark.parametrize("options", [{}, BETAS, {"beta2": 0.5}], ids=str)
+def test_radam_is_pytorchs_but_for_the_threshold(walk, precision, agree, options):
     """PyTorch's RAdam takes bare momentum up to ρ_t = 5, ours up to 4 as the paper: that step differs, all others
     agree. ε stands beside another root, which float64 sees in the eleventh digit."""
 
     def make(matrices, others):
-        return torch.optim.RAdam([*matrices, *others], 1.0, betas(given), eps=1e-9)
+        return torch.optim.RAdam([*matrices, *others], 1.0, betas(options), eps=1e-9)
 
-    ours, theirs = walk({"name": "radam", **given}, make)
-    beta2 = betas(given)[1]
+    ours, theirs = walk({"name": "radam", **options}, make)
+    beta2 = betas(options)[1]
     longest = 2 / (1 - beta2) - 1
     length = [longest - 2 * t * beta2**t / (1 - beta2**t) for t in range(2, len(RATES) + 1)]
-    between = np.array([4 < each <= 5 for each in length])
+    between = np.array([4 < number <= 5 for number in length])
     assert between.sum() == (0 if longest <= 4 else 1)
     mine, other = np.diff(ours, axis=0), np.diff(theirs, axis=0)
     agree(ours[0], theirs[0])
@@ -99,71 +99,75 @@ def test_radam_is_pytorchs_but_for_the_threshold(walk, precision, agree, given):
     assert not between.any() or np.abs(mine[between] - other[between]).max() > 1e-3
 
 
-@pytest.mark.parametrize("given", [{}, {**BETAS, "weight_decay": 0.3}], ids=str)
-def test_lion_is_lion_pytorch(walk, agree, given):
+@pytest.mark.parametrize("options", [{}, {**BETAS, "weight_decay": 0.3}], ids=str)
+def test_lion_is_lion_pytorch(walk, agree, options):
     """Ours decays parameters of two dimensions alone."""
     peer = pytest.importorskip("lion_pytorch")
 
     def make(matrices, others):
-        decay = given.get("weight_decay", 0.0)
+        decay = options.get("weight_decay", 0.0)
         groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
-        return peer.Lion(groups, 1.0, (given.get("beta1", 0.9), given.get("beta2", 0.99)))
+        return peer.Lion(groups, 1.0, (options.get("beta1", 0.9), options.get("beta2", 0.99)))
 
-    agree(*walk({"name": "lion", **given}, make))
+    agree(*walk({"name": "lion", **options}, make))
 
 
-@pytest.mark.parametrize("given", [{}, {"relative": True}, {"decay": 0.5, "clip": 0.3}], ids=str)
-def test_adafactor_is_that_of_transformers(walk, agree, given):
+@pytest.mark.parametrize("options", [{}, {"relative": True}, {"decay": 0.5, "clip": 0.3}], ids=str)
+def test_adafactor_is_that_of_transformers(walk, agree, options):
     peer = pytest.importorskip("transformers.optimization")
 
     def make(matrices, others):
         return peer.Adafactor(
-            [*matrices, *others], lr=1.0, eps=(1e-30, 1e-3), clip_threshold=given.get("clip", 1.0),
-            decay_rate=-given.get("decay", 0.8), scale_parameter=given.get("relative", False), relative_step=False,
+            [*matrices, *others], lr=1.0, eps=(1e-30, 1e-3), clip_threshold=options.get("clip", 1.0),
+            decay_rate=-options.get("decay", 0.8), scale_parameter=options.get("relative", False), relative_step=False,
             warmup_init=False,
         )  # fmt: skip
 
-    agree(*walk({"name": "adafactor", **given}, make))
+    agree(*walk({"name": "adafactor", **options}, make))
 
 
-@pytest.mark.parametrize("given", [{"relative": True}, {"relative": True, "decay": 0.5, "clip": 1.1}], ids=str)
-def test_adafactor_is_pytorchs(walk, agree, given):
+@pytest.mark.parametrize("options", [{"relative": True}, {"relative": True, "decay": 0.5, "clip": 1.1}], ids=str)
+def test_adafactor_is_pytorchs(walk, agree, options):
     """PyTorch's is always relative. ε1 stands elsewhere there, and is too small to be seen."""
 
     def make(matrices, others):
-        options = {"beta2_decay": -given.get("decay", 0.8), "d": given.get("clip", 1.0), "weight_decay": 0.0}
-        return torch.optim.Adafactor([*matrices, *others], 1.0, eps=(1e-30, 1e-3), **options)
+        pytorch_options = {
+            "beta2_decay": -options.get("decay", 0.8),
+            "d": options.get("clip", 1.0),
+            "weight_decay": 0.0,
+        }
+        return torch.optim.Adafactor([*matrices, *others], 1.0, eps=(1e-30, 1e-3), **pytorch_options)
 
-    agree(*walk({"name": "adafactor", **given}, make))
+    agree(*walk({"name": "adafactor", **options}, make))
 
 
 MUON = pytest.mark.parametrize(
-    "given", [{}, {"momentum": 0.8, "nesterov": False, "weight_decay": 0.3, "iterations": 3}], ids=str
+    "options", [{}, {"momentum": 0.8, "nesterov": False, "weight_decay": 0.3, "iterations": 3}], ids=str
 )
 
 
-def pytorchs_muon(given):
+def pytorchs_muon(options):
     def make(matrices, others):
         return torch.optim.Muon(
-            matrices, 1.0, given.get("weight_decay", 0.01), given.get("momentum", 0.95), given.get("nesterov", True),
-            ns_steps=given.get("iterations", 5), adjust_lr_fn="match_rms_adamw",
+            matrices, 1.0, options.get("weight_decay", 0.01), options.get("momentum", 0.95), options.get("nesterov", True),
+            ns_steps=options.get("iterations", 5), adjust_lr_fn="match_rms_adamw",
         )  # fmt: skip
 
     return make
 
 
 @MUON
-def test_muon_is_pytorchs_to_its_bfloat16(walk, agree, given):
+def test_muon_is_pytorchs_to_its_bfloat16(walk, agree, options):
     """PyTorch's takes the Newton-Schulz steps in bfloat16, which has eight bits: steps of about 0.01 agree to 5%."""
-    ours, theirs = walk({"name": "muon", **given}, pytorchs_muon(given), MATRICES)
+    ours, theirs = walk({"name": "muon", **options}, pytorchs_muon(options), MATRICES)
     agree(ours, theirs, 2e-3)
     mine, other = np.diff(ours, axis=0), np.diff(theirs, axis=0)
     assert np.linalg.norm(mine - other) < 0.05 * np.linalg.norm(other)
 
 
 @MUON
-def test_muon_is_pytorchs_where_that_is_kept_from_rounding(walk, agree, monkeypatch, given):
+def test_muon_is_pytorchs_without_its_rounding(walk, agree, monkeypatch, options):
     """The same code with its conversion to bfloat16 made a copy. The norm of a matrix is bounded from below by 1e-7 in
     the one and has 1e-7 added in the other."""
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
-    agree(*walk({"name": "muon", **given}, pytorchs_muon(given), MATRICES), 1e-5)
+    agree(*walk({"name": "muon", **options}, pytorchs_muon(options), MATRICES), 1e-5)

@@ -44,8 +44,8 @@ def test_sinusoidal_is_marians(build, precision, agree, rng):
     theirs = marian.MarianSinusoidalPositionalEmbedding(MAX_LENGTH, D_MODEL)
     table = theirs.create_weight()
     x = rng.normal(size=(3, MAX_LENGTH, D_MODEL))
-    found = interleaved(table.numpy()) + x.astype(precision.dtype)
-    agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), found)
+    expected = interleaved(table.numpy()) + x.astype(precision.dtype)
+    agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), expected)
 
 
 @single
@@ -55,8 +55,8 @@ def test_scaled_sinusoidal_is_that_of_x_transformers(build, precision, agree, rn
     ours, w = build("position", "scaled_sinusoidal", **POSITION, site=ENCODER)
     theirs = copy(modules.ScaledSinusoidalEmbedding(D_MODEL), {"scale": w["alpha"]})
     x = rng.normal(size=(3, MAX_LENGTH, D_MODEL))
-    found = interleaved(theirs(precision.theirs(x)).detach().numpy()) + x.astype(precision.dtype)
-    agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), found)
+    expected = interleaved(theirs(precision.theirs(x)).detach().numpy()) + x.astype(precision.dtype)
+    agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), expected)
 
 
 def test_learned_is_pytorchs_embedding(build, precision, agree, rng):
@@ -81,9 +81,9 @@ def test_rotary_is_llamas(build, precision, agree, rng, base):
     )
     q, k = rng.normal(size=(2, 3, HEADS, MAX_LENGTH, HEAD_DIM))
     angles = llama.LlamaRotaryEmbedding(config)(precision.theirs(q), torch.arange(MAX_LENGTH)[None])
-    turned = llama.apply_rotary_pos_emb(*(precision.theirs(halves(each, 1)) for each in (q, k)), *angles)
-    agree(halves(ours.query(precision.ours(q), positions(MAX_LENGTH)).numpy(), 1), turned[0])
-    agree(halves(ours.key(precision.ours(k), positions(MAX_LENGTH)).numpy(), 1), turned[1])
+    rotated = llama.apply_rotary_pos_emb(*(precision.theirs(halves(tensor, 1)) for tensor in (q, k)), *angles)
+    agree(halves(ours.query(precision.ours(q), positions(MAX_LENGTH)).numpy(), 1), rotated[0])
+    agree(halves(ours.key(precision.ours(k), positions(MAX_LENGTH)).numpy(), 1), rotated[1])
 
 
 @single
@@ -108,8 +108,10 @@ def test_xpos_gives_the_scores_of_x_transformers(build, precision, agree, rng):
     theirs = modules.apply_rotary_pos_emb(precision.theirs(q), angles, scale) @ modules.apply_rotary_pos_emb(
         precision.theirs(k), angles, scale**-1
     ).transpose(-1, -2)
-    here = positions(MAX_LENGTH)
-    mine = ours.query(precision.ours(q), here).numpy() @ ours.key(precision.ours(k), here).numpy().swapaxes(-1, -2)
+    token_positions = positions(MAX_LENGTH)
+    mine = ours.query(precision.ours(q), token_positions).numpy() @ ours.key(
+        precision.ours(k), token_positions
+    ).numpy().swapaxes(-1, -2)
     past = np.tril(np.ones((MAX_LENGTH, MAX_LENGTH), bool))
     agree(mine[..., past], theirs[..., torch.from_numpy(past)])
 
@@ -142,13 +144,13 @@ def test_alibi_is_that_of_transformers_and_x_transformers(registry, precision, a
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     mpt = pytest.importorskip("transformers.models.mpt.modeling_mpt")
     modules = pytest.importorskip("x_transformers.x_transformers")
-    here, given = positions(LENGTH), {**POSITION, "num_heads": heads}
-    causal = registry.build("position", "alibi", **given, site=DECODER).bias(here, here).numpy()
+    token_positions, givens = positions(LENGTH), {**POSITION, "num_heads": heads}
+    causal = registry.build("position", "alibi", **givens, site=DECODER).bias(token_positions, token_positions).numpy()
     blooms = bloom.build_alibi_tensor(torch.ones(1, LENGTH, dtype=torch.int64), heads, torch.float32)
     mpts = mpt.build_mpt_alibi_tensor(heads, LENGTH)
     for theirs in (blooms.reshape(1, heads, 1, LENGTH), mpts.reshape(1, heads, 1, LENGTH)):
         agree(causal - causal[..., :1], (theirs - theirs[..., :1]).expand(causal.shape))
-    both_ways = registry.build("position", "alibi", **given, site=ENCODER).bias(here, here)
+    both_ways = registry.build("position", "alibi", **givens, site=ENCODER).bias(token_positions, token_positions)
     agree(both_ways, modules.AlibiPositionalBias(heads)(LENGTH, LENGTH)[None])
 
 
@@ -177,8 +179,8 @@ def test_shaws_keys_are_wav2vec2_berts(build, precision, agree, rng, site):
     theirs, _ = wav2vec(site, position_embeddings_type="relative_key")
     copy(theirs, transposed(w, FOUR) | {"distance_embedding.weight": tables["key_table"]})
     x, valid, source, source_valid = sentences(rng, site)
-    found, _ = theirs(precision.theirs(x), additive(precision, valid, LENGTH, site.causal))
-    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), found[valid])
+    expected, _ = theirs(precision.theirs(x), additive(precision, valid, LENGTH, site.causal))
+    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), expected[valid])
 
 
 @single
@@ -191,6 +193,6 @@ def test_transformer_xl_is_wav2vec2_berts(build, precision, agree, rng, site):
     own = {"linear_pos.weight": own["relative.weight"].T, "pos_bias_u": own["u"], "pos_bias_v": own["v"]}
     copy(theirs, transposed(w, FOUR) | own)
     x, valid, source, source_valid = sentences(rng, site)
-    seen = additive(precision, valid, LENGTH, site.causal)
-    found, _ = theirs(precision.theirs(x), seen, sinusoids(precision.theirs(x)))
-    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), found[valid])
+    mask = additive(precision, valid, LENGTH, site.causal)
+    expected, _ = theirs(precision.theirs(x), mask, sinusoids(precision.theirs(x)))
+    agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), expected[valid])

@@ -13,8 +13,9 @@ from paddle_tfm.cli import main
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.sweep import check
+from paddle_tfm.sweep.check import check
 
 RECIPES = sorted(recipe.shipped())
 BIG = "vaswani-base"  # brings no data of its own
@@ -90,7 +91,7 @@ def test_its_comparison_names_variants_that_differ(name):
 def test_base_holds_every_setting():
     """A recipe that starts from base.yaml lacks nothing."""
     written, _ = yaml_lines.load_file(recipe.shipped()["base"])
-    fields = recipe.Settings.model_fields
+    fields = Settings.model_fields
     for section in ("model", "train", "evaluate", "vocabulary"):
         assert set(written[section]) == set(fields[section].annotation.model_fields)
     assert set(fields) - set(written) == {"requires", "baseline", "variant", "variants", "grid"}

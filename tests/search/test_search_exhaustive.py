@@ -304,7 +304,7 @@ def test_whatever_is_registered_keeps_the_promises_of_a_search(tiny_model, examp
         ({"max_length": 0}, "`max_length` must be at least 1 and `min_length`=0, but is 0"),
         ({"max_length": 3, "min_length": 4}, "`max_length` must be at least 1 and `min_length`=4, but is 3"),
         ({"max_extra": -1}, "`max_extra` must not be negative, but is -1"),
-        ({"max_ratio": -1}, "`max_ratio` must be a number from 0 on, but is -1"),
+        ({"max_ratio": -1}, "`max_ratio` must be in [0, inf), but is -1"),
     ],
 )
 def test_bounds_that_cannot_be_are_refused(options, told):

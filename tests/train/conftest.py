@@ -6,7 +6,8 @@ import pytest
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.corpus import load_corpus
-from paddle_tfm.recipe.loading import Recipe
+from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Interrupted, Trainer
 
@@ -28,17 +29,17 @@ def registry():
 def make_run(registry, tmp_path):
     def make(*overrides, folder="run"):
         recipe: Recipe = load_recipe("base", [*TINY, *overrides])
-        spec = recipe.runs()[0]
-        return create(spec, registry, Path(tmp_path) / folder, load_corpus(spec.settings, registry))
+        plan = plan_run(recipe.runs()[0], registry).require_sound("base")
+        return create(plan, Path(tmp_path) / folder, load_corpus(plan))
 
     return make
 
 
 @pytest.fixture
-def make_trainer(make_run):
+def make_trainer(make_run, registry):
     def make(*overrides, folder="run", **options):
         run = make_run(*overrides, folder=folder)
-        return Trainer(run, run.registry.plugins, **options)
+        return Trainer(run, registry.plugins, **options)
 
     return make
 

@@ -20,8 +20,9 @@ from paddle_tfm.predictions import (
 )
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.train import checkpoint
+from paddle_tfm.train.identity import changes
 from paddle_tfm.train.logs import cut_rows, read_rows
-from paddle_tfm.train.run import changes, find_run, load_run, write_start
+from paddle_tfm.train.run import find_run, load_run, write_start
 from paddle_tfm.train.trainer import Interrupted
 
 # --------------------------------------------------------------------------------------------- killed while writing
@@ -70,11 +71,12 @@ def compared_run(registry, tmp_path_factory):
     """The folder of a finished run that was compared."""
     from paddle_tfm import load_recipe
     from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.recipe.plan import plan_run
     from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer
 
-    (spec,) = load_recipe("base", SMALL).runs()
-    run = create(spec, registry, tmp_path_factory.mktemp("run") / "run", load_corpus(spec.settings, registry))
+    plan = plan_run(*load_recipe("base", SMALL).runs(), registry)
+    run = create(plan, tmp_path_factory.mktemp("run") / "run", load_corpus(plan))
     Trainer(run, registry.plugins).train()
     compared(run.folder)
     return run.folder

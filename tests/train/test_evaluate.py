@@ -7,9 +7,9 @@ import pytest
 from paddle_tfm import UserError, create_registry, hookimpl, load_recipe, processes
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.protocols import Example, Hypothesis, Metric, Search, Task
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.evaluate import likelihood, predict
-from paddle_tfm.train.run import build_metrics
 
 
 def test_likelihood_does_not_depend_on_batches(make_run):
@@ -25,7 +25,7 @@ def test_likelihood_does_not_depend_on_batches(make_run):
 def test_likelihood_does_not_depend_on_processes(make_run, monkeypatch):
     run = make_run()
     run.model.eval()
-    monkeypatch.setattr(processes, "LEAST", 8)
+    monkeypatch.setattr(processes, "MIN_BATCH_TOKENS", 8)
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
@@ -36,10 +36,10 @@ def test_likelihood_does_not_depend_on_processes(make_run, monkeypatch):
 
 @pytest.mark.parametrize("search", ["greedy", {"name": "beam", "size": 3}])
 @pytest.mark.parametrize("norm", ["layer", "batch"])
-def test_predictions_do_not_depend_on_neighbours_or_order(make_run, search, norm):
+def test_predictions_do_not_depend_on_neighbours_or_order(make_run, registry, search, norm):
     run = make_run(f"model.norm={norm}")
     run.model.eval()
-    search = run.registry.build("search", search)
+    search = registry.build("search", search)
     examples = run.encoded["test"]
     together = predict(run.model, run.codec, examples, search)
     alone = [predict(run.model, run.codec, [example], search)[0] for example in examples]
@@ -102,9 +102,9 @@ def with_plugin():
     ],
 )
 def test_metrics_have_names_of_their_own(with_plugin, metrics, sentence):
-    settings = load_recipe("base", [f"evaluate.metrics={metrics}"]).runs()[0].settings
+    plan = plan_run(load_recipe("base", [f"evaluate.metrics={metrics}"]).runs()[0], with_plugin)
     with pytest.raises(UserError, match=sentence):
-        build_metrics(settings, with_plugin)
+        plan.require_sound("base")
 
 
 PAIR = [Example("a", "b")]
@@ -127,15 +127,15 @@ PAIR = [Example("a", "b")]
 )
 def test_a_task_that_gives_no_examples_is_named(with_plugin, monkeypatch, change, sentence):
     monkeypatch.setattr(Given, "splits", {"train": PAIR, "valid": PAIR, "test": PAIR} | change)
-    settings = load_recipe("base", ["task=given"]).runs()[0].settings
+    plan = plan_run(load_recipe("base", ["task=given"]).runs()[0], with_plugin)
     with pytest.raises(UserError, match=f"^task 'given': .*{sentence}"):
-        load_corpus(settings, with_plugin)
+        load_corpus(plan)
 
 
 def test_a_task_needs_no_test_split(with_plugin, monkeypatch):
     monkeypatch.setattr(Given, "splits", {"train": PAIR, "valid": iter(PAIR), "test": []})
-    settings = load_recipe("base", ["task=given"]).runs()[0].settings
-    splits = load_corpus(settings, with_plugin).splits
+    plan = plan_run(load_recipe("base", ["task=given"]).runs()[0], with_plugin)
+    splits = load_corpus(plan).splits
     assert {name: list(texts) for name, texts in splits.items()} == {"train": PAIR, "valid": PAIR, "test": []}
 
 
@@ -143,7 +143,7 @@ def test_a_task_needs_no_test_split(with_plugin, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"max_ratio": -0.5}, "`max_ratio` must be a number from 0 on, but is -0.5"),
+        ({"max_ratio": -0.5}, "`max_ratio` must be in \\[0, inf\\), but is -0.5"),
         ({"max_ratio": float("inf")}, "`max_ratio` must be"),
         ({"max_ratio": float("nan")}, "`max_ratio` must be"),
         ({"max_extra": -1}, "`max_extra` must not be negative, but is -1"),

@@ -1,4 +1,4 @@
-"""What a model adds to its loss is told beside it: in the metrics of a step, in the log, to listeners."""
+"""Auxiliary losses are reported beside the loss: in the metrics of a step, in the log, to listeners."""
 
 import pytest
 
@@ -6,18 +6,18 @@ from paddle_tfm.data.batches import collate
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.protocols import FeedForward
 from paddle_tfm.train.logs import read_rows
-from paddle_tfm.train.shared_step import Update
+from paddle_tfm.train.shared_step import ShardedStep
 
 MIXTURE = "model.feed_forward={name: mixture_of_experts, balance_weight: 0.5}"
 
 
 def first(trainer, *sizes):
     """Batches of so many rows."""
-    examples, begin, found = trainer.run.encoded["train"], 0, []
+    examples, begin, results = trainer.run.encoded["train"], 0, []
     for size in sizes:
-        found.append(collate(examples[begin : begin + size]))
+        results.append(collate(examples[begin : begin + size]))
         begin += size
-    return found
+    return results
 
 
 def rows(trainer):
@@ -29,51 +29,52 @@ def test_the_balance_loss_of_a_run_is_in_its_log_at_every_step(make_trainer):
     layers."""
     trainer = make_trainer(MIXTURE)
     trainer.train()
-    found = rows(trainer)
-    assert len(found) == 12
-    for row in found:
+    results = rows(trainer)
+    assert len(results) == 12
+    for row in results:
         assert 2 * 0.5 * 0.99 < row["balance_loss"] < 2 * 0.5 * 4
         assert row["loss"] > row["balance_loss"]
-    assert len({row["balance_loss"] for row in found}) > 6
+    assert len({row["balance_loss"] for row in results}) > 6
 
 
-def test_the_loss_is_the_cross_entropy_and_what_was_added(make_trainer):
-    """The same model with another weight of balance differs by that alone, in the loss and in what is told."""
-    told = []
+def test_the_loss_is_the_cross_entropy_and_the_auxiliary_losses(make_trainer):
+    """The same model with another weight of balance differs by that alone, in the loss and in what is reported."""
+    reported = []
     for weight in (0.25, 0.75):
         spec = f"{{name: mixture_of_experts, balance_weight: {weight}}}"
         trainer = make_trainer(f"model.feed_forward={spec}", folder=str(weight))
         trainer.run.model.train()
-        told.append(trainer.update(1, first(trainer, 6)))
-    little, much = told
+        reported.append(trainer.step(1, first(trainer, 6)).row())
+    little, much = reported
     assert much["balance_loss"] == pytest.approx(3 * little["balance_loss"], rel=1e-5)
     assert much["loss"] - much["balance_loss"] == pytest.approx(little["loss"] - little["balance_loss"], rel=1e-5)
 
 
 def test_of_accumulated_batches_it_is_the_mean(make_trainer):
-    told = {}
+    reported = {}
     for part in ("first", "second", "both"):
         trainer = make_trainer(MIXTURE, "model.dropout=0.0", folder=part)
         trainer.run.model.train()
         one, two = first(trainer, 5, 7)
-        told[part] = trainer.update(1, {"first": [one], "second": [two], "both": [one, two]}[part])["balance_loss"]
-    assert told["both"] == pytest.approx((told["first"] + told["second"]) / 2, rel=1e-5)
-    assert told["first"] != told["second"]
+        batches = {"first": [one], "second": [two], "both": [one, two]}[part]
+        reported[part] = trainer.step(1, batches).aux_losses["balance"]
+    assert reported["both"] == pytest.approx((reported["first"] + reported["second"]) / 2, rel=1e-5)
+    assert reported["first"] != reported["second"]
 
 
-def test_a_model_that_adds_nothing_has_nothing_to_tell(make_trainer):
+def test_a_model_without_auxiliary_losses_reports_none(make_trainer):
     for overrides in ([], ["model.feed_forward={name: mixture_of_experts, balance_weight: 0.0}"]):
         trainer = make_trainer(*overrides, folder=str(len(overrides)))
         trainer.run.model.train()
-        told = trainer.update(1, first(trainer, 6))
-        assert set(told) == {"loss", "learning_rate", "gradient_norm", "tokens"}
+        reported = trainer.step(1, first(trainer, 6)).row()
+        assert set(reported) == {"loss", "learning_rate", "gradient_norm", "tokens"}
 
 
 def test_it_is_that_of_the_last_update_and_not_a_sum_over_steps(make_trainer):
     trainer = make_trainer(MIXTURE, "train.schedule={name: constant, learning_rate: 1e-12}", "model.dropout=0.0")
     trainer.run.model.train()
     batches = first(trainer, 6)
-    once, again = (trainer.update(step, batches)["balance_loss"] for step in (1, 2))
+    once, again = (trainer.step(step, batches).aux_losses["balance"] for step in (1, 2))
     assert again == pytest.approx(once, rel=1e-5)
 
 
@@ -95,7 +96,7 @@ def test_listeners_hear_it(make_trainer):
 
 
 class Summed(FeedForward):
-    """Adds a sum over real tokens to the loss: a term whose shares add up to the whole, so that the work can be shared."""
+    """Adds a sum over real tokens to the loss: an auxiliary loss of shards adds up to that of the whole, so that the work can be shared."""
 
     def __init__(self, inner):
         super().__init__()
@@ -108,18 +109,18 @@ class Summed(FeedForward):
         return out
 
 
-def test_shares_of_a_batch_add_up(make_trainer, monkeypatch):
+def test_shards_of_a_batch_add_up(make_trainer, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     trainer = make_trainer("model.dropout=0.0")
     for layer in (*trainer.run.model.encoder.layers, *trainer.run.model.decoder.layers):
         layer.feed_forward = Summed(layer.feed_forward)
     trainer.run.model.train()
-    update, told = Update(1, first(trainer, 7)), []
+    reported = []
     for processes in (1, 2):
-        with trainer.gradients.shared(processes):
-            assert len(trainer.gradients.helpers) == processes - 1
-            loss = trainer.gradients.add(update)
-        told.append((loss, trainer.gradients.extras["size"]))
-        trainer.optimizer.clear_grad()
-    assert told[1] == pytest.approx(told[0], rel=1e-5)
-    assert told[0][1] > 1e-4
+        with trainer.sharded_step(processes) as step:
+            assert isinstance(step, ShardedStep) == (processes > 1)
+            losses = step.backward(1, first(trainer, 7))
+        reported.append((losses.loss, losses.aux_losses["size"]))
+        step.optimizer.clear_grad()
+    assert reported[1] == pytest.approx(reported[0], rel=1e-5)
+    assert reported[0][1] > 1e-4

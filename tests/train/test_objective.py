@@ -57,7 +57,7 @@ def test_a_step_makes_the_recipe_s_objective_small(make_trainer, smoothing, alph
     model.train()
     with randomness.random_context(trainer.run.seed, 1), paddle.no_grad():
         expected = float(objective(model, batch.tensors(), smoothing, alpha, Tap())) / batch.tokens
-    assert trainer.update(1, [batch])["loss"] == pytest.approx(expected, rel=1e-6)
+    assert trainer.step(1, [batch]).loss == pytest.approx(expected, rel=1e-6)
 
 
 def test_mixed_precision_is_refused_on_a_cpu(make_trainer):

@@ -20,12 +20,18 @@ def test_rates_rise_by_the_same_factor_and_nothing_is_written(make_trainer):
 
 def test_the_loss_is_a_corrected_running_mean(make_trainer):
     trainer = make_trainer()
-    seen, update = [], trainer.update
-    trainer.update = lambda step, batches: seen.append(update(step, batches)) or seen[-1]
+    metrics, step = [], trainer.step
+
+    def recorded(number, batches):
+        metrics.append(step(number, batches))
+        return metrics[-1]
+
+    recorded.settings, recorded.parameters = step.settings, step.parameters
+    trainer.step = recorded
     points = list(range_test(trainer, 1e-6, 1e-3, 10))
-    assert points[0].loss == pytest.approx(seen[0]["loss"])
+    assert points[0].loss == pytest.approx(metrics[0].loss)
     weights = [0.1 * 0.9 ** (9 - i) for i in range(10)]
-    mean = sum(w * told["loss"] for w, told in zip(weights, seen)) / sum(weights)
+    mean = sum(w * each.loss for w, each in zip(weights, metrics)) / sum(weights)
     assert points[-1].loss == pytest.approx(mean)
 
 

@@ -1,9 +1,10 @@
 """A batch shared among processes has the gradients of the whole; what cannot be shared is not."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
-import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from paddle import nn
 
 from paddle_tfm import UserError, processes
 from paddle_tfm.data.batches import collate
-from paddle_tfm.train.shared_step import Gradients, Update
+from paddle_tfm.train.shared_step import ShardedStep
 
 DROPOUT = "model.dropout=0.3"
 
@@ -23,27 +24,30 @@ DROPOUT = "model.dropout=0.3"
 def two_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     yield
-    paddle.base.core.set_num_threads(1)
+    processes.set_threads(1)
 
 
-def of(trainer, update, number=1):
-    """The loss, and the gradients by their paths; None where there is none."""
-    gradients = Gradients(trainer.run, trainer.parameters)
+def backward(trainer, batches, number=1):
+    """The loss of step 3, and the gradients by their paths; None where there is none."""
     trainer.run.model.train()
-    with gradients.shared(number):
-        assert len(gradients.helpers) == number - 1
-        loss = gradients.add(update)
-    found = {}
+    with trainer.sharded_step(number) as step:
+        assert len(workers(step)) == number - 1
+        loss = step.backward(3, batches).loss
+    gradients = {}
     for path, parameter in trainer.run.model.named_parameters():
-        found[path] = None if parameter.grad is None else parameter.grad.numpy()
+        gradients[path] = None if parameter.grad is None else parameter.grad.numpy()
         parameter.clear_gradient(False)
-    return loss, found
+    return loss, gradients
+
+
+def workers(step):
+    return step.workers if isinstance(step, ShardedStep) else []
 
 
 def some(trainer, *sizes):
-    """An update of several batches of so many rows."""
+    """Several batches of so many rows."""
     examples, ends = trainer.run.encoded["train"], np.cumsum([0, *sizes])
-    return Update(3, [collate(examples[first:last]) for first, last in pairwise(ends)])
+    return [collate(examples[first:last]) for first, last in pairwise(ends)]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +62,12 @@ def some(trainer, *sizes):
     ids=["plain", "post-rotary-smoothing", "pointer", "r-drop", "linear"],
 )
 @pytest.mark.parametrize(("number", "sizes"), [(2, [7]), (3, [8]), (2, [4, 5])])
-def test_shares_change_nothing_but_rounding(make_trainer, overrides, number, sizes):
+def test_shards_change_nothing_but_rounding(make_trainer, overrides, number, sizes):
     """With dropout, whose every row must be that of the whole batch."""
     trainer = make_trainer(DROPOUT, *overrides)
-    update = some(trainer, *sizes)
-    loss, whole = of(trainer, update)
-    shared_loss, shared = of(trainer, update, number)
+    batches = some(trainer, *sizes)
+    loss, whole = backward(trainer, batches)
+    shared_loss, shared = backward(trainer, batches, number)
     assert shared_loss == pytest.approx(loss, rel=1e-5)
     size = np.sqrt(sum((gradient**2).sum() for gradient in whole.values() if gradient is not None))
     assert size > 0.1
@@ -78,31 +82,31 @@ def test_a_batch_of_too_few_rows_is_one_processs(make_trainer, monkeypatch):
     trainer, threads = make_trainer(DROPOUT), []
     set_threads = processes.set_threads
     monkeypatch.setattr(processes, "set_threads", lambda number: threads.append(number) or set_threads(number))
-    expected = [of(trainer, some(trainer, *sizes))[0] for sizes in [(1,), (6, 1), (6,)]]
+    expected = [backward(trainer, some(trainer, *sizes))[0] for sizes in [(1,), (6, 1), (6,)]]
     trainer.run.model.train()
-    with trainer.gradients.shared(2):
+    with trainer.sharded_step(2) as step:
         del threads[:]
-        found = [trainer.gradients.add(some(trainer, *sizes)) for sizes in [(1,), (6, 1), (6,)]]
+        losses = [step.backward(3, some(trainer, *sizes)).loss for sizes in [(1,), (6, 1), (6,)]]
         assert threads == [2, 1, 2, 1]
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert losses == pytest.approx(expected, rel=1e-5)
 
 
-def test_helpers_see_the_weights_of_every_step(make_trainer):
+def test_workers_see_the_weights_of_every_step(make_trainer):
     """Also those that something else than the optimizer has set."""
-    told = {}
+    losses = {}
     for number in (1, 2):
-        trainer, told[number] = make_trainer(DROPOUT), []
+        trainer, losses[number] = make_trainer(DROPOUT), []
         trainer.run.model.train()
-        with trainer.gradients.shared(number):
+        with trainer.sharded_step(number) as update:
             for step in range(1, 6):
-                told[number].append(trainer.update(step, some(trainer, 6).batches)["loss"])
-                for parameter in trainer.parameters:
+                losses[number].append(update(step, some(trainer, 6)).loss)
+                for parameter in update.parameters:
                     if step == 2:
                         parameter.set_value(parameter.numpy() * 0.5)
                     if step == 3:  # in other memory
                         paddle.to_tensor(parameter.numpy() * 0.5)._share_buffer_to(parameter)
-    assert told[2] == pytest.approx(told[1], rel=1e-4)
-    assert len(set(told[1])) == 5
+    assert losses[2] == pytest.approx(losses[1], rel=1e-4)
+    assert len(set(losses[1])) == 5
 
 
 class Forgetful(nn.Layer):
@@ -125,9 +129,9 @@ def test_what_looks_at_whole_batches_is_not_shared(make_trainer, override):
         trainer.run.model.target_embedding = Forgetful(trainer.run.model.target_embedding)
     before = {name: value.numpy().copy() for name, value in trainer.run.model.state_dict().items()}
     trainer.run.model.train()
-    with trainer.gradients.shared(2):
-        assert trainer.gradients.helpers == []
-    assert all(parameter.grad is None for parameter in trainer.parameters)
+    with trainer.sharded_step(2) as step:
+        assert step is trainer.step
+    assert all(parameter.grad is None for parameter in trainer.step.parameters)
     for name, value in trainer.run.model.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"looking has changed {name}")
 
@@ -135,33 +139,33 @@ def test_what_looks_at_whole_batches_is_not_shared(make_trainer, override):
 def test_one_thread_shares_nothing(make_trainer, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     trainer = make_trainer()
-    with trainer.gradients.shared(2):
-        assert trainer.gradients.helpers == []
+    with trainer.sharded_step(2) as step:
+        assert step is trainer.step
 
 
-def test_the_death_of_a_helper_is_told(make_trainer):
+def test_the_death_of_a_worker_is_reported(make_trainer):
     trainer = make_trainer()
-    with trainer.gradients.shared(2):
-        os.kill(trainer.gradients.helpers[0].pid, signal.SIGKILL)
+    with trainer.sharded_step(2) as step:
+        os.kill(step.workers[0].pid, signal.SIGKILL)
         with pytest.raises(UserError, match=r"died; if memory ran out, .* OMP_NUM_THREADS=1"):
-            trainer.update(1, some(trainer, 6).batches)
+            step(1, some(trainer, 6))
 
 
-def test_helpers_end_with_a_parent_that_is_killed(tmp_path):
-    """A helper waits for questions on a pipe whose other end closes with its parent."""
-    code = (
-        "import paddle_tfm, time\n"
-        "from paddle_tfm.runtime import load_paddle\n"
-        "load_paddle()\n"
-        "from paddle_tfm.processes import Helper\n"
-        "helpers = [Helper(lambda question: question) for _ in range(2)]\n"
-        "print(*[helper.pid for helper in helpers], flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    pids = [int(word) for word in parent.stdout.readline().split()]
+def test_workers_end_with_a_parent_that_is_killed():
+    """A worker waits for tasks on a pipe whose other end closes with its parent."""
+
+    def have_workers(sender):
+        workers = [processes.Worker(lambda task: task) for _ in range(2)]
+        sender.send([worker.pid for worker in workers])
+        time.sleep(60)
+
+    context = multiprocessing.get_context("fork")  # of this process, which has Paddle already
+    receiver, sender = context.Pipe(duplex=False)
+    parent = context.Process(target=have_workers, args=(sender,))
+    parent.start()
+    pids = receiver.recv()
     assert len(pids) == 2 and all(Path(f"/proc/{pid}").exists() for pid in pids)
     parent.kill()
-    parent.communicate()
+    parent.join()
     for pid in pids:
         subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=20, check=True)

@@ -9,7 +9,7 @@ import pytest
 import paddle_tfm
 from paddle_tfm import UserError
 from paddle_tfm.train.run import load_run
-from paddle_tfm.train.shared_step import Gradients, Update
+from paddle_tfm.train.shared_step import ShardedStep
 
 TEXT = "the cat sat on the mat\nand the dog ran after it\n"
 SIZES = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.1", "train.max_tokens=128"]
@@ -96,13 +96,14 @@ def test_resumed_is_uninterrupted_to_the_bit(book, make_trainer_of, shape, tmp_p
 def make_trainer_of(registry, tmp_path):
     from paddle_tfm import load_recipe
     from paddle_tfm.data.corpus import load_corpus
+    from paddle_tfm.recipe.plan import plan_run
     from paddle_tfm.train.run import create
     from paddle_tfm.train.trainer import Trainer
 
     def make(overrides, folder, **options):
-        spec = load_recipe("base", overrides).runs()[0]
+        plan = plan_run(load_recipe("base", overrides).runs()[0], registry)
         resume = (tmp_path / folder / "identity.json").exists()
-        run = create(spec, registry, tmp_path / folder, load_corpus(spec.settings, registry), resume)
+        run = create(plan, tmp_path / folder, load_corpus(plan), resume)
         return Trainer(run, registry.plugins, **options)
 
     return make
@@ -116,11 +117,10 @@ def test_gradients_are_shared_among_processes(book, make_trainer_of, shape, monk
     run.model.train()
     batch = next(trainer.stream)
     for processes in (1, 2):
-        gradients = Gradients(run, trainer.parameters)
-        with gradients.shared(processes):
-            assert len(gradients.helpers) == processes - 1
-            loss = gradients.add(Update(1, [batch]))
-        found.append([loss, *(parameter.grad.numpy().copy() for parameter in trainer.parameters)])
+        with trainer.sharded_step(processes) as step:
+            assert isinstance(step, ShardedStep) == (processes > 1)
+            loss = step.backward(1, [batch]).loss
+        found.append([loss, *(parameter.grad.numpy().copy() for parameter in step.parameters)])
         run.model.clear_gradients()
     for one, two in zip(*found):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)

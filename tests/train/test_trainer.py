@@ -11,6 +11,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import create, load_run
+from paddle_tfm.train.step import StepMetrics
 from paddle_tfm.train.trainer import Interrupted
 
 NORMS = ["layer", "batch"]
@@ -124,23 +125,23 @@ def test_accumulation_equals_the_large_batch(make_trainer, smoothing):
     overrides = ("model.dropout=0.0", f"train.label_smoothing={smoothing}", "train.clip_norm=null")
     parts, whole = make_trainer(*overrides, folder="parts"), make_trainer(*overrides, folder="whole")
     for trainer in (parts, whole):
-        trainer.optimizer = Onlooker(trainer.run.model)
+        trainer.step.optimizer = Onlooker(trainer.run.model)
     examples = parts.run.encoded["train"]
     small, large = examples[:3], examples[3:12]
-    told = parts.update(1, [collate(small), collate(large)])
-    expected = whole.update(1, [collate([*small, *large])])
-    assert told == pytest.approx(expected, rel=1e-5)
-    for name, value in whole.optimizer.seen.items():
-        np.testing.assert_allclose(parts.optimizer.seen[name], value, rtol=1e-3, atol=1e-6, err_msg=name)
+    metrics = parts.step(1, [collate(small), collate(large)]).row()
+    expected = whole.step(1, [collate([*small, *large])]).row()
+    assert metrics == pytest.approx(expected, rel=1e-5)
+    for name, value in whole.step.optimizer.seen.items():
+        np.testing.assert_allclose(parts.step.optimizer.seen[name], value, rtol=1e-3, atol=1e-6, err_msg=name)
 
 
 def test_clipping_bounds_the_joint_norm(make_trainer):
     trainer = make_trainer("train.clip_norm=0.01", "model.dropout=0.0")
-    trainer.optimizer = Onlooker(trainer.run.model)
-    metrics = trainer.update(1, [collate(trainer.run.encoded["train"][:8])])
-    clipped = np.sqrt(sum(float((g.astype("float64") ** 2).sum()) for g in trainer.optimizer.seen.values()))
+    trainer.step.optimizer = Onlooker(trainer.run.model)
+    metrics = trainer.step(1, [collate(trainer.run.encoded["train"][:8])])
+    clipped = np.sqrt(sum(float((g.astype("float64") ** 2).sum()) for g in trainer.step.optimizer.seen.values()))
     assert clipped == pytest.approx(0.01, rel=1e-3)
-    assert metrics["gradient_norm"] > 0.1  # the norm before
+    assert metrics.gradient_norm > 0.1  # the norm before
 
 
 def test_the_loss_averages_over_real_tokens(make_trainer):
@@ -183,10 +184,8 @@ def test_divergence_is_a_result(make_trainer):
         (2.31, float("inf"), "the gradient norm was no number at step 1 (inf)"),
     ],
 )
-def test_divergence_says_what_was_no_number(make_trainer, monkeypatch, loss, norm, sentence):
-    trainer = make_trainer()
-    monkeypatch.setattr(trainer, "update", lambda step, batches: {"loss": loss, "gradient_norm": norm})
-    assert trainer._one_step(1) == sentence
+def test_divergence_says_what_was_no_number(make_trainer, loss, norm, sentence):
+    assert make_trainer()._one_step(lambda step, batches: StepMetrics(loss, {}, 1e-3, norm, 6), 1) == sentence
 
 
 def test_a_loaded_run_is_the_trained_one(make_trainer, registry):
@@ -237,7 +236,7 @@ def test_batch_norm_buffers_move_in_training_only(make_trainer):
         name: value for name, value in parameters(trainer.run.model).items() if "running" in name or "mean" in name
     }
     assert buffers
-    trainer.update(1, [next(trainer.stream)])
+    trainer.step(1, [next(trainer.stream)])
     moved = parameters(trainer.run.model)
     assert any(not np.array_equal(moved[name], value) for name, value in buffers.items())
     trainer.score(trainer.run.encoded["valid"], trainer.run.encoded["valid"])
@@ -250,11 +249,11 @@ def test_mixture_of_experts_adds_its_balance_to_the_loss(make_trainer):
     gradients = []
     for folder, override in (("heavy", heavy), ("light", light)):
         trainer = make_trainer(override, "model.dropout=0.0", "train.clip_norm=null", folder=folder)
-        gradients.append(trainer.update(1, [collate(trainer.run.encoded["train"][:8])])["gradient_norm"])
+        gradients.append(trainer.step(1, [collate(trainer.run.encoded["train"][:8])]).gradient_norm)
     assert gradients[0] > 2 * gradients[1]
 
 
-def test_pointer_head_copies_words_that_it_never_saw(make_trainer, tmp_path):
+def test_pointer_head_copies_words_that_it_never_saw(make_trainer, registry, tmp_path):
     """Names unseen in training come out right, because they are copied."""
     rng = np.random.default_rng(0)
 
@@ -278,7 +277,7 @@ def test_pointer_head_copies_words_that_it_never_saw(make_trainer, tmp_path):
     )
     results = trainer.train()
     assert results["test"]["exact_match"] >= 0.9
-    loaded = load_run(trainer.run.folder, trainer.run.registry)
+    loaded = load_run(trainer.run.folder, registry)
     assert loaded.translate(["hello zzzzzz !"]) == ["bye zzzzzz"]
 
 
@@ -304,7 +303,7 @@ def test_the_board_names_the_split_that_was_scored(make_trainer, tmp_path, split
     assert [point.id for point in reader.get_data("scalar", "valid/loss")] == [4]
 
 
-def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, registry, tmp_path):
+def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, tmp_path):
     """A tokenizer that would now learn something else, here a changed vocabulary, does not get into a run under way."""
     first = make_trainer()
     first.stop = lambda: first.run.step >= 5
@@ -313,8 +312,8 @@ def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, registr
     vocabulary = first.run.folder / "codec" / "target" / "vocabulary.json"
     pieces = json.loads(vocabulary.read_text("utf-8"))
     vocabulary.write_text(json.dumps(pieces[::-1], ensure_ascii=False), "utf-8")
-    corpus = load_corpus(first.run.settings, registry)
-    resumed = create(first.run.spec, registry, first.run.folder, corpus, resume=True)
+    corpus = load_corpus(first.run.plan)
+    resumed = create(first.run.plan, first.run.folder, corpus, resume=True)
     assert resumed.codec.target_vocabulary.pieces[4:] == pieces[::-1]
-    fresh = create(first.run.spec, registry, tmp_path / "fresh", corpus, resume=True)
+    fresh = create(first.run.plan, tmp_path / "fresh", corpus, resume=True)
     assert fresh.codec.target_vocabulary.pieces[4:] == pieces

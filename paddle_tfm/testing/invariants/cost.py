@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from paddle_tfm.registry import Spec
+from paddle_tfm.components import Spec
 from paddle_tfm.testing.invariants import LAYERS
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Note, Result

@@ -196,7 +196,7 @@ def test_a_table_costs_the_square_of_max_length_and_a_low_rank_saves_it():
     ("options", "sentence"),
     [
         ({"site": CROSS}, "its weights belong to pairs of positions of one text, which says nothing about a source and its target"),
-        ({"mode": "sparse"}, "`mode` must be dense or random, but is sparse"),
+        ({"mode": "sparse"}, "`mode` must be one of dense, random, but is 'sparse'"),
         ({"hidden": 0}, "`hidden` must be at least 1, but is 0"),
         ({"mode": "random", "rank": 0}, "`rank` must be at least 1, but is 0"),
         ({"rank": 2}, "`rank` has no meaning with `mode` dense; leave it out"),

@@ -85,7 +85,7 @@ def test_what_it_needs_by_default_is_hashed_and_in_the_catalogue(cls):
         ({"name": "tatoeba-en-zh", "target": "cn"}, "`target` must be one of en, zh, but is 'cn'"),
         ({"name": "sigmorphon2020-g2p", "language": "kro"}, "did you mean 'kor'?"),
         ({"name": "scan", "split": "lenght"}, "did you mean 'length'?"),
-        ({"name": "scan", "split": "length", "cutoff": 26}, "`cutoff` splits the commands of `split: simple` anew"),
+        ({"name": "scan", "split": "length", "cutoff": 26}, "`cutoff` splits the commands of `split: simple` again"),
         (
             {"name": "scan", "cutoff": 48},
             "`cutoff` must be from 1 to 47, as the longest output has 48 actions, but is 48",

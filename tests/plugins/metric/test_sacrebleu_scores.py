@@ -206,16 +206,16 @@ def test_a_signature_says_what_was_chosen():
 @pytest.mark.parametrize(
     ("metric", "options", "sentence"),
     [
-        (Bleu, {"tokenize": "13"}, "unknown `tokenize` '13'; did you mean '13a'? Known: 13a, char, intl, none, zh"),
-        (Bleu, {"tokenize": "moses"}, "unknown `tokenize` 'moses'. Known: 13a, char, intl, none, zh"),
-        (Bleu, {"smooth": "addk"}, "unknown `smooth` 'addk'; did you mean 'add-k'? Known: add-k, exp, floor, none"),
+        (Bleu, {"tokenize": "13"}, "`tokenize` must be one of 13a, char, intl, none, zh, but is '13'; did you mean '13a'?"),
+        (Bleu, {"tokenize": "moses"}, "`tokenize` must be one of 13a, char, intl, none, zh, but is 'moses'"),
+        (Bleu, {"smooth": "addk"}, "`smooth` must be one of add-k, exp, floor, none, but is 'addk'; did you mean 'add-k'?"),
         *(
             (Bleu, {"tokenize": name}, f"`tokenize` '{name}' needs a download or another package; use one of 13a, char, "
              "intl, none, zh")
             for name in ("ja-mecab", "ko-mecab", "spm", "flores101", "flores200")
         ),
         (Chrf, {"char_order": 0}, "`char_order` must be at least 1, but is 0"),
-        (Chrf, {"word_order": -1}, "`word_order` must be at least 0, but is -1"),
+        (Chrf, {"word_order": -1}, "`word_order` must not be negative, but is -1"),
         (Chrf, {"beta": 0}, "`beta` must be at least 1, but is 0"),
         (Ter, {"asian_support": True}, "`asian_support` needs `normalized` or `no_punct`: alone it changes nothing"),
     ],

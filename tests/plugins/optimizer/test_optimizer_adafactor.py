@@ -90,7 +90,7 @@ def test_rows_and_columns_without_a_gradient_stay():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"decay": 0.0}, "`decay` must be above 0 and at most 1, but is 0.0"),
+        ({"decay": 0.0}, "`decay` must be in (0, 1], but is 0.0"),
         ({"clip": 0.0}, "`clip` must be positive, but is 0.0"),
         ({"epsilon1": 0.0}, "`epsilon1` must be positive, but is 0.0"),
         ({"epsilon2": -1.0}, "`epsilon2` must be positive, but is -1.0"),

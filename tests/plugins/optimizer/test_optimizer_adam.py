@@ -112,8 +112,8 @@ def test_nothing_moves_before_a_rate_is_set(make):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Adam(beta1=1.0), "`beta1` must be at least 0 and below 1, but is 1.0"),
-        (lambda: AdamW(beta2=-0.1), "`beta2` must be at least 0 and below 1, but is -0.1"),
+        (lambda: Adam(beta1=1.0), "`beta1` must be in [0, 1), but is 1.0"),
+        (lambda: AdamW(beta2=-0.1), "`beta2` must be in [0, 1), but is -0.1"),
         (lambda: Adam(epsilon=0.0), "`epsilon` must be positive, but is 0.0"),
         (lambda: AdamW(weight_decay=-1.0), "`weight_decay` must not be negative, but is -1.0"),
     ],

@@ -62,8 +62,8 @@ def test_the_decay_is_apart_from_the_sign_and_spares_vectors():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"beta1": 1.0}, "`beta1` must be at least 0 and below 1, but is 1.0"),
-        ({"beta2": -0.1}, "`beta2` must be at least 0 and below 1, but is -0.1"),
+        ({"beta1": 1.0}, "`beta1` must be in [0, 1), but is 1.0"),
+        ({"beta2": -0.1}, "`beta2` must be in [0, 1), but is -0.1"),
         ({"weight_decay": -1.0}, "`weight_decay` must not be negative, but is -1.0"),
     ],
 )

@@ -110,8 +110,8 @@ def test_it_finds_the_matrices_of_a_real_model():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"momentum": 1.0}, "`momentum` must be at least 0 and below 1, but is 1.0"),
-        ({"beta1": -0.1}, "`beta1` must be at least 0 and below 1, but is -0.1"),
+        ({"momentum": 1.0}, "`momentum` must be in [0, 1), but is 1.0"),
+        ({"beta1": -0.1}, "`beta1` must be in [0, 1), but is -0.1"),
         ({"epsilon": 0.0}, "`epsilon` must be positive, but is 0.0"),
         ({"iterations": 0}, "`iterations` must be at least 1, but is 0"),
         ({"weight_decay": -0.1}, "`weight_decay` must not be negative, but is -0.1"),

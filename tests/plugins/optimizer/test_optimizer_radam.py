@@ -65,8 +65,8 @@ def test_without_memory_of_squares_it_stays_momentum():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"beta1": 1.0}, "`beta1` must be at least 0 and below 1, but is 1.0"),
-        ({"beta2": 1.0}, "`beta2` must be at least 0 and below 1, but is 1.0"),
+        ({"beta1": 1.0}, "`beta1` must be in [0, 1), but is 1.0"),
+        ({"beta2": 1.0}, "`beta2` must be in [0, 1), but is 1.0"),
         ({"epsilon": 0.0}, "`epsilon` must be positive, but is 0.0"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import PAD
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Interrupted, Trainer
@@ -185,27 +186,32 @@ STOPPED = 2
 
 
 def trainer(registry, name, folder):
-    spec = load_recipe("base", [*TINY, f"train.optimizer={name}"]).runs()[0]
-    run = create(spec, registry, folder, load_corpus(spec.settings, registry))
+    plan = plan_run(load_recipe("base", [*TINY, f"train.optimizer={name}"]).runs()[0], registry)
+    run = create(plan, folder, load_corpus(plan))
     return Trainer(run, registry.plugins)
 
 
 @every
 def test_a_resumed_run_equals_an_uninterrupted_one(registry, name, tmp_path):
     """To the bit, with experts that have had no token before the interruption, or have none right after it."""
-    whole, seen = trainer(registry, name, tmp_path / "whole"), []
-    add = whole.gradients.add
-    whole.gradients.add = lambda update: (add(update), seen.append([p.grad is not None for p in whole.parameters]))[0]
+    whole, has_gradient = trainer(registry, name, tmp_path / "whole"), []
+    parameters, optimizer_step = whole.step.parameters, whole.step.optimizer.step
+
+    def watched_step():
+        has_gradient.append([parameter.grad is not None for parameter in parameters])
+        optimizer_step()
+
+    whole.step.optimizer.step = watched_step
     whole.train()
-    before, after = np.any(seen[:STOPPED], 0), np.any(seen[STOPPED:], 0)
-    assert np.any(~before & after) and np.any(before & ~np.array(seen[STOPPED]))
+    before, after = np.any(has_gradient[:STOPPED], 0), np.any(has_gradient[STOPPED:], 0)
+    assert np.any(~before & after) and np.any(before & ~np.array(has_gradient[STOPPED]))
     first = trainer(registry, name, tmp_path / "parts")
     first.stop = lambda: first.run.step >= STOPPED
     with pytest.raises(Interrupted):
         first.train()
     second = trainer(registry, name, tmp_path / "parts")
     second.train(resume=True)
-    for a, b in zip(whole.parameters, second.parameters):
+    for a, b in zip(parameters, second.step.parameters):
         np.testing.assert_array_equal(a.numpy(), b.numpy(), err_msg=a.name)
     logs = [(tmp_path / part / "metrics.jsonl").read_text() for part in ("whole", "parts")]
     assert logs[0] == logs[1]

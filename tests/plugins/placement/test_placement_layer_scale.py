@@ -69,4 +69,4 @@ def test_a_model_with_small_scales_begins_close_to_its_embeddings(make_model, ma
 def test_what_cannot_be_is_refused_by_a_sentence(initial):
     with pytest.raises(ValueError) as error:
         make(initial=initial)
-    assert str(error.value) == f"`initial` must be a positive number, but is {initial}"
+    assert str(error.value) == f"`initial` must be in (0, inf), but is {initial}"

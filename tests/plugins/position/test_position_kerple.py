@@ -104,5 +104,5 @@ def test_contract():
     assert Kerple(4).uses() == {"bias"} and Kerple(4).kernel == "log"
     assert not Kerple.per_layer
     assert {name: p.shape for name, p in Kerple(4).named_parameters()} == {"raw1": [4], "raw2": [4]}
-    with pytest.raises(ValueError, match="`kernel` must be log or power, but is 'cubic'"):
+    with pytest.raises(ValueError, match="`kernel` must be one of log, power, but is 'cubic'"):
         Kerple(4, kernel="cubic")

@@ -108,7 +108,7 @@ def test_a_trial_of_few_steps_may_end_in_the_warmup(make):
         (lambda: Cosine(10, warmup=-1), "`warmup` must not be negative, but is -1"),
         (lambda: Cosine(10, peak=0.1, floor=0.2), "`floor` must not be above `peak`, but 0.2 is above 0.1"),
         (lambda: WSD(10, peak=0.0), "`peak` must be positive, but is 0.0"),
-        (lambda: WSD(10, decay=1.5), "`decay` must be a fraction of the run from 0 to 1, but is 1.5"),
+        (lambda: WSD(10, decay=1.5), "`decay` must be in [0, 1], but is 1.5"),
         (lambda: WSD(10, floor=-0.1), "`floor` must not be negative, but is -0.1"),
     ],
 )

@@ -224,9 +224,9 @@ def test_too_few_years():
     [
         ({"train": 0}, "`train` must be positive, but is 0"),
         ({"test": -1}, "`test` must be positive, but is -1"),
-        ({"first_year": 999}, "`first_year` must have four digits, but is 999"),
-        ({"last_year": 10000}, "`last_year` must have four digits, but is 10000"),
-        ({"last_year": 1949}, "`last_year` must not be before `first_year`, but 1949 is before 1950"),
+        ({"first_year": 999}, "`first_year` must be in [1000, 9999], but is 999"),
+        ({"last_year": 10000}, "`last_year` must be in [1000, 9999], but is 10000"),
+        ({"last_year": 1949}, "`first_year` must not be above `last_year`, but 1950 is above 1949"),
     ],
 )
 def test_bad_options(options, text):

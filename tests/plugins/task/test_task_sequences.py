@@ -85,7 +85,7 @@ def test_the_tasks_of_one_seed_read_the_same_sources():
         ({"symbols": 0}, "`symbols` must be positive, but is 0"),
         ({"min_length": 0}, "`min_length` must be positive, but is 0"),
         ({"valid": 0}, "`valid` must be positive, but is 0"),
-        ({"min_length": 4, "max_length": 3}, "`max_length` must be at least `min_length`, but 3 is below 4"),
+        ({"min_length": 4, "max_length": 3}, "`min_length` must not be above `max_length`, but 4 is above 3"),
         (
             {"symbols": 2, "min_length": 1, "max_length": 5},
             "`symbols` and the lengths must allow 100 sequences or more, but allow 62",

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from paddle_tfm import UserError, create_registry
-from paddle_tfm.registry import Spec
+from paddle_tfm.components import Spec
 from paddle_tfm_plugins.tokenizer.hugging_face import HuggingFace
 
 TEXTS = ["Zwei junge Männer sind im Freien.", "On March 5th it's 25°", "我们见面。 👍🏽", "a  b\tc <unk> ▁x", ""]

@@ -17,6 +17,7 @@ from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.vocabulary import UNKNOWN, Vocabulary
 from paddle_tfm.protocols import Example
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
 from paddle_tfm_plugins.tokenizer.char import Char
 from paddle_tfm_plugins.tokenizer.sentencepiece import SentencePiece
@@ -191,7 +192,7 @@ def test_the_codec_draws_both_sides():
     lines = list(texts())
     examples = [Example(source, target) for source, target in zip(lines[:300], lines[300:])]
     overrides = ["tokenizer={name: sentencepiece, size: 500, sampling: 0.2}"]
-    codec = Codec.learn(load_recipe("base", overrides).runs()[0].settings, create_registry(), examples)
+    codec = Codec.learn(plan_run(load_recipe("base", overrides).runs()[0], create_registry()), examples)
     plain = codec.encode_all(examples)
     assert plain.sampling
     drawn = [plain.sample(i, np.random.default_rng(i)) for i in range(50)]

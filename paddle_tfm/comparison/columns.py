@@ -1,0 +1,53 @@
+"""The columns of the table: what stands over them, what a row holds, and what they mean, as plain text."""
+
+from __future__ import annotations
+
+from paddle_tfm import units
+from paddle_tfm.comparison.statistics import CONFIDENCE
+from paddle_tfm.comparison.table import Comparison, Row
+from paddle_tfm.comparison.verdict import change
+
+NOTES = (
+    "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
+    f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t); it is called "
+    "better or worse only where the interval excludes 0. Intervals are not widened for many variants.",
+    "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean.",
+)
+
+
+def header(comparison: Comparison) -> list[str]:
+    """The names of the columns, an arrow beside each metric: ↑ where higher is better."""
+    directions = {"loss": False}
+    for run in comparison.runs:
+        directions |= run.results["directions"]
+    arrows = {True: "\u00a0↑", False: "\u00a0↓", None: ""}
+    metrics = [f"{units.metric_name(name)}{arrows[directions.get(name)]}" for name in comparison.shown()]
+    return ["variant", "seeds", metrics[0], "difference", *metrics[1:], "parameters", "tokens/s", "time", "diverged"]
+
+
+def cells(comparison: Comparison, row: Row) -> list[str]:
+    """What `header` announces, as plain text."""
+    metrics = []
+    for name in comparison.shown():
+        metrics.append(around(comparison, name, row))
+    if row.variant == comparison.baseline:
+        against = "baseline" if len(comparison.rows) > 1 else "–"
+    else:
+        difference = row.difference
+        apart = "other texts" if comparison.corpora > 1 else "no finished seed in common"
+        against = f"{change(comparison, difference)} {difference.verdict}" if difference else apart
+    time = f"{round(row.seconds) // 60}:{round(row.seconds) % 60:02}"
+    seeds = ", ".join(map(str, row.seeds)) if len(row.seeds) <= 5 else f"{len(row.seeds)} seeds"
+    speed = f"{row.tokens_per_second:,.0f}"
+    lost = f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
+    return [row.variant, seeds, metrics[0], against, *metrics[1:], f"{row.parameters:,}", speed, time, lost]
+
+
+def around(comparison: Comparison, name: str, row: Row) -> str:
+    """`mean ± spread` of a variant's metric, both to the same digit; the mean alone where there is no spread."""
+    return units.plus_minus(row.mean.get(name), row.spread.get(name), comparison.unit(name))
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What the columns mean, and what must stand beside a score for others to compare theirs with it."""
+    return [*NOTES, *(f"{units.metric_name(name)}: {text}" for name, text in comparison.signatures.items())]

@@ -1,0 +1,150 @@
+"""A component before it exists: as a recipe writes it (`Spec`), as a plugin registers it (`Entry`), and with its class and
+options resolved (`ComponentPlan`)."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.plugins import Provider
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A component as a recipe writes it: ``name`` or ``{name: …, option: value, …}``."""
+
+    name: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, value: object) -> Spec:
+        """Raises ValueError with a sentence if `value` is neither form."""
+        if isinstance(value, Spec):
+            return value
+        if isinstance(value, str):
+            return cls(value)
+        if isinstance(value, Mapping) and isinstance(value.get("name"), str):
+            return cls(value["name"], {key: option for key, option in value.items() if key != "name"})
+        raise ValueError(f"must be a name or {{name: …, options…}}, but is {value!r}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One registered component. `wrong_on_purpose`: it is listed, completed and checked only when asked for."""
+
+    kind: str
+    name: str
+    target: type | str
+    provider: Provider
+    wrong_on_purpose: bool = False
+
+    def load(self) -> type:
+        """The class itself (this may import Paddle).
+
+        Raises:
+            UserError: its module cannot be imported, or holds no such class.
+        """
+        if not isinstance(self.target, str):
+            return self.target
+        module, _, attribute = self.target.partition(":")
+        try:
+            cls = getattr(importlib.import_module(module), attribute)
+            if not isinstance(cls, type):
+                raise TypeError("it is no class")
+            return cls
+        except Exception as error:  # the module is somebody's: anything may happen when it is imported
+            raise UserError(
+                f"{self.kind} '{self.name}' of plugin '{self.provider.plugin}' cannot be loaded from '{self.target}': "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def summary(self) -> str:
+        """The first paragraph of the class's docstring, read from its source without importing it."""
+        if not isinstance(self.target, str):
+            return _first_paragraph(inspect.getdoc(self.target))
+        module, _, attribute = self.target.partition(":")
+        try:
+            source = Path(importlib.util.find_spec(module).origin)
+            tree = ast.parse(source.read_text(encoding="utf-8"))
+        except (ImportError, AttributeError, TypeError, OSError, SyntaxError, ValueError):
+            return ""
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name == attribute:
+                return _first_paragraph(ast.get_docstring(node))
+        return ""
+
+
+def _first_paragraph(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split())
+
+
+@dataclass(frozen=True)
+class ComponentPlan:
+    """A component that a recipe names, with all that was worked out about it: its class, and its options as the types that
+    the constructor declares. `Registry.resolve` makes it; nothing of it is checked again.
+
+    Args:
+        path: where the recipe says so, dotted. cls: None if there is none; `problems` say why.
+        options: a component among them is a ComponentPlan, a list of components a list of them.
+        parameters: the constructor's, each with whether it must be given.
+        problems: all that is wrong, those of the components in its options too.
+    """
+
+    kind: str
+    name: str
+    path: str
+    cls: type | None = None
+    provider: Provider | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    parameters: Mapping[str, bool] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    def build(self, **givens: object):
+        """The component: its options, and of `givens` what its constructor declares.
+
+        Raises:
+            RecipeError: there are problems, a given is missing, or the constructor refused with a ValueError.
+        """
+        if self.problems:
+            raise RecipeError("recipe", self.problems)
+        if missing := self.missing(givens):
+            sentence = f"'{self.name}' needs '{missing[0]}', which is not given here"
+            raise RecipeError("recipe", [Problem(self.path, sentence)])
+        arguments = {key: givens[key] for key in self.parameters if key in givens}
+        arguments |= {key: _constructed(value, givens) for key, value in self.options.items()}
+        try:
+            return self.cls(**arguments)
+        except ValueError as error:
+            raise RecipeError("recipe", [Problem(self.path, f"'{self.name}' refuses: {error}")]) from error
+
+    def missing(self, givens: Mapping[str, object]) -> list[str]:
+        """Parameters that the constructor needs and that are neither options nor in `givens`."""
+        return [
+            key
+            for key, required in self.parameters.items()
+            if required and key not in self.options and key not in givens
+        ]
+
+    def walk(self) -> Iterator[ComponentPlan]:
+        """This component, and all those in its options, such as the encodings of a chain."""
+        yield self
+        for value in self.options.values():
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, ComponentPlan):
+                    yield from part.walk()
+
+
+def _constructed(value: object, givens: Mapping[str, object]) -> object:
+    if isinstance(value, ComponentPlan):
+        return value.build(**givens)
+    if isinstance(value, list) and any(isinstance(item, ComponentPlan) for item in value):
+        return [item.build(**givens) for item in value]
+    # A copy: what one instance does to its list is not seen by the next one.
+    return copy.deepcopy(value) if isinstance(value, (list, dict, set)) else value

@@ -1,0 +1,58 @@
+"""Initial values of a model: drawn from (seed, parameter path), and those that a placement works out from data."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from paddle_tfm import randomness
+from paddle_tfm.layers import Dropout, Embedding
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Initializer, Placement, Profile, Tap
+
+
+def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
+    """Draw every matrix and table that is not marked by `keep_initial` from (seed, its path); zero the padding rows; apply
+    the placements' branch gain; give every dropout its path, every parameter its name."""
+    tables = {id(layer.weight): layer for layer in model.sublayers() if isinstance(layer, (Embedding, nn.Embedding))}
+    for path, parameter in model.named_parameters():
+        parameter.name = path
+        if parameter.ndim < 2 or getattr(parameter, "keep_initial", False):
+            continue
+        role = "embedding" if id(parameter) in tables else "weight"
+        values = initializer.draw(randomness.generator(seed, "initial", path), tuple(parameter.shape), role)
+        if role == "embedding" and isinstance(tables[id(parameter)], Embedding):
+            values[tables[id(parameter)].pad_id] = 0.0
+        parameter.set_value(np.asarray(values, dtype=np.dtype(str(parameter.dtype).removeprefix("paddle."))))
+    for layer in (layer for stack in model.stacks().values() for layer in stack.layers):
+        if layer.placement.branch_gain != 1.0:
+            for weight in (weight for branch in layer.branches() for weight in branch.branch_weights()):
+                weight.set_value(weight * layer.placement.branch_gain)
+    for path, layer in model.named_sublayers():
+        if isinstance(layer, Dropout):
+            layer.path = path
+
+
+def calibrate(model: Transformer, batch) -> None:
+    """Let placements set initial values from one pass over data (Admin). Free of dropout; nothing to do for most."""
+    base = Placement.calibrate.__func__
+    stacks = {
+        name: stack
+        for name, stack in model.stacks().items()
+        if type(stack.layers[0].placement).calibrate.__func__ is not base
+    }
+    if not stacks:
+        return
+    training, tap = model.training, Tap(recording=True)
+    model.eval()
+    with paddle.no_grad():
+        model(batch, tap)
+    if training:
+        model.train()
+    for name, stack in stacks.items():
+        activations = [(path, value) for path, value in tap.recorded if path.startswith(f"{name}.")]
+        entry = next(float(value.var()) for path, value in activations if path == f"{name}.input")
+        branches = [float(value.var()) for path, value in activations if path.endswith(".branch")]
+        placements = [layer.placement for layer in stack.layers]
+        type(placements[0]).calibrate(placements, Profile(entry, branches))

@@ -1,0 +1,156 @@
+"""Every use of Paddle's private API, one function or class each: why, what it was tested with, and what happens without.
+
+Written for Paddle 3.3. Another Paddle may lack any of these names: then the public way is taken, which is slower or uses
+one process, and gives the same numbers. `tests/test_paddle_compat.py` takes the names away one by one, and looks for
+private names elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor
+
+
+def _private(owner: object, *path: str) -> Callable | None:
+    """The private attribute at the end of `path`, or None where this Paddle has none of that name."""
+    for name in path:
+        owner = getattr(owner, name, None)
+    return owner
+
+
+# ----------------------------------------------------------------------------------------------------------- process
+
+
+def keep_python_signal_handlers() -> None:
+    """Take away Paddle's handler of SIGTERM, which prints a C++ traceback in place of ending quietly.
+
+    Documented, but gone from some builds; without it, an interrupted run prints that traceback.
+    """
+    if disable := _private(paddle, "disable_signal_handler"):
+        disable()
+
+
+def set_num_threads(number: int) -> None:
+    """From now on matrix products of this process take `number` threads.
+
+    There is no public way after the import: `OMP_NUM_THREADS` is read once. Without the private one the number stays as it
+    was, which costs speed where several processes share the cores, and changes no result.
+    """
+    if set_threads := _private(paddle, "base", "core", "set_num_threads"):
+        set_threads(number)
+
+
+def can_move_into() -> bool:
+    """Whether `move_into` works with this Paddle; without it nothing is shared among processes."""
+    return _private(paddle.Tensor, "_share_buffer_to") is not None
+
+
+def move_into(parameter: Tensor, array: np.ndarray) -> None:
+    """Have `parameter` lie in the memory of `array` from now on, with its values: what is written there by this process is
+    seen by all that share the memory. Public functions copy.
+
+    Raises:
+        RuntimeError: this Paddle cannot (`can_move_into`).
+    """
+    if not can_move_into():
+        raise RuntimeError(
+            f"Paddle {paddle.__version__} must have Tensor._share_buffer_to to move a parameter, but has not; ask "
+            "`can_move_into` before"
+        )
+    array[...] = parameter.numpy()
+    paddle.utils.dlpack.from_dlpack(array)._share_buffer_to(parameter)
+
+
+# ----------------------------------------------------------------------------------------------------------- kernels
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x [..., I] · weight [I, O] + bias [O] → [..., O].
+
+    The kernel that `F.linear` calls, without the flag that it looks up for 30 microseconds before: a third of the time of
+    one decoded token's small products. Otherwise `F.linear`.
+    """
+    kernel = _private(paddle, "_C_ops", "linear")
+    return F.linear(x, weight, bias) if kernel is None else kernel(x, weight, bias)
+
+
+def cross_entropy_(logits: Tensor, target: Tensor) -> Tensor:
+    """logits [N, V], target int64 [N, 1] → −log softmax(logits)[target], [N, 1]. `logits` must not be used afterwards.
+
+    The kernel that `F.cross_entropy` calls (hard labels, softmax, stable, nothing ignored, over the last axis), but in
+    place: the softmax lies where the logits were, so that [N, V], the largest tensor of a step, is held once. Otherwise
+    `F.cross_entropy`, which holds it twice.
+    """
+    kernel = _private(paddle, "_C_ops", "cross_entropy_with_softmax_")
+    if kernel is None:
+        return F.cross_entropy(logits, target, reduction="none", ignore_index=-100)
+    _, loss = kernel(logits, target, False, True, True, -100, -1)
+    return loss
+
+
+def has_lstm() -> bool:
+    """Whether `lstm` works with this Paddle; otherwise its caller has to run through the tokens in Python."""
+    return _private(paddle, "_C_ops", "rnn") is not None
+
+
+def lstm(
+    x: Tensor, h: Tensor, c: Tensor, weights: Sequence[Tensor], lengths: Tensor
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """One LSTM layer, read forward: x [T, B, C], h and c [B, W], of which a row's first `lengths` [B] tokens are real →
+    outputs [T, B, W], (h, c) behind the last real token. `weights`: [4W, C], [4W, W], [4W], [4W].
+
+    The kernel that `paddle.nn.LSTM` calls. That class has parameters of its own, in a layout that neither our initial
+    values nor one tensor for all inputs fit.
+
+    Raises:
+        RuntimeError: this Paddle has no such kernel (`has_lstm`).
+    """
+    if not has_lstm():
+        raise RuntimeError(
+            f"Paddle {paddle.__version__} must have the kernel `rnn`, but has not; ask `has_lstm` before"
+        )
+    dropout_state = paddle.zeros([0], "uint8")  # of a dropout between layers, of which there is one
+    outputs, _, (h, c) = paddle._C_ops.rnn(
+        x, [h.unsqueeze(0), c.unsqueeze(0)], list(weights), lengths, dropout_state,
+        0.0, False, x.shape[2], h.shape[1], 1, "LSTM", 0, not paddle.is_grad_enabled(),
+    )  # fmt: skip
+    return outputs, (h.squeeze(0), c.squeeze(0))
+
+
+# -------------------------------------------------------------------------------------------------------- optimizers
+
+
+def has_fused_adam() -> bool:
+    """Whether Paddle's Adam can update all parameters in one call; otherwise it takes a call for each."""
+    return (
+        _private(paddle, "_C_ops", "merged_adam_") is not None
+        and _private(paddle.optimizer.Adam, "_create_multi_tensor_dict") is not None
+    )
+
+
+def named_adam(cls: type) -> type:
+    """A class decorator: the subclass of `paddle.optimizer.Adam` bears its name.
+
+    Paddle takes all parameters at once in classes of this name only: it compares `__name__`, not the class.
+    """
+    cls.__name__ = "Adam"
+    return cls
+
+
+def fuse_updates(optimizer: paddle.optimizer.Adam, fused: bool) -> None:
+    """Whether the next step takes all parameters in one call. Paddle has a switch for it in the constructor only, and then
+    ends with an error where a parameter has no gradient. Both ways keep their moments in the same place."""
+    if has_fused_adam():
+        optimizer._use_multi_tensor = fused
+
+
+def create_moments(optimizer: paddle.optimizer.Optimizer, parameters: Sequence[Tensor]) -> None:
+    """The moments of `parameters`, taken from what `set_state_dict` was given before; without this, each is taken when its
+    parameter next has a gradient, and is missing from `state_dict` until then."""
+    if create := _private(optimizer, "_create_accumulators"):
+        with paddle.utils.unique_name.guard():  # the names of moments end in _0, as in a step of the trainer
+            create(paddle.static.default_main_program().global_block(), list(parameters))

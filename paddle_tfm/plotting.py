@@ -1,0 +1,105 @@
+"""What all pictures share: fonts that show their text, colours that everyone tells apart, and how they become bytes."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours (https://jfly.uni-koeln.de/color/), which colour-blind readers tell apart; black is grey and
+# yellow is wine here, so that all eight show on white and on black.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A828C", "#A2386B")
+STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+# A page replaces these two by its own colours, light or dark.
+INK, FAINT = "#24292f", "#c9d1d9"
+FIRST_FONT = "DejaVu Sans"  # comes with matplotlib
+# Of several fonts that show as much, the first of these: simplified Chinese forms before Japanese and Korean ones.
+PREFERRED_FONTS = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC")
+PREFERRED_FONTS += ("Hiragino Sans GB", "Microsoft YaHei", "SimHei", "Arial Unicode MS")
+
+
+class LineStyle(NamedTuple):
+    """How a variant is drawn, the same in every panel."""
+
+    colour: str
+    style: str | tuple
+    marker: str
+
+
+def line_style(number: int) -> LineStyle:
+    """The style of the `number`-th variant: 8 colours, then the same with another line and marker, 32 in all."""
+    turn = number // len(COLOURS)
+    marker = MARKERS[(number + 3 * turn) % len(MARKERS)]
+    return LineStyle(COLOURS[number % len(COLOURS)], STYLES[turn % len(STYLES)], marker)
+
+
+def fonts(characters: set[str]) -> tuple[list[str], set[str]]:
+    """As few installed fonts as needed to show `characters`, and the characters that none of them has."""
+    files: dict[str, str] = {}
+    for font in font_manager.fontManager.ttflist:
+        if font.style == "normal" and not font.name.startswith("Last Resort"):  # that one has a box for everything
+            files.setdefault(font.name, font.fname)
+    ranks = {name: rank for rank, name in enumerate(PREFERRED_FONTS)}
+    families, missing = [FIRST_FONT], _lacking(files[FIRST_FONT], characters)
+    while missing:
+        left = {name: _lacking(file, missing) for name, file in files.items()}
+        best = min(left, key=lambda name: (len(left[name]), ranks.get(name, len(ranks)), name))
+        if left[best] == missing:
+            break
+        families.append(best)
+        missing = left[best]
+    return families, missing
+
+
+def _lacking(file: str, characters: set[str]) -> set[str]:
+    try:
+        charmap = font_manager.get_font(file).get_charmap()
+    except (OSError, RuntimeError):  # FreeType cannot read it
+        return characters
+    return {character for character in characters if ord(character) not in charmap}
+
+
+@contextmanager
+def settings(families: Sequence[str] = (FIRST_FONT,), size: float = 10) -> Iterator[None]:
+    """Fonts and sizes of our pictures, and no warning about characters that no font here has."""
+    options = {
+        "font.family": list(families),
+        "font.size": size,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "paddle-tfm",
+        "axes.unicode_minus": True,
+    }
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # nor about weights that a font lacks
+    with warnings.catch_warnings(), matplotlib.rc_context(options):
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+
+
+def new_figure(size: Sequence[float]) -> Figure:
+    """An empty figure of `size` (width, height) in inches, which pyplot knows nothing of."""
+    figure = Figure(figsize=tuple(size), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def image(figure: Figure, kind: str = "png", dpi: int = 160) -> bytes:
+    """`figure` as `png` or `svg`, the same bytes for the same figure."""
+    stream = io.BytesIO()
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type")) if kind == "svg" else {"Software": None}
+    with settings():
+        figure.savefig(stream, format=kind, dpi=dpi, metadata=metadata, transparent=kind == "svg")
+    return stream.getvalue()

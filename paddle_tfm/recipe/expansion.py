@@ -1,0 +1,165 @@
+"""From a merged recipe to its runs: variants, or the product of a grid, under every seed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from paddle_tfm.errors import Problem, RecipeError, unknown
+from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.settings import Settings, locate, validate
+from paddle_tfm.recipe.yaml_lines import Origins
+
+# what a recipe says of all its runs together, and no variant of itself
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base")
+
+
+@dataclass
+class RunSpec:
+    """One training: a variant under a seed, with its resolved settings."""
+
+    recipe: str
+    variant: str
+    seed: int
+    data: dict
+    origins: Origins = field(default_factory=dict, repr=False)
+    settings: Settings | None = None
+
+    @property
+    def name(self) -> str:
+        """variant/seed-n, the run's folder below the comparison's."""
+        return f"{self.variant}/seed-{self.seed}"
+
+
+@dataclass
+class Recipe:
+    """A merged recipe: its data, and where each part was written."""
+
+    source: str
+    data: dict
+    origins: Origins
+    overridden: list[str] = field(default_factory=list)  # paths that the command line set after loading
+
+    @property
+    def name(self) -> str:
+        """What the recipe calls itself."""
+        return str(self.data.get("name", self.source))
+
+    def variants(self) -> dict[str, tuple[dict, Origins]]:
+        """Variant name → its overrides, from `variants` or from the product of `grid`; without either, one: the
+        recipe itself. What is of a wrong form is left out (`runs` says so)."""
+        if self.data.get("grid"):
+            return dict(self._grid())
+        named = self.data.get("variants")
+        if not named or not isinstance(named, Mapping):
+            return {str(self.data.get("variant") or "default"): ({}, {})}
+        variants = {}
+        for name, overrides in named.items():
+            prefix = f"variants.{name}."
+            origins = {
+                path.removeprefix(prefix): line for path, line in self.origins.items() if path.startswith(prefix)
+            }
+            variants[str(name)] = (overrides if isinstance(overrides, Mapping) else {}, origins)
+        return variants
+
+    def _grid(self) -> Iterator[tuple[str, tuple[dict, Origins]]]:
+        grid = self.data["grid"] if isinstance(self.data["grid"], Mapping) else {}
+        axes = {axis: values for axis, values in grid.items() if isinstance(values, list)}
+        if not axes or len(axes) < len(grid):
+            return
+        for combination in itertools.product(*axes.values()):
+            overrides = dict(zip(axes, combination))
+            origins = {axis: self.origins.get(f"grid.{axis}", (self.source, 0)) for axis in axes}
+            yield "-".join(label(value) for value in combination), (overrides, origins)
+
+    def runs(self) -> list[RunSpec]:
+        """Every variant under every seed: all variants of a seed before the next seed, so that an interrupted
+        comparison holds complete pairs.
+
+        Raises:
+            RecipeError: anything that the settings do not allow, all at once.
+        """
+        runs, problems = self.expand()
+        if problems:
+            raise RecipeError(self.source, problems)
+        return runs
+
+    def expand(self) -> tuple[list[RunSpec], list[Problem]]:
+        """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
+        runs, problems = [], []
+        common = {
+            key: value for key, value in self.data.items() if key not in ("variants", "grid", "baseline", "seeds")
+        }
+        _, of_the_recipe = validate(self.data, self.origins)
+        sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
+        seeds = self.data.get("seeds") if sound_seeds else [1]
+        for name, (overrides, override_origins) in self.variants().items():
+            data, origins = deepcopy(common), dict(self.origins)
+            for path, value in overrides.items():
+                override(data, path, value, origins, override_origins)
+            data["variant"] = name
+            data["seeds"] = self.data.get("seeds")
+            problems += self._variant_problems(name, overrides)
+            settings, of_the_variant = validate(data, origins)
+            problems += of_the_variant
+            runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
+        problems += [*of_the_recipe, *self._baseline_problems()]
+        return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
+
+    def _variant_problems(self, name: str, overrides: Mapping) -> Iterator[Problem]:
+        """A name that is no folder's, a combination that comes twice, or a key that only the recipe has."""
+        section = next((key for key in ("grid", "variants") if self.data.get(key)), "variant")
+        path = f"variants.{name}" if section == "variants" else section
+        if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
+            sentence = (
+                f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot at its "
+                "beginning"
+            )
+            yield locate(Problem(path, sentence), self.origins)
+        if section == "grid" and Counter(label for label, _ in self._grid())[name] > 1:
+            sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
+            yield locate(Problem(path, sentence), self.origins)
+        for key in overrides:
+            if key.split(".")[0] in OF_THE_RECIPE:
+                yield locate(Problem(f"{path}.{key}", "belongs to the recipe; a variant cannot set it"), self.origins)
+            for leaf in _leaves(key, overrides[key]):
+                for overridden in (overridden for overridden in self.overridden if _same_branch(overridden, leaf)):
+                    sentence = f"variant '{name}' sets {leaf} itself, so this would change nothing there"
+                    instead = f"; override {path}.{leaf}" if section == "variants" else "; change the grid"
+                    yield Problem(overridden, sentence + instead, "command line")
+
+    def _baseline_problems(self) -> list[Problem]:
+        baseline, names = self.data.get("baseline"), self.variants()
+        if isinstance(baseline, str) and baseline not in names:
+            return [locate(Problem("baseline", unknown("variant", baseline, names)), self.origins)]
+        return []
+
+
+def _leaves(path: str, value: object) -> Iterator[str]:
+    """The paths that an override sets, down to its components and values."""
+    if isinstance(value, Mapping) and value and "name" not in value:
+        for key, item in value.items():
+            yield from _leaves(f"{path}.{key}", item)
+    else:
+        yield path
+
+
+def _same_branch(one: str, other: str) -> bool:
+    """Whether one dotted path is the other, or leads to it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def label(value: object) -> str:
+    """A short name for a grid's value: `batch`, `batch+layer` for {encoder: batch, decoder: layer}, `0.1`."""
+    if isinstance(value, Mapping):
+        if "name" in value:
+            options = [f"{key}{label(item)}" for key, item in value.items() if key != "name"]
+            return "-".join([str(value["name"]), *options])
+        return "+".join(label(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return "+".join(label(item) for item in value)
+    return str(value).replace("/", "_")

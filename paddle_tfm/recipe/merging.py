@@ -1,0 +1,62 @@
+"""Setting one path of a recipe: how an override, a variant and a recipe with a base alter what stands below them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+
+from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS
+from paddle_tfm.recipe.yaml_lines import Origins, join
+
+
+def override(data: dict, path: str, value: object, origins: Origins, source: Origins) -> None:
+    """Set `path` (dotted) to `value`. Mappings merge key by key; a component is replaced when its name is given, and
+    keeps its name when only options are."""
+    *parents, last = path.split(".")
+    section, section_path = data, ""
+    for key, following in zip(parents, [*parents[1:], last]):
+        section_path = join(section_path, key)
+        section[key] = _opened(section_path, section.get(key), [following])
+        section = section[key]
+        if path in source:
+            origins.setdefault(section_path, source[path])
+    if path in source:
+        origins[path] = source[path]
+    if isinstance(value, Mapping) and "name" not in value and path not in ("variants", "grid"):
+        if not value and last in section:
+            return  # nothing to merge
+        section[last] = _opened(path, section.get(last), list(value))
+        for key, item in value.items():
+            child = f"{path}.{key}"
+            inherited = {} if child in source or path not in source else {child: source[path]}
+            override(data, child, item, origins, {**source, **inherited})
+        return
+    section[last] = deepcopy(value)
+    for child in [child for child in origins if child.startswith((f"{path}.", f"{path}["))]:
+        del origins[child]
+    origins.update({child: line for child, line in source.items() if child.startswith((f"{path}.", f"{path}["))})
+
+
+def _opened(path: str, old: object, keys: Sequence[str]) -> dict:
+    """`old` as a mapping that can take `keys`: a component gets options beside its name, or, where the keys are sites,
+    is copied to each of them (`model.norm.encoder=batch` leaves the decoder its norm)."""
+    component = isinstance(old, str) or (isinstance(old, dict) and "name" in old)
+    branches = _branches(path)
+    allowed = branches if path == "tokenizer" else (*STACKS, *SUBLAYERS)
+    if component and branches and all(key in allowed for key in keys):
+        return {branch: deepcopy(old) for branch in branches}
+    if isinstance(old, str):
+        return {"name": old}
+    return old if isinstance(old, dict) else {}
+
+
+def _branches(path: str) -> tuple[str, ...]:
+    """The stacks, sublayers or sides for which the value at `path` may differ, () for most values."""
+    parts = path.split(".")
+    if parts == ["tokenizer"]:
+        return ("source", "target")
+    if len(parts) in (2, 3) and parts[0] == "model" and parts[1] in PER_SITE:
+        # Not `cross` for positions: cross-attention has one only if it is asked for (`at_site`).
+        sublayers = PER_SITE[parts[1]].get(parts[-1], ())
+        return STACKS if len(parts) == 2 else tuple(s for s in sublayers if (parts[1], s) != ("position", "cross"))
+    return ()

@@ -1,0 +1,133 @@
+"""The model section, resolved: which component stands at each site, and which of them do not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from paddle_tfm.components import ComponentPlan
+from paddle_tfm.errors import Problem, RecipeError
+from paddle_tfm.protocols import Geometry, LayerSite
+from paddle_tfm.recipe.settings import ModelSettings
+from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, model_components, sites
+from paddle_tfm.registry import Registry
+
+Site = tuple[str, str]  # (stack, sublayer)
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """What `paddle_tfm.model.build` builds.
+
+    Args:
+        components: dotted path → component. at_sites: (kind, stack, sublayer) → component.
+        geometries: the head layout of the attention at each site whose encoding depends on it.
+        problems: all that is wrong with the components, and between neighbours.
+    """
+
+    settings: ModelSettings
+    components: Mapping[str, ComponentPlan]
+    at_sites: Mapping[tuple[str, str, str], ComponentPlan]
+    geometries: Mapping[Site, Geometry]
+    problems: tuple[Problem, ...]
+
+    def at(self, kind: str, stack: str, sublayer: str) -> ComponentPlan | None:
+        """The component of this kind at a site; None where there is none."""
+        return self.at_sites.get((kind, stack, sublayer))
+
+    @property
+    def head(self) -> ComponentPlan:
+        """The component that gives probabilities."""
+        return self.components["model.head"]
+
+    @property
+    def initializer(self) -> ComponentPlan:
+        """The component that draws initial values."""
+        return self.components["model.initializer"]
+
+    def site(self, stack: str, sublayer: str, layer: int) -> LayerSite:
+        """The place of a component in a model of this many layers."""
+        return LayerSite(stack, sublayer, layer, self.settings.encoder_layers, self.settings.decoder_layers)
+
+
+def plan_model(
+    settings: ModelSettings, registry: Registry, components: Mapping[str, ComponentPlan] | None = None
+) -> ModelPlan:
+    """The plan of a model; `components` are those of its section, dotted path → component, where they are resolved
+    already."""
+    section = settings.model_dump()
+    if components is None:
+        components = {path: registry.resolve(kind, spec, path) for kind, path, spec in model_components(section)}
+    at_sites = {}
+    for kind in PER_SITE:
+        for stack, sublayer in sites(kind, settings.shape):
+            subpath, spec = at_site(kind, section[kind], stack, sublayer)
+            if spec is not None:
+                at_sites[kind, stack, sublayer] = components[f"model.{kind}{subpath}"]
+    geometries: dict[Site, Geometry] = {}
+    plan = ModelPlan(settings, components, at_sites, geometries, ())
+    problems = [problem for component in components.values() for problem in component.problems]
+    problems += [*_head_problems(plan), *_inner_norm_problems(plan), *_encoding_problems(plan, geometries)]
+    return ModelPlan(settings, components, at_sites, geometries, tuple(dict.fromkeys(problems)))
+
+
+def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
+    head, model_shape = plan.head, plan.settings.shape
+    if head.cls is not None and head.cls.extends_vocabulary and model_shape != BOTH:
+        sentence = f"'{head.name}' copies words of a source into a target, but a model that is {model_shape} has only one of them"
+        yield Problem(head.path, sentence)
+
+
+def _inner_norm_problems(plan: ModelPlan) -> Iterator[Problem]:
+    """A placement that wants a norm before the output projection, around a sublayer whose class takes none."""
+    for (kind, stack, _), component in plan.at_sites.items():
+        placement = plan.at("placement", stack, "self")
+        if kind not in ("attention", "feed_forward") or component.cls is None or placement is None:
+            continue
+        if placement.cls is not None and placement.cls.inner_norm and "inner_norm" not in component.parameters:
+            sentence = f"'{component.name}' has no norm before its output projection, which the placement asks for"
+            yield Problem(component.path, sentence)
+
+
+def _encoding_problems(plan: ModelPlan, geometries: dict[Site, Geometry]) -> Iterator[Problem]:
+    """Encodings that an attention does not support, or that refuse its head layout. What an encoding uses may depend on
+    its options (a chain uses what its parts use), so one is built for each site. Fills `geometries`."""
+    for (kind, stack, sublayer), encoding in plan.at_sites.items():
+        attention = plan.at("attention", stack, sublayer)
+        if kind != "position" or attention is None or attention.problems:
+            continue
+        options = {"d_model": plan.settings.d_model, "num_heads": plan.settings.num_heads, **attention.options}
+        try:
+            geometry = geometries[stack, sublayer] = attention.cls.geometry(**options)
+        except ValueError as error:
+            yield Problem(attention.path, f"'{attention.name}' refuses: {error}")
+            continue
+        if encoding.problems:
+            continue
+        try:
+            uses = encoding.build(**encoding_givens(plan, plan.site(stack, sublayer, 0), geometry)).uses()
+        except RecipeError as error:
+            yield from error.problems
+            continue
+        if sublayer == "cross" and "embed" in uses:
+            sentence = (
+                f"'{encoding.name}' is added to embeddings, so it has no place in cross-attention; choose it per stack"
+            )
+            yield Problem(encoding.path, sentence)
+        if refused := uses - attention.cls.supports - {"embed"}:
+            sentence = (
+                f"'{encoding.name}' acts through {', '.join(sorted(refused))}, which attention '{attention.name}' does "
+                f"not support (it supports {', '.join(sorted(attention.cls.supports)) or 'nothing'})"
+            )
+            yield Problem(encoding.path, sentence)
+
+
+def encoding_givens(plan: ModelPlan, site: LayerSite, geometry: Geometry) -> dict[str, object]:
+    """What the engine tells a positional encoding."""
+    return {
+        "d_model": plan.settings.d_model,
+        "site": site,
+        "max_length": plan.settings.max_length,
+        "num_heads": geometry.score_heads,
+        "head_dim": geometry.head_dim,
+    }

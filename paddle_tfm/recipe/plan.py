@@ -1,0 +1,142 @@
+"""The plan of a run: recipe × registry → the class and options of every component, and all problems at once.
+
+Nothing is checked after it: what a constructor refuses is all that building can add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from paddle_tfm.components import ComponentPlan
+from paddle_tfm.errors import Problem, RecipeError, unknown
+from paddle_tfm.recipe.expansion import RunSpec
+from paddle_tfm.recipe.model_plan import ModelPlan, plan_model
+from paddle_tfm.recipe.settings import Settings, locate, sound_sections
+from paddle_tfm.recipe.sites import BOTH, DECODER_ONLY, PER_SITE, component_specs, sites, tokenizer_specs
+from paddle_tfm.registry import Registry
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run with everything in it resolved.
+
+    Args:
+        components: dotted path → component, of the whole recipe. model: None if the section's structure is wrong.
+        problems: all that is wrong, each with file and line; what is wrong with the structure, `Recipe.expand` says.
+    """
+
+    run: RunSpec
+    components: Mapping[str, ComponentPlan]
+    model: ModelPlan | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def settings(self) -> Settings:
+        """The recipe as checked fields."""
+        return self.run.settings
+
+    def tokenizer(self, side: str) -> ComponentPlan:
+        """That of the side `source` or `target`; the same object where one serves both sides."""
+        return self.components[tokenizer_specs(self.run.data["tokenizer"])[side][0]]
+
+    def metrics(self) -> dict[str, ComponentPlan]:
+        """The metrics by name."""
+        return {component.name: component for component in _metrics(self.components)}
+
+    def providers(self) -> dict[str, str]:
+        """Component → plugin and version that provide it, those inside of others too."""
+        parts = [part for component in self.components.values() for part in component.walk()]
+        names = {f"{part.kind} {part.name}": f"{part.provider.plugin} {part.provider.version}" for part in parts}
+        return dict(sorted(names.items()))
+
+    def expected_failures(self) -> list[str]:
+        """Sentences about what components of the decoder say of themselves: that they are not causal in training."""
+        sentences = {}
+        for kind in PER_SITE:
+            for stack, sublayer in sites(kind, self.settings.model.shape):
+                component = self.model.at(kind, stack, sublayer)
+                if stack == "decoder" and sublayer != "final" and component is not None:
+                    if reason := getattr(component.cls, "expected_failures", {}).get("causal_in_training"):
+                        sentences[f"{self.run.variant}: {kind} '{component.name}' in the decoder: {reason}"] = None
+        return list(sentences)
+
+    def located(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Problems of this run with file and line."""
+        return [locate(problem, self.run.origins) for problem in problems]
+
+    def require_sound(self, source: str) -> Plan:
+        """This plan.
+
+        Raises:
+            RecipeError: all its problems; `source` is what the recipe is called.
+        """
+        if self.problems:
+            raise RecipeError(source, self.problems)
+        return self
+
+
+def plan_run(run: RunSpec, registry: Registry) -> Plan:
+    """Resolve what a run names. Where the structure is wrong, the sections that are sound are planned all the same."""
+    components = {path: registry.resolve(kind, spec, path) for kind, path, spec in component_specs(run.data)}
+    sections = sound_sections(run.data, run.settings)
+    problems = [problem for component in components.values() for problem in component.problems]
+    model = None
+    if "model" in sections:
+        of_the_model = {path: component for path, component in components.items() if path.startswith("model.")}
+        model = plan_model(sections["model"], registry, of_the_model)
+        problems += model.problems
+    problems += [*_required_plugins(run, registry), *_metric_problems(sections, components)]
+    problems += _source_problems(sections, components, registry)
+    return Plan(run, components, model, tuple(dict.fromkeys(locate(problem, run.origins) for problem in problems)))
+
+
+def _metrics(components: Mapping[str, ComponentPlan]) -> Iterator[ComponentPlan]:
+    return (component for path, component in components.items() if path.startswith("evaluate.metrics["))
+
+
+def _required_plugins(run: RunSpec, registry: Registry) -> Iterator[Problem]:
+    requires = run.data.get("requires")
+    for plugin in requires if isinstance(requires, list) else []:
+        if isinstance(plugin, str) and plugin not in registry.plugins.providers:
+            failure = registry.plugins.failures.get(plugin)
+            remedy = f"it failed to load: {failure}" if failure else "install it, or pass --plugin FILE.py"
+            yield Problem("requires", f"plugin '{plugin}' is missing; {remedy}")
+
+
+def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan]) -> Iterator[Problem]:
+    """Two of one name, one with the name of the loss, or a best one that is not measured."""
+    names: list[str] = []
+    for metric in _metrics(components):
+        if metric.name == "loss" and metric.cls is not None:
+            yield Problem(metric.path, "'loss' is the name of what is always measured")
+        elif metric.name in names:
+            yield Problem(metric.path, f"'{metric.name}' is here twice; keep one")
+        elif metric.name:
+            names.append(metric.name)
+    if "evaluate" in sections and sections["evaluate"].best not in (*names, "loss"):
+        yield Problem("evaluate.best", unknown("metric", sections["evaluate"].best, [*names, "loss"]))
+
+
+def _source_problems(
+    sections: Mapping, components: Mapping[str, ComponentPlan], registry: Registry
+) -> Iterator[Problem]:
+    """What a recipe asks for that takes a source and a target, or one vocabulary for both."""
+    model, vocabulary, train = (sections.get(name) for name in ("model", "vocabulary", "train"))
+    if model is None:
+        return
+    if model.share_embeddings and vocabulary is not None and not vocabulary.shared:
+        yield Problem("model.share_embeddings", "needs one vocabulary for both sides; set vocabulary.shared=true")
+    if model.shape != BOTH and train is not None and train.max_ratio is not None:
+        sentence = f"compares the lengths of two texts, but a model that is {model.shape} reads one; use null"
+        yield Problem("train.max_ratio", sentence)
+    if model.shape == DECODER_ONLY:
+        for metric in _metrics(components):
+            if metric.cls is not None and metric.cls.needs_search:
+                sentence = (
+                    f"'{metric.name}' scores what is written for a source, which a decoder-only model does not read"
+                )
+                known = [
+                    name for name in registry.names("metric") if not registry.entry("metric", name).load().needs_search
+                ]
+                yield Problem(metric.path, f"{sentence}; known that score a text: {', '.join(known)}")

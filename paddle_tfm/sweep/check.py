@@ -1,0 +1,60 @@
+"""Checking a recipe: everything that is wrong with it, in all variants, before anything is read or trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from paddle_tfm.errors import Problem, RecipeError
+from paddle_tfm.model.build import build
+from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.registry import Registry
+
+CHECK_VOCABULARY = 32
+
+
+def check(recipe: Recipe, registry: Registry) -> list[Plan]:
+    """The plans of all runs, in the order of `Recipe.runs`. Each variant's components are built once, its model with a
+    small vocabulary: what only a constructor can tell joins what its plan says.
+
+    Raises:
+        RecipeError: everything that is wrong, in all variants, at once.
+    """
+    runs, problems = recipe.expand()
+    plans: dict[str, Plan] = {}
+    for run in runs:
+        if run.variant not in plans:
+            plans[run.variant] = plan_run(run, registry)
+            problems += [*plans[run.variant].problems, *_refusals(plans[run.variant])]
+    if problems:
+        raise RecipeError(recipe.source, dict.fromkeys(problems))
+    return [replace(plans[run.variant], run=run) for run in runs]
+
+
+def _refusals(plan: Plan) -> list[Problem]:
+    """What constructors refuse, with file and line. Components that have problems of their own are left out."""
+    return plan.located(problem for error in _errors(plan) for problem in error.problems)
+
+
+def _errors(plan: Plan) -> Iterator[RecipeError]:
+    givens = {}
+    if plan.settings is not None:
+        givens = {"d_model": plan.settings.model.d_model, "steps": plan.settings.train.steps}
+    if plan.model is not None:
+        try:
+            build(plan.model, CHECK_VOCABULARY, CHECK_VOCABULARY)
+        except RecipeError as error:
+            yield error
+    for path, component in plan.components.items():
+        if path.startswith("model.") or component.problems or (not givens and component.missing(givens)):
+            continue
+        try:
+            component.build(**givens)
+        except RecipeError as error:
+            yield error
+
+
+def expected_failures(plans: Iterable[Plan]) -> list[str]:
+    """What the components of a recipe's runs say of themselves, each sentence once."""
+    return list(dict.fromkeys(sentence for plan in plans for sentence in plan.expected_failures()))

@@ -1,0 +1,36 @@
+"""Where a training stands: what a checkpoint holds besides numbers of the model and the optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Progress:
+    """Saved with every checkpoint, under these names.
+
+    Args:
+        epoch, position: of the stream of batches.
+        seconds: of steps alone; `wall_seconds` of everything.
+        best: the rank of the best evaluation, `valid` its metrics and `best_step` its step; `stale` counts those since.
+        evaluated: whether the evaluation of `step`, if it has one, is done.
+        snapshots: the steps whose weights lie in checkpoints of their own, to be averaged.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    wall_seconds: float = 0.0
+    best: list[float] | None = None
+    best_step: int = 0
+    valid: dict[str, float] = field(default_factory=dict)
+    evaluated: bool = True
+    stale: int = 0
+    snapshots: list[int] = field(default_factory=list)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Real target tokens a second of training; 0 before the first step."""
+        return self.tokens / self.seconds if self.seconds else 0.0

@@ -1,0 +1,51 @@
+"""What `results.json` holds of a finished run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paddle_tfm.protocols import Metric
+from paddle_tfm.train.evaluate import signatures
+from paddle_tfm.train.progress import Progress
+from paddle_tfm.train.run import Run
+
+
+def results_of(
+    run: Run,
+    progress: Progress,
+    metrics: Mapping[str, Metric],
+    test: Mapping[str, float],
+    averaged: dict[str, Any] | None,
+    diverged: str | None,
+    wall_seconds: float,
+) -> dict[str, Any]:
+    """What was trained, how long it took, and its scores.
+
+    Args:
+        test: the scores on the test split; empty without one, or if the model was never evaluated.
+        averaged: of the mean of the last weights: its steps, whether it was `chosen`, and its scores. None: no such mean.
+        diverged: a sentence, if the loss stopped being a number.
+        wall_seconds: of the whole run, everything counted.
+    """
+    return {
+        "recipe": run.plan.run.recipe,
+        "variant": run.plan.run.variant,
+        "seed": run.seed,
+        "data": run.fingerprint["test" if run.encoded["test"] else "valid"],
+        "steps": run.step,
+        "parameters": run.parameters(),
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds, 3),
+        "wall_seconds": round(wall_seconds, 3),
+        "tokens_per_second": round(progress.tokens_per_second, 1),
+        "best_step": progress.best_step,
+        "averaged": averaged,
+        "dropped": run.dropped,
+        "diverged": diverged,
+        "directions": {name: metric.higher_is_better for name, metric in metrics.items()},
+        "units": {name: metric.unit for name, metric in metrics.items()},
+        "signatures": signatures(metrics),
+        "valid": progress.valid,
+        "test": dict(test),
+    }

@@ -1,0 +1,70 @@
+"""Checks of options that many constructors need. Each raises ValueError with a sentence: what must hold, and what the value is.
+
+Options are keywords, several at once: ``positive(eps=eps, base=base)``. None, an option that is left out, passes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from itertools import pairwise
+
+from paddle_tfm.errors import nearest
+
+
+def positive(**options: float | None) -> None:
+    """Raises ValueError unless each option is above 0."""
+    for name, value in options.items():
+        _require(value is None or value > 0, name, "must be positive", value)
+
+
+def not_negative(**options: float | None) -> None:
+    """Raises ValueError unless each option is at least 0."""
+    for name, value in options.items():
+        _require(value is None or value >= 0, name, "must not be negative", value)
+
+
+def at_least(lowest: float, **options: float | None) -> None:
+    """Raises ValueError unless each option is at least `lowest`."""
+    for name, value in options.items():
+        _require(value is None or value >= lowest, name, f"must be at least {lowest}", value)
+
+
+def between(interval: str, **options: float | None) -> None:
+    """Raises ValueError unless each option is in `interval`, written as in mathematics: "[0, 1)" is 0 ≤ x < 1."""
+    low, high = (float(bound) for bound in interval[1:-1].split(","))
+    above, below = (
+        operator.le if interval[0] == "[" else operator.lt,
+        operator.le if interval[-1] == "]" else operator.lt,
+    )
+    for name, value in options.items():
+        inside = value is None or (above(low, value) and below(value, high))
+        _require(inside, name, f"must be in {interval}", value)
+
+
+def one_of(known: Iterable[str], **options: str | None) -> None:
+    """Raises ValueError unless each option is one of `known`; the sentence names the nearest."""
+    known = list(known)
+    shown = ", ".join(known) if len(known) <= 20 else f"{', '.join(known[:10])}, …"
+    for name, value in options.items():
+        if value is not None and value not in known:
+            raise ValueError(f"`{name}` must be one of {shown}, but is '{value}'{nearest(value, known)}")
+
+
+def ascending(**options: float) -> None:
+    """Raises ValueError unless no option is above the next."""
+    for (name, value), (above, limit) in pairwise(options.items()):
+        if not value <= limit:
+            raise ValueError(f"`{name}` must not be above `{above}`, but {value} is above {limit}")
+
+
+def divides(**options: int) -> None:
+    """Raises ValueError unless each option, a positive integer, divides the next."""
+    for (name, divisor), (of, number) in pairwise(options.items()):
+        if number % divisor:
+            raise ValueError(f"`{name}` must divide `{of}`, but {divisor} does not divide {number}")
+
+
+def _require(holds: bool, name: str, sentence: str, value: object) -> None:
+    if not holds:
+        raise ValueError(f"`{name}` {sentence}, but is {value}")

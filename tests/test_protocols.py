@@ -1,0 +1,199 @@
+"""Every contract page: short, true about its givens, and with an example that works in a real model or run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+
+import paddle_tfm
+from paddle_tfm import build_model, create_registry, protocols
+from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.protocols import BASES, Example, base_class
+from paddle_tfm.registry import parameters
+from paddle_tfm.testing import examine
+
+PAGES = Path(protocols.__file__).parent
+LAYERS = ("attention", "norm", "placement", "position", "feed_forward", "head")
+WITHOUT_PADDLE = ("task", "dataset", "tokenizer", "metric", "search", "schedule", "optimizer", "initializer")
+
+
+def example(kind: str) -> str:
+    """The code of the base class' example."""
+    text = inspect.getdoc(base_class(kind))
+    assert text.count("Example::\n") == 1, f"{kind}: the docstring must have one example"
+    return textwrap.dedent(text.partition("Example::\n")[2]).strip() + "\n"
+
+
+def example_class(kind: str) -> type:
+    space: dict[str, object] = {"__name__": f"example_{kind}"}
+    exec(compile(example(kind), f"example of {kind}", "exec"), space)
+    (cls,) = (value for value in space.values() if isinstance(value, type) and value.__module__ == f"example_{kind}")
+    return cls
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory) -> Path:
+    """A file that registers all examples, as a user's plugin does."""
+    lines = []
+    for kind, hook in KINDS.items():
+        lines += [
+            example(kind),
+            f"@hookimpl\ndef {hook}():\n    return {{'example': {example_class(kind).__name__}}}\n",
+        ]
+    file = tmp_path_factory.mktemp("plugin") / "examples.py"
+    file.write_text("from paddle_tfm import hookimpl\n" + "\n".join(lines), encoding="utf-8")
+    return file
+
+
+def section(kind: str, name: str) -> str:
+    """The text of a section of the base class' docstring: `Name:` to the next empty line or section."""
+    text = inspect.getdoc(base_class(kind))
+    match = re.search(rf"^{name}:(.*?)(?=\n\n|\n[A-Z][a-z ]+:|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match, f"{kind}: the docstring must have a section '{name}:'"
+    return match[1].strip()
+
+
+def test_every_kind_has_a_page_of_its_name():
+    assert set(BASES) == set(KINDS)
+    for kind in KINDS:
+        assert inspect.getfile(base_class(kind)) == str(PAGES / f"{kind}.py")
+        assert base_class(kind).kind == kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_has_at_most_100_lines(kind):
+    assert len((PAGES / f"{kind}.py").read_text("utf-8").splitlines()) <= 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_says_all_that_a_variant_needs(kind):
+    for name in ("Givens", "Invariances", "Expected failures", "Raises"):
+        assert section(kind, name).endswith((".", ";"))
+    assert len(example(kind).splitlines()) <= 20
+    for name, member in vars(base_class(kind)).items():
+        if inspect.isfunction(member) and not name.startswith("_"):
+            assert member.__doc__, f"{kind}: `{name}` must have a docstring"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_docstring_names_the_givens_and_which_are_settable(kind):
+    base, text = base_class(kind), section(kind, "Givens")
+    if not base.givens:
+        assert text.startswith("none;")
+        return
+    # "d_model: C. dropout: of the branches (settable). pad_id, unknown_id: ids."
+    entries = re.findall(r"(?:^|\. +|\.\n +)((?:[a-z_]+, )*[a-z_]+): ", text)
+    assert {name for entry in entries for name in entry.split(", ")} == base.givens
+    settable = re.findall(r"([a-z_]+): [^:]*?\(settable\)", text)
+    assert set(settable) == base.settable and len(settable) == text.count("(settable)")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_example_takes_only_the_givens_of_its_kind(kind):
+    cls = example_class(kind)
+    assert issubclass(cls, base_class(kind))
+    required = {name for name, option in parameters(cls).items() if option.required}
+    assert required <= base_class(kind).givens
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_an_example_works_in_a_small_model(kind, plugin, make_batch, stepwise):
+    model = build_model(
+        "base",
+        [f"model.{kind}=example", "model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.0"],
+        source_vocabulary=13, target_vocabulary=13, plugins=[plugin],
+    )  # fmt: skip
+    cls = example_class(kind)
+    assert any(type(layer).__name__ == cls.__name__ for layer in model.sublayers(include_self=True))
+    model.eval()
+    batch = make_batch()
+    loss = model.loss(batch)
+    loss = loss if paddle.is_tensor(loss) else loss[0]
+    loss.sum().backward()
+    assert np.isfinite(loss.numpy()).all()
+    assert all(np.isfinite(p.grad.numpy()).all() for p in model.parameters() if p.grad is not None)
+    with paddle.no_grad():
+        valid = batch.target_valid.numpy()
+        whole, parts = stepwise(model, batch, batch.target_in.shape[1]), stepwise(model, batch, 1)
+        np.testing.assert_allclose(parts.numpy()[valid], whole.numpy()[valid], atol=1e-5)
+
+
+def test_the_other_examples_work_in_a_small_run(plugin, tmp_path):
+    """Task, tokenizer, initializer, optimizer, schedule, search and metric in one run."""
+    overrides = [
+        "task=example", "tokenizer=example", "model.initializer=example", "train.optimizer=example",
+        "train.schedule=example", "search=example", "evaluate.search=example", "evaluate.metrics=[example]", "evaluate.best=example",
+        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+        "model.max_length=32", "train.max_tokens=256", "train.steps=3", "evaluate.every=3",
+    ]  # fmt: skip
+    (run,) = paddle_tfm.run("base", overrides, out=tmp_path / "out", plugins=[plugin])
+    assert (run / "predictions.tsv").is_file()
+
+
+def test_the_initializer_draws_what_it_says():
+    cls = example_class("initializer")
+    matrix = cls(gain=2.0).draw(np.random.default_rng(0), [16, 3], "weight")
+    assert matrix.shape == (16, 3) and matrix.dtype == np.float32 and set(np.unique(matrix)) == {-0.5, 0.5}
+
+
+def test_the_schedule_halves():
+    schedule = example_class("schedule")(peak=1.0, every=10)
+    assert [schedule(step) for step in (1, 9, 10, 25)] == [1.0, 1.0, 0.5, 0.25]
+
+
+def test_the_dataset_reads_its_files(tmp_path):
+    dataset = example_class("dataset")()
+    paths = {}
+    for remote in dataset.files():
+        paths[remote.name] = tmp_path / remote.name
+        paths[remote.name].write_text("All is well.\tAlles ist gut.\n", encoding="utf-8")
+    assert sorted(paths) == ["test.tsv", "train.tsv", "valid.tsv"]
+    assert list(dataset.read("train", paths)) == [Example("All is well.", "Alles ist gut.")]
+
+
+def test_the_tokenizer_keeps_its_promise():
+    tokenizer = example_class("tokenizer")()
+    text = " ba-na-na   split"
+    assert tokenizer.tokenize(text) == ["ba", "na", "na", "▁", "split"]
+    assert tokenizer.detokenize(tokenizer.tokenize(text)) == tokenizer.normalize(text) == "banana split"
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_example_passes_the_conformance_kit(kind, plugin):
+    report = examine(kind, "example", registry=create_registry([plugin]))
+    assert [str(outcome) for outcome in report.failures] == []
+
+
+def test_every_example_is_registered_by_its_kind(plugin):
+    registry = create_registry([plugin])
+    for kind in KINDS:
+        assert registry.entry(kind, "example").load().__name__ == example_class(kind).__name__
+
+
+@pytest.mark.parametrize("kind", WITHOUT_PADDLE)
+def test_a_page_that_needs_no_paddle_imports_none(kind):
+    script = f"""
+import sys
+from paddle_tfm.protocols import {BASES[kind]}
+import paddle_tfm.protocols.{kind}
+print("paddle" in sys.modules)
+"""
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["False"]
+
+
+def test_every_public_name_comes_from_its_page():
+    for name, page in protocols._PAGE_OF.items():
+        assert getattr(protocols, name) is getattr(importlib.import_module(f"paddle_tfm.protocols.{page}"), name)
+    with pytest.raises(AttributeError, match="has no attribute 'Attentions'"):
+        protocols.Attentions  # noqa: B018
