@@ -1,6 +1,7 @@
 """The kit's invariants, quickly: each component on one small scene. `pytest -m conformance` tries all checks on all scenes, pairs
 of components, and broken ones."""
 
+import numpy as np
 import paddle
 import pytest
 
@@ -65,6 +66,22 @@ def test_rows_that_are_not_the_same_decode_otherwise():
         )
     assert difference(usual[1:], other[1:], "rows that stay") is None
     assert isinstance(difference(usual, other, "another row"), Failed)
+
+
+def test_without_positions_the_encoder_sees_a_bag(make_model, make_batch):
+    """A bidirectional encoder without positions is permutation-equivariant; any encoding ends that."""
+    batch = make_batch((6,), (3,))
+    turned = batch.source.flip([1])
+    for position, equivariant in (("none", True), ("sinusoidal", False), ("rotary", False), ("alibi", False)):
+        model = make_model(f"model.position={position}")
+        if position == "alibi":  # its distances survive the reversal of all: turn two neighbours instead
+            order = paddle.to_tensor([1, 0, 2, 3, 4, 5])
+            turned, back = batch.source.index_select(order, 1), order
+        else:
+            turned, back = batch.source.flip([1]), paddle.arange(5, -1, -1)
+        x = model.encode(batch.source, batch.source_valid).x
+        y = model.encode(turned, batch.source_valid).x.index_select(back, 1)
+        assert np.allclose(x.numpy(), y.numpy(), atol=1e-5) == equivariant, position
 
 
 # -------------------------------------------------------------------------------------------------------------- the kit
