@@ -80,7 +80,7 @@ def test_rows_cover_every_pair():
     assert len(rows) < 24
 
 
-ROWS = covering({kind: installed(kind) for kind in KINDS})
+ROWS = [{kind: row[kind] for kind in KINDS} for row in covering({kind: installed(kind) for kind in KINDS})]
 INVARIANTS = ("causal", "padding", "neighbours", "cached", "beams", "saved", "masked_rows")
 
 # (kind, its variants, other kind) → variants of that kind beside which they are refused; every other pair is built.
