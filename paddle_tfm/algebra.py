@@ -1,4 +1,4 @@
-"""Sums, outer products and the largest over rows of vectors [N, C]: what norms, softmaxes and searches are made of.
+"""Sums, outer products and the largest over rows of vectors [N, C]: what norms, softmaxes and searches use.
 
 On a CPU, Paddle's reductions over one axis, its broadcasts and their gradients take five to twenty times as long as
 the matrix products that give the same numbers; so there they are matrix products. Elsewhere (a GPU rounds the factors
@@ -65,28 +65,28 @@ def add_outer(rows: Tensor, column: Tensor, row: Tensor) -> Tensor:
 
 
 def largest(rows: Tensor) -> Tensor:
-    """The largest of each row [N, C] → [N, 1], without a gradient. On a CPU NumPy finds it, six times as fast."""
+    """The largest of each row [N, C] → [N, 1], without a gradient. On a CPU NumPy computes it, six times as fast."""
     if not by_products(rows):
         return rows.detach().max(-1, keepdim=True)
     return paddle.to_tensor(_array(rows).max(1, keepdims=True))
 
 
-BLOCK = 128  # columns whose largest is found first; near the square root of a usual vocabulary
+BLOCK = 128  # columns in a block, whose largest is computed first; near the square root of a usual vocabulary
 
 
 def top_k(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row [N, C], falling, and their columns int64: [N, k] each, without a gradient.
 
     On a CPU NumPy looks at a row in blocks: at least k numbers are no smaller than the k-th of the blocks' maxima, and
-    few are, so that only those are sorted. Among equals at the end, either may be taken.
+    few are, so that only those are sorted. Of equals at the end, either may be returned.
     """
     number, width = rows.shape
     if not by_products(rows) or width <= 2 * k * BLOCK:
         return rows.detach().topk(k)
     array = _array(rows)
-    most = np.maximum.reduceat(array, np.arange(0, width, BLOCK), axis=1)  # [N, C / BLOCK]
-    least = np.partition(most, -k, axis=1)[:, -k, None]
-    row, column = np.divmod(np.flatnonzero(~(array < least)), width)  # what is no number counts as large
+    maxima = np.maximum.reduceat(array, np.arange(0, width, BLOCK), axis=1)  # [N, C / BLOCK]
+    threshold = np.partition(maxima, -k, axis=1)[:, -k, None]
+    row, column = np.divmod(np.flatnonzero(~(array < threshold)), width)  # what is no number counts as large
     order = np.lexsort((-array[row, column], row))
     best = order[np.searchsorted(row, np.arange(number))[:, None] + np.arange(k)]  # [N, k]
     return paddle.to_tensor(array[row[best], column[best]]), paddle.to_tensor(column[best])

@@ -38,44 +38,44 @@ with warnings.catch_warnings(record=True) as caught:
     from paddle_tfm import runtime
     runtime.prepare()  # twice: nothing more
 names = ["OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel"]
-told = [str(each.message) for each in caught if "paddle_tfm" in str(each.message)]
+messages = [str(each.message) for each in caught if "paddle_tfm" in str(each.message)]
 settings = {{each.name: [each.value, each.by_user] for each in runtime.SETTINGS}}
-print(json.dumps([{{name: os.environ.get(name) for name in names}}, settings, told, runtime.threads()]))
+print(json.dumps([{{name: os.environ.get(name) for name in names}}, settings, messages, runtime.threads()]))
 """
 
 
 def test_importing_paddle_tfm_sets_what_makes_paddle_fast():
-    variables, settings, told, threads = python(SETTINGS.format(before=""))
+    variables, settings, messages, threads = python(SETTINGS.format(before=""))
     assert variables["OMP_NUM_THREADS"] == str(runtime.physical_cores())
     assert variables["FLAGS_use_stride_kernel"] == "0"
     assert variables["GLOG_minloglevel"] == "2"
     assert variables["MKL_DEBUG_CPU_TYPE"] == ("5" if runtime.is_amd() else None)
     assert {name: settings[name] for name in OURS} == {name: [variables[name], False] for name in OURS}
-    assert told == []
+    assert messages == []
     assert threads == runtime.physical_cores()
 
 
 def test_what_the_user_set_is_never_overridden():
     theirs = dict.fromkeys(OURS, "7")
-    variables, settings, told, threads = python(SETTINGS.format(before=""), **theirs)
+    variables, settings, messages, threads = python(SETTINGS.format(before=""), **theirs)
     assert variables == theirs
     assert {name: settings[name] for name in OURS} == {name: ["7", True] for name in OURS}
-    assert (told, threads) == ([], 7)
+    assert (messages, threads) == ([], 7)
 
 
 def test_with_the_opt_out_variable_nothing_is_set():
-    variables, settings, told, threads = python(SETTINGS.format(before=""), PADDLE_TFM_KEEP_ENVIRONMENT="1")
+    variables, settings, messages, threads = python(SETTINGS.format(before=""), PADDLE_TFM_KEEP_ENVIRONMENT="1")
     assert variables == dict.fromkeys(OURS)
     assert settings == {name: [None, True] for name in OURS}  # no mallopt either
-    assert (told, threads) == ([], 1)
+    assert (messages, threads) == ([], 1)
     variables, *_ = python(SETTINGS.format(before=""), PADDLE_TFM_KEEP_ENVIRONMENT="0")
     assert variables["FLAGS_use_stride_kernel"] == "0"
 
 
 def test_a_warning_says_when_paddle_was_imported_first():
-    variables, _, told, _ = python(SETTINGS.format(before="import paddle"))
-    assert len(told) == 1
-    assert told[0].startswith("paddle was imported before paddle_tfm")
+    variables, _, messages, _ = python(SETTINGS.format(before="import paddle"))
+    assert len(messages) == 1
+    assert messages[0].startswith("paddle was imported before paddle_tfm")
     assert variables["FLAGS_use_stride_kernel"] is None
 
 
@@ -111,17 +111,19 @@ def test_an_old_paddle_is_told_with_the_remedy(tmp_path):
     info = tmp_path / "paddlepaddle_gpu-2.6.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: paddlepaddle-gpu\nVersion: 2.6.2\n")
-    told = python(LOADING, PYTHONPATH=str(tmp_path))
-    assert told.startswith("paddlepaddle-gpu 2.6.2 is installed, but paddle_tfm needs Paddle 3.3.x (tested with 3.3.1)")
-    assert REMEDY in told
+    message = python(LOADING, PYTHONPATH=str(tmp_path))
+    assert message.startswith(
+        "paddlepaddle-gpu 2.6.2 is installed, but paddle_tfm needs Paddle 3.3.x (tested with 3.3.1)"
+    )
+    assert REMEDY in message
 
 
 def test_a_missing_paddle_is_told_with_the_remedy(tmp_path):
     (tmp_path / "pluggy").symlink_to(Path(pluggy.__file__).parent)
     path = f"sys.path[:] = [{str(PACKAGE.parent)!r}, {str(tmp_path)!r}, *(each for each in sys.path if 'site-packages' not in each)]"
-    told = python(f"import sys\n{path}\n{LOADING}")
-    assert told.startswith("PaddlePaddle is not installed. For a CPU: pip install")
-    assert REMEDY in told
+    message = python(f"import sys\n{path}\n{LOADING}")
+    assert message.startswith("PaddlePaddle is not installed. For a CPU: pip install")
+    assert REMEDY in message
 
 
 # ---------------------------------------------------------------------------------------------------- without Paddle
@@ -136,7 +138,7 @@ def test_help_lists_and_completion_do_without_paddle(tmp_path):
     script = f"""
 import contextlib, io, json, os, sys
 from paddle_tfm.cli import main
-found = []
+results = []
 completing = {{"_PADDLE_TFM_COMPLETE": "bash_complete", "COMP_WORDS": "paddle-tfm run reverse model.n", "COMP_CWORD": "3"}}
 for variables, arguments in [*(({{}}, each) for each in {commands!r}), (completing, [])]:
     os.environ.update(variables)
@@ -148,16 +150,19 @@ for variables, arguments in [*(({{}}, each) for each in {commands!r}), (completi
             status = exit.code
     heavy = [name for name in ("paddle", "scipy", "matplotlib") if name in sys.modules]
     out.flush()
-    found.append([arguments, status, heavy, out.buffer.getvalue().decode()])
-print(json.dumps(found))
+    results.append([arguments, status, heavy, out.buffer.getvalue().decode()])
+print(json.dumps(results))
 """
-    found = python(script, cwd=tmp_path)
-    for arguments, status, heavy, told in found:
-        assert status == (0 if arguments else 2) or "model.n" in told, arguments
+    results = python(script, cwd=tmp_path)
+    *listings, completion = results
+    for arguments, status, heavy, output in listings:
+        assert status == (0 if arguments else 2), arguments
         assert heavy == [], arguments
-        assert told or not arguments, arguments
-    assert "model.norm=" in found[-1][3]
-    assert "model.d_ff=" not in found[-1][3]
+        assert output or not arguments, arguments
+    _, status, heavy, output = completion
+    assert (status, heavy) == (0, [])
+    assert "model.norm=" in output
+    assert "model.d_ff=" not in output
 
 
 # ------------------------------------------------------------------------------------------------------- architecture
@@ -196,16 +201,16 @@ def imported(file: Path) -> list[tuple[int, str]]:
         if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
-    found = []
+    imports = []
     for node in ast.walk(tree):
         if id(node) in hidden:
             continue
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            imports += [(node.lineno, alias.name) for alias in node.names]
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}:{node.lineno}: relative import"
-            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
-    return found
+            imports += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return imports
 
 
 def part(module: str) -> str | None:

@@ -72,8 +72,8 @@ def follow(line, capsys):
     options = next((smaller for start, smaller in OPTIONS.items() if line.startswith(start)), "")
     with pytest.raises(SystemExit) as end:
         main(shlex.split(line + options, comments=True)[1:])
-    out, told = capsys.readouterr()
-    assert end.value.code == 0, f"{line}\n{told}"
+    out, errors = capsys.readouterr()
+    assert end.value.code == 0, f"{line}\n{errors}"
     return out
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 
 from paddle_tfm.data.batches import Batch, Stream
@@ -73,8 +74,6 @@ class Trainer:
         self.stream = self._stream()
         self.progress = Progress()
 
-    # ---------------------------------------------------------------------------------------------------- whole course
-
     def train(self, resume: bool = False) -> dict:
         """All steps, then the best checkpoint scored on the test split. Returns what `results.json` holds.
 
@@ -116,7 +115,7 @@ class Trainer:
         """Within this block the step, shared among processes where that helps."""
         return sharded(self.step, self.run.encoded["train"], num_processes)
 
-    def next_batches(self) -> list[Batch]:
+    def next_batches(self) -> list[Batch[np.ndarray]]:
         """The batches of the next step."""
         return [next(self.stream) for _ in range(self.run.settings.train.accumulate)]
 
@@ -138,8 +137,6 @@ class Trainer:
         speed, left = progress.tokens_per_second, (run.settings.train.steps - step) * progress.seconds / step
         self.emit("on_step_end", step=step, metrics={**metrics, "tokens_per_second": speed, "seconds_left": left})
         return None
-
-    # ------------------------------------------------------------------------------------------- evaluation and saving
 
     def _evaluate(self) -> None:
         """Score the validation split, log that and how far the norms' running statistics are off, keep the best

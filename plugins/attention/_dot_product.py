@@ -1,4 +1,4 @@
-"""What the attentions with a softmax share: heads apart, heads together, and the lookup itself."""
+"""What the attentions with a softmax share: heads apart, heads together, and attention itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """x [B, T, H·D] → [B, H, T, D]."""
     batch, length, width = x.shape
-    if length == 1:  # a step of decoding: nothing changes places
+    if length == 1:  # a step of decoding: no transpose needed
         return x.reshape([batch, heads, 1, width // heads])  # [B, 1, H·D] -> [B, H, 1, D]
     return x.reshape([batch, length, heads, width // heads]).transpose([0, 2, 1, 3])  # [B, T, H, D] -> [B, H, T, D]
 
@@ -36,9 +36,9 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float | Tensor | None = None) -> Tensor:
-    """(q kᵀ + s) · scale before the mask, q rotated here and s what the encoding adds; scale None: 1 / sqrt(D).
+    """(q kᵀ + s) · scale before the mask, q rotated here and s the term of the encoding; scale None: 1 / sqrt(D).
 
-    q [B, H, Tq, D], key [B, G, Tk, D] → [B, H, Tq, Tk]. Where G < H, head h looks at the keys of head h // (H / G).
+    q [B, H, Tq, D], key [B, G, Tk, D] → [B, H, Tq, Tk]. Where G < H, head h attends to the keys of head h // (H / G).
     """
     encoding = info.encoding
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -55,7 +55,7 @@ def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float 
 
 
 def gather(weights: Tensor, value: Tensor, info: TokenInfo, mask: Mask) -> Tensor:
-    """weights · v + r, with r what the encoding adds to values.
+    """weights · v + r, with r the term that the encoding adds to values.
 
     weights [B, H, Tq, Tk], value [B, G, Tk, W] → [B, H, Tq, W]; G as in `scores_of`.
     """
@@ -65,7 +65,7 @@ def gather(weights: Tensor, value: Tensor, info: TokenInfo, mask: Mask) -> Tenso
     return context if relative is None else context + relative.astype(context.dtype)
 
 
-def lookup(
+def attend(
     q: Tensor,
     kv: KeyValue,
     info: TokenInfo,
@@ -74,10 +74,10 @@ def lookup(
     tap: Tap,
     scale: float | Tensor | None = None,
 ) -> Tensor:
-    """softmax((q kᵀ + s) · scale + mask) v + r, with s and r what the encoding adds to scores and to values.
+    """softmax((q kᵀ + s) · scale + mask) v + r, with s and r the terms that the encoding adds to scores and values.
 
     q [B, H, Tq, D], not yet rotated; kv [B, G, Tk, D] → [B, H, Tq, width of v]. Scale and G as in `scores_of`.
-    `dropout` falls on the weights.
+    `dropout` is applied to the weights.
     """
     weights = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)
@@ -92,7 +92,7 @@ def project_out(context: Tensor, info: TokenInfo, inner_norm: Norm | None, outpu
 
 
 def _by_groups(x: Tensor, shared: Tensor, transpose: bool) -> Tensor:
-    """x [B, H, T, I] times what each group of H / G neighbouring heads shares, [B, G, I, O] ([B, G, O, I] with
+    """x [B, H, T, I] times the matrix that each group of H / G neighbouring heads shares, [B, G, I, O] ([B, G, O, I] with
     `transpose`) → [B, H, T, O]. The heads of a group are rows of one product: nothing is repeated."""
     batch, heads, length, width = x.shape
     rows = x.reshape([batch, shared.shape[1], -1, width])  # [B, H, T, I] -> [B, G, H/G·T, I]

@@ -1,4 +1,4 @@
-"""A convolution in the place of attention: fixed neighbours instead of found ones."""
+"""A convolution in the place of attention: neighbours by position instead of by content."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Convolution(Attention):
     In the decoder's self-attention left is K − 1: a position sees itself and those before it. In the encoder left is
     (K − 1) / 2: as many on both sides. Neighbours are those whose *positions* differ by as much, so that padding between
     them changes nothing, and under positions drawn with gaps a kernel reaches across fewer tokens. What is padding, or
-    beyond an end, counts as zero, and its weight is not given to others. Decoding holds K − 1 tokens.
+    beyond an end, counts as zero, and its weight is not shared out to others. The cache holds K − 1 tokens.
 
-    Dropout falls on the normalized weights, drawn anew for each token, as the authors' code does where it writes the
+    Dropout is applied to the normalized weights, with a mask for each token, as the authors' code does where it writes the
     convolution as a matrix of weights [T, T]. This one always does: time and memory grow with T², not with T · K.
 
     x [B, T, C], source [B, T, C] → [B, T, C]; state [B, H, K − 1, D].
@@ -66,7 +66,7 @@ class Convolution(Attention):
 
     expected_failures: ClassVar[dict[str, str]] = {
         "attends": "a kernel belongs to places around a token: no query is compared with a key",
-        "averages": "weights that fall on padding or beyond the ends are lost, as in the paper's code: near the ends they sum "
+        "averages": "weights on padding or beyond the ends are lost, as in the paper's code: near the ends they sum "
         "to less than 1",
         "values": "what is averaged went through a gate, which is not linear",
         "bidirectional": "a kernel has weights of their own for what precedes a token and for what follows",
@@ -114,33 +114,33 @@ class Convolution(Attention):
         return Window(split_heads(gated, self.num_heads), info.positions, self.kernel - 1)
 
     def forward(self, x: Tensor, kv: Window, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        place = kv.positions.unsqueeze(1) - info.positions.unsqueeze(2) + self.left  # [B|1, Tq, Tk]: in the kernel
-        slots = paddle.arange(self.kernel, dtype=place.dtype).reshape([1, self.kernel, 1, 1])
-        chosen = (place.unsqueeze(1) == slots).astype(x.dtype)  # [B|1, K, Tq, Tk]: one 1 a pair within reach
+        slot = kv.positions.unsqueeze(1) - info.positions.unsqueeze(2) + self.left  # [B|1, Tq, Tk]: index in the kernel
+        slots = paddle.arange(self.kernel, dtype=slot.dtype).reshape([1, self.kernel, 1, 1])
+        offsets = (slot.unsqueeze(1) == slots).astype(x.dtype)  # [B|1, K, Tq, Tk]: one 1 a pair within reach
         if self.predict is None:
-            weights = self._fixed(chosen, x.shape[0])
+            weights = self._fixed(offsets, x.shape[0])
         else:
-            weights = self._predicted(kv.value[:, :, -x.shape[1] :], chosen)
+            weights = self._predicted(kv.value[:, :, -x.shape[1] :], offsets)
         tap.record("attention", weights)
         context = merge_heads(paddle.matmul(self.dropout(weights), kv.value))  # [B, T, C]
         return project_out(context, info, self.inner_norm, self.output)
 
-    def _fixed(self, chosen: Tensor, batch: int) -> Tensor:
+    def _fixed(self, offsets: Tensor, batch: int) -> Tensor:
         """The trained kernels at the places of pairs: [B, H, Tq, Tk]."""
-        few, width, queries, keys = chosen.shape
-        kernels = F.softmax(self.weight, -1).astype(chosen.dtype)
-        weights = paddle.matmul(kernels, chosen.reshape([few, width, queries * keys]))  # [B|1, H, Tq·Tk]
-        return weights.reshape([few, self.num_heads, queries, keys]).expand([batch, self.num_heads, queries, keys])
+        rows, width, queries, keys = offsets.shape
+        kernels = F.softmax(self.weight, -1).astype(offsets.dtype)
+        weights = paddle.matmul(kernels, offsets.reshape([rows, width, queries * keys]))  # [B|1, H, Tq·Tk]
+        return weights.reshape([rows, self.num_heads, queries, keys]).expand([batch, self.num_heads, queries, keys])
 
-    def _predicted(self, gated: Tensor, chosen: Tensor) -> Tensor:
+    def _predicted(self, gated: Tensor, offsets: Tensor) -> Tensor:
         """The same for kernels predicted from the queries' own gated input [B, H, Tq, D]."""
         batch, heads, queries, _ = gated.shape
         kernels = self.predict(merge_heads(gated)).reshape([batch, queries, heads, self.kernel])
         kernels = F.softmax(kernels, -1)
-        if chosen.shape[0] == 1:  # sentences that share positions are rows of one product
+        if offsets.shape[0] == 1:  # sentences that share positions are rows of one product
             kernels = kernels.transpose([1, 0, 2, 3]).reshape([1, queries, batch * heads, self.kernel])
-        weights = paddle.matmul(kernels, chosen.transpose([0, 2, 1, 3]))  # [B|1, Tq, H|B·H, Tk]
-        return weights.transpose([0, 2, 1, 3]).reshape([batch, heads, queries, chosen.shape[3]])
+        weights = paddle.matmul(kernels, offsets.transpose([0, 2, 1, 3]))  # [B|1, Tq, H|B·H, Tk]
+        return weights.transpose([0, 2, 1, 3]).reshape([batch, heads, queries, offsets.shape[3]])
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]
@@ -157,5 +157,5 @@ def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:
     for width in widths:
         at_least(1, kernel=width)
         if not causal and width % 2 == 0:
-            raise ValueError(f"`kernel` must be odd where as many tokens are seen on both sides, but is {width}")
+            raise ValueError(f"`kernel` must be odd where it is centred, but is {width}")
     return widths[min(layer, len(widths) - 1)]

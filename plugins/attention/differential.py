@@ -34,8 +34,8 @@ class Differential(MultiHead):
     `multihead`'s, and 6D numbers are learned besides.
 
     To an encoding each softmax is a head: queries 2h and 2h + 1 belong to head h, and may be rotated, and scores have
-    H heads to be biased or added to. A term on the values is refused, for it is D wide. Dropout falls on A, and A is
-    what is observed as attention: its rows sum to 1 − λ, and it may be negative.
+    H heads to be biased or added to. A term on the values is refused, for it is D wide. Dropout is applied to A, and A
+    is what is recorded as attention: its rows sum to 1 − λ, and it may be negative.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys [B, H, S, D], values [B, H / 2, S, 2D].
 
@@ -48,7 +48,7 @@ class Differential(MultiHead):
 
     supports = frozenset({"embed", "rotate", "bias", "scores"})
     expected_failures = {
-        "values": "each head is normalized after the lookup",
+        "values": "each head is normalized after its values are averaged",
         "temperature": "it cannot be read off the output, for each head is normalized; the scores are those of `multihead`",
     }
 

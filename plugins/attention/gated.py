@@ -7,7 +7,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -15,10 +15,10 @@ class Gated(MultiHead):
     """Gated attention: a sigmoid of the input gates each channel of each head (Qiu 2025, arXiv:2505.06708).
 
     out = ([head_1 … head_H] ⊗ σ(x W_g)) W_o, the heads those of `multihead` and x the input that the queries are made
-    of: a position can take little from what it looked up although its weights sum to 1. W_g [C, H·D] makes a fifth
-    matrix of C² numbers where `multihead` has four. A norm that the placement wants before W_o comes after the gate.
+    of: a position can take little from what it attends to although its weights sum to 1. W_g [C, H·D] makes a fifth
+    matrix of C² numbers where `multihead` has four. A norm that the placement has before W_o comes after the gate.
 
-    It honours every way of an encoding. Dropout falls on the weights.
+    It supports all positional-encoding hooks. Dropout is applied to the attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].
 
@@ -38,5 +38,5 @@ class Gated(MultiHead):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
+        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
         return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)

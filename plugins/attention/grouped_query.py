@@ -9,7 +9,7 @@ from paddle import Tensor
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads, width_of_head
 
 
 class GroupedQuery(Attention):
@@ -20,9 +20,9 @@ class GroupedQuery(Attention):
     `multihead`. The cache holds G heads, G / H of the bytes of `multihead`, and no key is ever repeated to make the
     scores.
 
-    It honours every way of an encoding. Keys are rotated before they are cached, as G heads; a term on the scores that
+    It supports all positional-encoding hooks. Keys are rotated before they are cached, as G heads; a term on the scores that
     an encoding adds sees H heads of queries and H of keys, each key head repeated for its group (only for an encoding
-    that has such a term); a term on the values sees the weights of H heads. Dropout falls on the weights.
+    that has such a term); a term on the values sees the weights of H heads. Dropout is applied to the attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, G, S, D] with D = d_model / num_heads.
 
@@ -68,7 +68,7 @@ class GroupedQuery(Attention):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, C]
+        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, C]
         return project_out(context, info, self.inner_norm, self.output)
 
     def branch_weights(self) -> list[Tensor]:

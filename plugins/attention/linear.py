@@ -12,12 +12,12 @@ from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import merge_heads, split_heads, width_of_head
 
-LEAST = 1e-30  # of a denominator: what a row divides by that sees nothing
+EPS = 1e-30  # the smallest denominator: what a row divides by that sees nothing
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Any number of tokens folded together: Σ φ(k) vᵀ [B, H, D, D] and Σ φ(k) [B, H, 1, D]."""
+    """Sums over any number of tokens: Σ φ(k) vᵀ [B, H, D, D] and Σ φ(k) [B, H, 1, D]."""
 
     outer: Tensor
     key: Tensor
@@ -65,10 +65,10 @@ class LinearAttention(Attention):
 
     φ(x) = elu(x) + 1 > 0. Where each position sees all of the source, `project` folds the source into two sums; in the
     decoder's self-attention a step folds what came before into the same sums, so that a decoded token costs the same
-    however long the output is, and the tokens of one call see each other through the masked T × T form. Padding adds
+    however long the output is, and the tokens of one call attend to each other through the masked T × T form. Padding adds
     nothing to the sums; a row that sees nothing gives zero. There is no dropout on weights: there are no weights.
 
-    It honours encodings at the embedding only. A bias or a term on the scores has no scores to act on. A rotation is
+    It supports encodings at the embedding only. A bias or a term on the scores has no scores to act on. A rotation is
     refused too: it would act before φ, and φ(R_i q)ᵀ φ(R_j k) is no function of i − j.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; state [B, H, D, D] and [B, H, 1, D] with D = d_model / num_heads.
@@ -118,11 +118,11 @@ class LinearAttention(Attention):
             top = paddle.matmul(q, past.outer)  # [B, H, T, D]
             bottom = bottom + paddle.matmul(q, past.key, transpose_y=True)  # [B, H, T, 1]
         if self.causal:
-            seen = info.positions.unsqueeze(2) >= info.positions.unsqueeze(1)  # [B|1, T, T]
-            scores = paddle.matmul(q, kv.key, transpose_y=True) * seen.unsqueeze(1).astype(q.dtype)  # [B, H, T, T]
+            visible = info.positions.unsqueeze(2) >= info.positions.unsqueeze(1)  # [B|1, T, T]
+            scores = paddle.matmul(q, kv.key, transpose_y=True) * visible.unsqueeze(1).astype(q.dtype)  # [B, H, T, T]
             top = top + paddle.matmul(scores, kv.value)
             bottom = bottom + scores.sum(-1, keepdim=True)
-        context = merge_heads(top / bottom.clip(min=LEAST))  # [B, T, C]
+        context = merge_heads(top / bottom.clip(min=EPS))  # [B, T, C]
         if self.inner_norm is not None:
             context = self.inner_norm(context, info.valid, info.positions)
         return self.output(context)

@@ -1,4 +1,4 @@
-"""Attention to what stands near."""
+"""Attention within a window of positions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Local(MultiHead):
 
     `multihead` with the weights of all keys j hidden for which |i − j| > window: a sliding window over `window`
     positions on each side, only the past one where attention is causal. i and j are positions, not places in a batch; a
-    query always sees itself. (The paper's w counts both sides: w / 2 is `window`.) After L layers a position has heard
-    from L · window away.
+    query always sees itself. (The paper's w counts both sides: w / 2 is `window`.) After L layers the receptive field
+    reaches L · window positions.
 
     This is the pattern of the paper and not its saving: the scores of all pairs are computed and the cache holds all
     keys. There are no tokens with global attention and no dilation.

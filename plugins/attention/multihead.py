@@ -8,15 +8,15 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads, width_of_head
 
 
 class MultiHead(Attention):
-    """Multi-head attention: each head looks up its own projection of the input (Vaswani 2017, arXiv:1706.03762).
+    """Multi-head attention: each head attends to its own projection of the input (Vaswani 2017, arXiv:1706.03762).
 
     head_h = softmax(q_h k_hᵀ / sqrt(D)) v_h with q = x W_q, k = source W_k, v = source W_v; out = [head_1 … head_H] W_o.
-    It honours every way of an encoding: q and k rotated, terms added to the scores before the division by sqrt(D), a
-    bias added after it, terms added to the values. Dropout falls on the weights.
+    It supports all positional-encoding hooks: q and k rotated, terms added to the scores before the division by sqrt(D), a
+    bias added after it, terms added to the values. Dropout is applied to the attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].
 
@@ -25,7 +25,7 @@ class MultiHead(Attention):
         head_dim: D; None: d_model / num_heads.
 
     Raises:
-        ValueError: num_heads does not divide d_model and head_dim is not given; num_heads or head_dim is below 1.
+        ValueError: num_heads does not divide d_model and head_dim is None; num_heads or head_dim is below 1.
     """
 
     supports = frozenset({"embed", "rotate", "bias", "scores", "values"})
@@ -59,7 +59,7 @@ class MultiHead(Attention):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
+        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
         if self.inner_norm is not None:
             context = self.inner_norm(context, info.valid, info.positions)
         return self.output(context)

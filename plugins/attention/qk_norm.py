@@ -10,10 +10,10 @@ from paddle import Tensor, nn
 from paddle_tfm import algebra
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, project_out, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
-LEAST = 1e-12  # added to a squared length: what a vector of zeros is divided by
+EPS = 1e-12  # added to a squared length, so that a vector of zeros is not divided by 0
 
 
 class QKNorm(MultiHead):
@@ -24,9 +24,9 @@ class QKNorm(MultiHead):
     takes for L the length that 97.5 of 100 training sequences do not exceed. So |score| ≤ |g|, whatever the input; as
     initialized, scores are spread by about g / sqrt(D).
 
-    It honours every way of an encoding. q̂ and k̂ are rotated after the normalization, which a rotation leaves as it
-    is; a term on the scores is multiplied by g with them, and, like a bias, is not bounded. Dropout falls on the
-    weights.
+    It supports all positional-encoding hooks. q̂ and k̂ are rotated after the normalization, which a rotation leaves as it
+    is; a term on the scores is multiplied by g with them, and, like a bias, is not bounded. Dropout is
+    applied to the attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].
 
@@ -51,7 +51,7 @@ class QKNorm(MultiHead):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = unit(split_heads(self.query(x), self.num_heads))  # [B, H, T, D]
-        context = lookup(q, kv, info, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))
+        context = attend(q, kv, info, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))
         return project_out(merge_heads(context), info, self.inner_norm, self.output)
 
 
@@ -59,4 +59,4 @@ def unit(x: Tensor) -> Tensor:
     """x / |x| over the last axis; zeros stay zeros."""
     rows = algebra.flatten(x, x.dtype)
     square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
-    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + LEAST), algebra.row_of_ones(rows)), x)
+    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + EPS), algebra.row_of_ones(rows)), x)

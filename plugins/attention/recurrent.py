@@ -19,7 +19,7 @@ from paddle_tfm_plugins.attention._dot_product import project_out
 
 
 class Carried(NamedTuple):
-    """What an LSTM remembers: its output h and its cell c, [B, W] each."""
+    """The state of an LSTM: its output h and its cell c, [B, W] each."""
 
     h: Tensor
     c: Tensor
@@ -27,7 +27,7 @@ class Carried(NamedTuple):
 
 @dataclass(frozen=True)
 class Read:
-    """The newest tokens after they were read: outputs [B, T, W], and what was remembered at their end."""
+    """The newest tokens after the LSTM: outputs [B, T, W], and the state at their end."""
 
     outputs: Tensor
     last: Carried
@@ -45,7 +45,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Unread:
-    """Tokens [B, T, C] with their validity [B, T], which `lstm` reads when it is known what came before."""
+    """Tokens [B, T, C] with their validity [B, T], which `lstm` reads once the state before them is known."""
 
     lstm: LSTM
     x: Tensor
@@ -63,7 +63,7 @@ class Unread:
 
 @dataclass(frozen=True)
 class BothWays:
-    """A text that one LSTM reads from its beginning and another from its end; a longer text is read anew."""
+    """A text that one LSTM reads from its beginning and another from its end; a longer text is read again."""
 
     lstms: tuple[LSTM, LSTM]
     x: Tensor
@@ -100,7 +100,7 @@ class LSTM(nn.Layer):
             after = Carried(zero, zero)
         weights = self.input.reshape([-1, channels]), self.hidden.reshape([-1, self.width]), self.bias
         run = fused if x.place.is_cpu_place() and paddle_compat.has_lstm() else plain
-        if length == 1:  # a step of decoding: nothing changes places
+        if length == 1:  # a step of decoding: no transpose needed
             steps = x.reshape([1, batch, channels])  # [B, 1, C] -> [1, B, C]
         else:
             order, place = self._order(valid)
@@ -130,10 +130,10 @@ def plain(
     w_input [4W, C], w_hidden [4W, W], bias [4W].
     """
     h, c = after
-    given = paddle.matmul(x, w_input, transpose_y=True) + bias  # [T, B, 4W]
+    inputs = paddle.matmul(x, w_input, transpose_y=True) + bias  # [T, B, 4W]
     outputs = []
     for t in range(x.shape[0]):
-        i, f, g, o = (given[t] + paddle.matmul(h, w_hidden, transpose_y=True)).split(4, -1)  # [B, W] each
+        i, f, g, o = (inputs[t] + paddle.matmul(h, w_hidden, transpose_y=True)).split(4, -1)  # [B, W] each
         cell = F.sigmoid(f) * c + F.sigmoid(i) * paddle.tanh(g)
         out = F.sigmoid(o) * paddle.tanh(cell)
         real = (lengths > t).unsqueeze(1)  # [B, 1]
@@ -147,8 +147,8 @@ def fused(
 ) -> tuple[Tensor, Carried]:
     """The same by Paddle's kernel, in a third of the time (on a CPU, d_model 64).
 
-    Its gradient fails where that of an input is not asked for (a frozen weight, `paddle.grad`). So all inputs are parts of
-    one tensor: then each is asked for whenever any is. It can read a text backwards too, which is not used: where lengths
+    Its gradient fails where an input needs none (a frozen weight, `paddle.grad`). So all inputs are parts of one tensor:
+    then each gets a gradient whenever any does. It can read a text backwards too, which is not used: where lengths
     differ and there is a state to begin with, the gradient of the recurrent weights is then wrong (Paddle 3.3.1).
     """
     parts = [x, *after, w_input, w_hidden, bias, paddle.zeros_like(bias)]
@@ -172,10 +172,10 @@ class Recurrent(Attention):
     side. A state is carried over padding unchanged, wherever that stands; the order is that of the tokens in their row.
 
     Chen 2018 builds translation models of LSTMs with residuals and layer norm, alone and mixed with Transformer layers.
-    Here the sublayer alone is taken: norm, residual and dropout are the placement's, and the cell has neither norm nor
+    Here it is the sublayer alone: norm, residual and dropout are the placement's, and the cell has neither norm nor
     dropout inside.
 
-    It honours encodings at the embedding only, and needs none: an LSTM knows what came before what. On a CPU a kernel of
+    It supports encodings at the embedding only, and needs none: an LSTM knows the order of its tokens. On a CPU a kernel of
     Paddle runs through the tokens; elsewhere a loop in Python does, which is slow.
 
     x [B, T, C], source [B, T, C] → [B, T, C]; state [B, W] twice.
@@ -206,7 +206,7 @@ class Recurrent(Attention):
     ):
         super().__init__()
         if site is not None and site.sublayer == "cross":
-            raise ValueError("it reads one text in its order, and cannot look at another")
+            raise ValueError("it reads one text in its order, and cannot attend to another")
         at_least(1, hidden=hidden)
         width = d_model if hidden is None else hidden
         self.causal = site is not None and site.causal

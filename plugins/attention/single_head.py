@@ -7,7 +7,7 @@ from paddle import Tensor
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.attention._dot_product import lookup
+from paddle_tfm_plugins.attention._dot_product import attend
 
 
 class SingleHead(Attention):
@@ -48,7 +48,7 @@ class SingleHead(Attention):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = self.query(x).unsqueeze(1)  # [B, T, D] -> [B, 1, T, D]
-        return lookup(q, kv, info, mask, self.dropout, tap).squeeze(1)  # [B, 1, T, C] -> [B, T, C]
+        return attend(q, kv, info, mask, self.dropout, tap).squeeze(1)  # [B, 1, T, C] -> [B, T, C]
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight]

@@ -1,4 +1,4 @@
-"""Attention whose weights are made without comparing tokens with each other."""
+"""Attention weights without a comparison of tokens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Synthesizer(Attention):
       [max_length, r] (the paper's "factorized random").
 
     i and j are positions. The softmax goes over the keys that the query may see, without a division by sqrt(D); dropout
-    falls on its weights. Positions from max_length − 1 on share the last row and the last column; rows and columns that
+    is applied to its weights. Positions from max_length − 1 on share the last row and the last column; rows and columns that
     training never reached keep their initial values, so outputs longer than those trained on cannot be expected to work.
     What is not in the paper: a bias on the scores (ALiBi) is added where a recipe asks for one.
 
@@ -56,12 +56,12 @@ class Synthesizer(Attention):
 
     Raises:
         ValueError: in cross-attention; num_heads does not divide d_model; max_length, hidden or rank is below 1; hidden
-            is given to random, or rank to dense.
+            is set for random, or rank for dense.
     """
 
     supports = frozenset({"embed", "bias"})
     expected_failures: ClassVar[dict[str, str]] = {
-        "attends": "mode random has the same weights for every text: no query and no key is looked at",
+        "attends": "mode random has the same weights for every text: no query and no key is read",
         "bidirectional": "a score belongs to two places of the text, not to what stands there",
         "temperature": "scores are no products of queries and keys: the method has no sqrt(head_dim), and the scores of "
         "mode random are drawn",
@@ -126,7 +126,7 @@ class Synthesizer(Attention):
         return project_out(context, info, self.inner_norm, self.output)
 
     def _scores(self, x: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
-        """[B, H, Tq, Tk]: what the query holds for each position, read off at the keys' positions."""
+        """[B, H, Tq, Tk]: the query's score for each position, at the keys' positions."""
         if self.mode == "dense":
             q, columns = split_heads(F.relu(self.hidden(x)), self.num_heads), self.columns  # [B, H, Tq, W], [H, L, W]
             if self.column_bias is not None:  # one more unit, which is 1
@@ -143,9 +143,9 @@ class Synthesizer(Attention):
 
     def _at(self, table: Tensor, positions: Tensor) -> Tensor:
         """The vectors of a table [H, max_length, W] at positions [B|1, T] → [B|1, H, T, W]."""
-        few, length = positions.shape
+        rows, length = positions.shape
         picked = table.index_select(self._inside(positions).reshape([-1]), 1)  # [H, B|1·T, W]
-        return picked.reshape([table.shape[0], few, length, table.shape[2]]).transpose([1, 0, 2, 3])
+        return picked.reshape([table.shape[0], rows, length, table.shape[2]]).transpose([1, 0, 2, 3])
 
     def _inside(self, positions: Tensor) -> Tensor:
         return positions.clip(0, self.max_length - 1)

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -33,6 +33,6 @@ class ChainedHeads(MultiHead):
         for head in range(self.num_heads):
             q = queries[:, head : head + 1] + q
             head_kv = KeyValue(kv.key[:, head : head + 1], kv.value[:, head : head + 1])
-            q = lookup(q, head_kv, info, mask, self.dropout, tap)
+            q = attend(q, head_kv, info, mask, self.dropout, tap)
             outputs.append(q)
         return self.output(merge_heads(paddle.concat(outputs, 1)))

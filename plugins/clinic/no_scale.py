@@ -7,7 +7,7 @@ from typing import ClassVar
 from paddle import Tensor
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -25,5 +25,5 @@ class NoScale(MultiHead):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)
-        q = q * q.shape[-1] ** 0.5  # undoes the division in `lookup`
-        return self.output(merge_heads(lookup(q, kv, info, mask, self.dropout, tap)))
+        q = q * q.shape[-1] ** 0.5  # undoes the division in `attend`
+        return self.output(merge_heads(attend(q, kv, info, mask, self.dropout, tap)))

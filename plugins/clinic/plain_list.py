@@ -7,7 +7,7 @@ from typing import ClassVar
 from paddle import Tensor
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import lookup, merge_heads, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -34,7 +34,7 @@ class PlainList(MultiHead):
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.projections[0](x), self.num_heads)
-        return self.output(merge_heads(lookup(q, kv, info, mask, self.dropout, tap)))
+        return self.output(merge_heads(attend(q, kv, info, mask, self.dropout, tap)))
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]

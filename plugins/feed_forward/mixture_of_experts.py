@@ -66,13 +66,13 @@ class MixtureOfExperts(FeedForward):
         valid = info.valid.reshape([-1, 1])  # [B·T, 1]
         scores = self.router(tokens)  # [B·T, N]
         p = F.softmax(scores if scores.dtype == paddle.float64 else scores.astype("float32"), -1)
-        gates, chosen = self._route(p, valid)
+        gates, selected = self._route(p, valid)
         tap.record("router", p)
         if self.training and self.balance_weight:
-            tap.add_aux_loss("balance", self.balance_weight * _balance(p, chosen, valid))
+            tap.add_aux_loss("balance", self.balance_weight * _balance(p, selected, valid))
         out = paddle.zeros_like(tokens)
         for e, expert in enumerate(self.experts):
-            rows = paddle.nonzero(chosen[:, e]).squeeze(-1)  # int64 [n]
+            rows = paddle.nonzero(selected[:, e]).squeeze(-1)  # int64 [n]
             if rows.shape[0]:
                 share = gates[:, e : e + 1].index_select(rows, 0).astype(x.dtype)  # [n, 1]
                 part = expert(tokens.index_select(rows, 0), info, tap) * share  # [n, C]
@@ -80,19 +80,19 @@ class MixtureOfExperts(FeedForward):
         return out.reshape([batch, length, width])
 
     def _route(self, p: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
-        """p [B·T, N] → gates of the chosen experts (others unused) and bool, who is chosen, both [B·T, N]."""
+        """p [B·T, N] → gates of the selected experts (others unused) and bool, which are selected, both [B·T, N]."""
         best = paddle.topk(p, self.top_k, axis=-1)[1]  # [B·T, top_k]
-        chosen = F.one_hot(best, p.shape[-1]).sum(1)  # [B·T, top_k, N] -> [B·T, N]
-        gates = p / (p * chosen).sum(-1, keepdim=True) if self.top_k > 1 else p
-        return gates, paddle.logical_and(chosen > 0, valid)
+        selected = F.one_hot(best, p.shape[-1]).sum(1)  # [B·T, top_k, N] -> [B·T, N]
+        gates = p / (p * selected).sum(-1, keepdim=True) if self.top_k > 1 else p
+        return gates, paddle.logical_and(selected > 0, valid)
 
     def branch_weights(self) -> list[Tensor]:
         return [weight for expert in self.experts for weight in expert.branch_weights()]
 
 
-def _balance(p: Tensor, chosen: Tensor, valid: Tensor) -> Tensor:
+def _balance(p: Tensor, selected: Tensor, valid: Tensor) -> Tensor:
     """N Σ_e f_e P_e over valid tokens; 0 if there is none."""
-    choices = chosen.astype(p.dtype).sum(0)  # [N]; padding chose nobody
+    choices = selected.astype(p.dtype).sum(0)  # [N]; padding selected none
     f = choices / choices.sum().clip(min=1.0)
     mean = (p * valid.astype(p.dtype)).sum(0) / valid.astype(p.dtype).sum().clip(min=1.0)  # [N]
     return p.shape[-1] * (f * mean).sum()

@@ -61,7 +61,7 @@ def cross_entropy(
     """(1 − ε) (−log p_target) + ε mean over v ≠ pad of (−log p_v), p = softmax(h wordsᵀ + bias); 0 where the target is
     padding.
 
-    h [B, T, C], target int64 [B, T] → [B, T]. `project` makes logits [N, V] = h wordsᵀ + bias, anew at each call, of the
+    h [B, T, C], target int64 [B, T] → [B, T]. `project` computes logits [N, V] = h wordsᵀ + bias at each call, of the
     real tokens [N, C], with words [V, C] and bias [V]: padding is left out before it. Smoothing is ε (logit_target − mean
     logit), both of these from h, so that it costs no pass over [N, V], neither forward nor backward.
     """

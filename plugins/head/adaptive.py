@@ -75,9 +75,9 @@ class AdaptiveSoftmax(Head):
         """−log p_target [N], from the clusters that hold a target."""
         first, inner = target, None
         for i, (begin, end) in enumerate(self.clusters):
-            here = (target >= begin) & (target < end)
-            first = paddle.where(here, paddle.full_like(target, self.short + i), first)
-            rows = paddle.nonzero(here).squeeze(-1)
+            inside = (target >= begin) & (target < end)
+            first = paddle.where(inside, paddle.full_like(target, self.short + i), first)
+            rows = paddle.nonzero(inside).squeeze(-1)
             if rows.shape[0] == 0:
                 continue
             within = paddle.gather(target, rows) - begin

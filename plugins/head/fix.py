@@ -13,7 +13,7 @@ from paddle_tfm.protocols import Head, Memory
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
 
-TINY = 1.0e-12  # added to squared lengths, so that a vector of zeros has a direction's worth of nothing
+EPS = 1.0e-12  # added to squared lengths, so that a vector of zeros is not divided by 0
 
 
 class FixNorm(Head):
@@ -21,9 +21,9 @@ class FixNorm(Head):
 
     p = softmax(g · cos(h, w_v) + b), w_v the v-th row of a table [V, C]; h [B, T, C] → log-probabilities [B, T, V].
 
-    The paper fixes both lengths to a number r, chosen by hand, which makes g = r²; here g is one trained number, as in
+    The paper fixes both lengths to a number r, set by hand, which makes g = r²; here g is one trained number, as in
     arXiv:1910.05895, whose last norm gives h a trained length that starts at sqrt(C). Without `learned` it stays at
-    `scale`. That paper also fixes the lengths of the embeddings that are looked up; this head leaves them alone.
+    `scale`. That paper also fixes the lengths of the input embeddings; this head leaves them alone.
 
     Options:
         scale: the initial g; null: sqrt(C). learned: whether g is trained.
@@ -85,5 +85,5 @@ def unit(x: Tensor, length: Tensor | float = 1.0) -> Tensor:
     """Vectors [..., C] of a length, or of a length each [N, 1]."""
     rows = x.reshape([-1, x.shape[-1]])  # [..., C] -> [N, C]
     squares = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
-    factors = paddle.rsqrt(squares + TINY) * length
+    factors = paddle.rsqrt(squares + EPS) * length
     return (rows * algebra.outer(factors, algebra.row_of_ones(rows))).reshape(x.shape)

@@ -40,7 +40,7 @@ class PointerGenerator(Head):
 
     def _parts(self, h: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of the vocabulary [B, T, V], the gate before its sigmoid [B, T, 1], weights of the source [B, T, S]."""
-        # W_k is applied to the query instead of to each source token: the same product, and no keys to make every step.
+        # W_k is applied to the query instead of to each source token: the same product, and no keys to compute at every step.
         q = paddle.matmul(self.query(h), self.key.weight, transpose_y=True) * h.shape[-1] ** -0.5
         scores = full_precision(paddle.matmul(q, memory.x, transpose_y=True))  # [B, T, S]
         shown = memory.valid.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
@@ -54,14 +54,14 @@ class PointerGenerator(Head):
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
         logits, gate, copy = self._parts(h, memory)
         batch, length, words = logits.shape
-        made = F.log_sigmoid(gate) + log_softmax(logits)  # [B, T, V]
-        made = paddle.concat(
-            [made, paddle.full([batch, length, memory.extra], LOWEST, made.dtype)], -1
+        generated = F.log_sigmoid(gate) + log_softmax(logits)  # [B, T, V]
+        generated = paddle.concat(
+            [generated, paddle.full([batch, length, memory.extra], LOWEST, generated.dtype)], -1
         )  # [B, T, V + extra]
         ids = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
         mass = paddle.zeros([batch, length, words + memory.extra], copy.dtype)
         mass = paddle.put_along_axis(mass, ids, copy, -1, reduce="add", broadcast=False)
-        return paddle.logaddexp(made, F.log_sigmoid(-gate) + _log(mass))
+        return paddle.logaddexp(generated, F.log_sigmoid(-gate) + _log(mass))
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
         """As of `log_probs`, which it does not call: copying changes P of the source's words only, so that those and the
@@ -79,10 +79,10 @@ class PointerGenerator(Head):
         of_slots = paddle.matmul(copy, same.astype(copy.dtype))  # [B, T, S]: all positions that hold the same word
         mass = _log(paddle.concat([of_target, of_slots], -1))  # [B, T, 1 + S]
 
-        made = F.log_sigmoid(gate) + picked - total  # log of g · softmax
-        gain = F.softplus(mass - gate - picked + total)  # log P − made: what copying adds
+        generated = F.log_sigmoid(gate) + picked - total  # log of g · softmax
+        gain = F.softplus(mass - gate - picked + total)  # log P − generated: what copying adds
         copied = paddle.logaddexp(F.log_sigmoid(-gate) + mass, paddle.full_like(mass, LOWEST))
-        log_p = paddle.where(known, made + gain, copied)
+        log_p = paddle.where(known, generated + gain, copied)
         loss = -log_p[..., 0]  # [B, T]
         if not smoothing:
             return loss

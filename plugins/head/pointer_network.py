@@ -13,7 +13,7 @@ from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import MASKED_SCORE, Head, Memory
 from paddle_tfm_plugins.head._cross_entropy import full_precision
 
-LEAST = 1.0e-30  # the probability that is told of what no position of the source stands for
+MIN_PROBABILITY = 1.0e-30  # of a token that no position of the source stands for
 
 
 class PointerNetwork(Head):
@@ -24,7 +24,7 @@ class PointerNetwork(Head):
     for the target's end. h [B, T, C], memory [B, S, C] → log-probabilities [B, T, V], with `output: word` [B, T, V + extra].
 
     `output: word` — a position stands for the word that it holds, in the vocabulary or not, so that a word that comes
-    twice has both probabilities. Targets must be made of words of their source.
+    twice has both probabilities. Targets must consist of words of their source.
 
     `output: position` — the s-th position, counted from 0, stands for the s-th piece of the target vocabulary after the
     special ones. The task has to write positions so that the vocabulary, ordered by falling frequency and then by text,
@@ -61,7 +61,7 @@ class PointerNetwork(Head):
         pairs = paddle.tanh(self.memory(memory.x).unsqueeze(1) + self.state(h).unsqueeze(2))  # [B, T, S, C]
         scores = full_precision(self.score(pairs).squeeze(-1))  # [B, T, S]
         allowed = allowed.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
-        # On a CPU Paddle's softmax leaves 1e-28 for what is hidden: enough for padding to be seen in a logarithm.
+        # On a CPU Paddle's softmax leaves 1e-28 for what is hidden: enough for padding to show in a logarithm.
         return F.softmax(scores + (1.0 - allowed) * MASKED_SCORE, -1) * allowed
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
@@ -80,12 +80,12 @@ class PointerNetwork(Head):
             return -(1.0 - smoothing) * of_target - smoothing * others / (self.vocab_size - 1)
         slots, allowed = self._slots(memory)
         weights = self._weights(h, memory, allowed)
-        here = (slots.unsqueeze(1) == target.unsqueeze(-1)).astype(weights.dtype)  # [B, T, S]
-        return -_log((weights * here).sum(-1))
+        points_at_target = (slots.unsqueeze(1) == target.unsqueeze(-1)).astype(weights.dtype)  # [B, T, S]
+        return -_log((weights * points_at_target).sum(-1))
 
     def extra_repr(self) -> str:
         return "word" if self.extends_vocabulary else "position"
 
 
 def _log(mass: Tensor) -> Tensor:
-    return mass.clip(min=LEAST).log()
+    return mass.clip(min=MIN_PROBABILITY).log()

@@ -31,7 +31,7 @@ class BatchNorm(Norm):
     training the statistics tell how long these are, and running values do not: a task that turns on length is evaluated
     without what it was trained with. How far running values are from a batch's own is logged at each evaluation
     (`discrepancy`). They belong to the weights that they were collected under; for the mean of the last weights
-    (`train.average`) the trainer has them estimated anew. The statistics are those of one process.
+    (`train.average`) the trainer re-estimates them. The statistics are those of one process.
 
     Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values.
 

@@ -57,7 +57,7 @@ class BatchNormPerPosition(Norm):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         if positions is None:
-            raise ValueError("`positions` must be given to a norm with statistics for each position, but is None")
+            raise ValueError("`positions` must be a tensor for a norm with statistics for each position, but is None")
         rows, real, index = self._tokens(x, valid, positions)
         if self.training:
             mean, variance, centred, count = self._statistics(rows, real, index)

@@ -13,8 +13,8 @@ from paddle_tfm.validators import positive
 class DynamicTanh(Norm):
     """Dynamic Tanh (DyT), an elementwise function in the place of a norm (Zhu 2025, arXiv:2503.10622).
 
-    y = weight · tanh(α x) + bias; α is one learned number of each norm, weight and bias [C] start at 1 and 0. No
-    statistic is taken of anything: an element of y depends on that element of x alone, and lies within weight of bias.
+    y = weight · tanh(α x) + bias; α is one learned number of each norm, weight and bias [C] start at 1 and 0. There
+    are no statistics: an element of y depends on that element of x alone, and lies within weight of bias.
     x [B, T, C] → [B, T, C]; `valid` and `positions` do not matter.
 
     Options: `alpha` is the initial value of α.

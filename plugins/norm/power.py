@@ -121,15 +121,15 @@ class PowerNorm(Norm):
         """Have the gradient with respect to x̂ [N, C] move ν on its way back; unless it is to stay `exact`, take x̂ ν away
         from it first."""
         ones = algebra.column_of_ones(normal)
-        seen = normal.detach()  # `normal` itself would hold its own graph for ever
+        values = normal.detach()  # `normal` itself would hold its own graph for ever
 
         @paddle.no_grad()
         def amend(gradient: Tensor) -> Tensor:
             nu = self.running_gradient.unsqueeze(0)  # [1, C]
-            left = gradient - seen * algebra.outer(ones, nu)
-            change = algebra.sum_over_rows(ones / count, left * seen).squeeze(0)  # [C]; x̂ is 0 at padding
+            remainder = gradient - values * algebra.outer(ones, nu)
+            change = algebra.sum_over_rows(ones / count, remainder * values).squeeze(0)  # [C]; x̂ is 0 at padding
             paddle.assign(self.running_gradient + change * self.gradient_momentum, output=self.running_gradient)
-            return gradient if exact else left
+            return gradient if exact else remainder
 
         normal.register_hook(amend)
 

@@ -17,7 +17,7 @@ class ReZero(Placement):
     Each layer begins as the identity and lets its branches in as it learns to. Behind a closed gate nothing has a
     gradient: the first step opens the decoder's gates, through which the encoder's get theirs in the second, and from
     the third on every parameter has one. The sublayers of a layer share a gate, as in the authors' code, a decoder's
-    three too. No norm is made: the recipe's `norm` is for nothing here, and the stack does not end with one either.
+    three too. There is no norm: the recipe's `norm` has no effect here, and the stack does not end with one either.
     x [B, T, C].
 
     Options:

@@ -15,8 +15,8 @@ class Sandwich(Placement):
     n1 is `norms[i]` and n2 is `branch_norms[i]`, two instances for each sublayer; the stack ends with a norm. A branch
     reads what is normalized, as in `pre`, and adds what is normalized, as in `res_post`. x [B, T, C].
 
-    Two things differ from the authors' CogView: its dropout falls on f, before n2, where ours falls on what n2 gives,
-    as in `res_post`; and PB-Relax, its other remedy against overflow in 16 bits, is no matter of a placement.
+    Two things differ from the authors' CogView: its dropout is applied to f, before n2, ours to the output of n2, as in
+    `res_post`; and PB-Relax, its other remedy against overflow in 16 bits, is no matter of a placement.
     """
 
     final_norm = True

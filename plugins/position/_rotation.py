@@ -1,4 +1,4 @@
-"""Pairs of channels as complex numbers, turned: what rotary encodings are made of."""
+"""Rotation of pairs of channels as complex numbers, for rotary encodings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def frequencies(head_dim: int, base: float) -> Tensor:
     return paddle.to_tensor(float(base) ** (-np.arange(0, head_dim, 2) / head_dim))
 
 
-def turned(x: Tensor, angle: Tensor, length: Tensor | None = None) -> Tensor:
+def rotate(x: Tensor, angle: Tensor, length: Tensor | None = None) -> Tensor:
     """Each pair of neighbours of x [B, H, T, D], as a complex number, times length · e^(i angle): float64 [B|1, 1, T, D/2]
     each, `length` being 1 where it is None. On a CPU that is one product, a third of the time of four real ones."""
     dtype = x.dtype if x.dtype == paddle.float64 else paddle.float32

@@ -1,4 +1,4 @@
-"""The sinusoid of a position, which several encodings are made of."""
+"""The sinusoid of a position, which several encodings use."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.validators import at_least, positive
 
-EPSILON = 1e-6
+EPS = 1e-6  # added to the divisor
 
 
 class FIRE(PositionalEncoding):
     """A bias on the scores that a small network computes from the relative distance (Li 2023, arXiv:2310.04418).
 
     bias[h, i, j] = f_h(ψ(i − j) / ψ(max(L, i))) with ψ(x) = log(c x + 1): divided by what the distance could be at most,
-    the input stays in [0, 1] however long a text gets, and positions below the threshold L are told apart as usual. f is
+    the input stays in [0, 1] however long a text gets, and positions below the threshold L are distinguished as usual. f is
     a network 1 → `width` → H with a ReLU, without a bias at its end, which a softmax would forget.
 
     Where attention is not causal, the distance is |i − j| and its divisor ψ(max(L, i, j)): both directions get the same
@@ -57,7 +57,7 @@ class FIRE(PositionalEncoding):
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         i, j = q_positions.unsqueeze(2), k_positions.unsqueeze(1)  # [B|1, Tq, 1], [B|1, 1, Tk]
         distance, last = (i - j).abs().astype(self.c.dtype), paddle.maximum(i, j).astype(self.c.dtype)
-        most = self._psi(paddle.maximum(last, self.factor.abs() * self.threshold)) + EPSILON  # [B|1, Tq, Tk]
+        most = self._psi(paddle.maximum(last, self.factor.abs() * self.threshold)) + EPS  # [B|1, Tq, Tk]
         share = (self._psi(distance) / most).unsqueeze(-1)  # [B|1, Tq, Tk, 1]
         return self.outer(F.relu(self.inner(share))).transpose([0, 3, 1, 2])  # [B|1, Tq, Tk, H] -> [B|1, H, Tq, Tk]
 

@@ -11,8 +11,8 @@ from paddle import Tensor, nn
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.validators import one_of
 
-LEAST = 0.01  # that r1 and r2 start from
-MOST = {"log": (2.0, 1.0), "power": (1.0, 1.99)}  # kernel -> the same for the largest r1 and r2
+MIN_INITIAL = 0.01  # of r1 and r2
+MAX_INITIAL = {"log": (2.0, 1.0), "power": (1.0, 1.99)}  # kernel -> of r1 and of r2
 
 
 class Kerple(PositionalEncoding):
@@ -40,9 +40,9 @@ class Kerple(PositionalEncoding):
 
     def __init__(self, num_heads: int, kernel: Literal["log", "power"] = "log"):
         super().__init__()
-        one_of(MOST, kernel=kernel)
+        one_of(MAX_INITIAL, kernel=kernel)
         self.kernel = kernel
-        self.raw1, self.raw2 = (self._vector(num_heads, most) for most in MOST[kernel])
+        self.raw1, self.raw2 = (self._vector(num_heads, most) for most in MAX_INITIAL[kernel])
         with paddle.no_grad():
             self.raw1.set_value(paddle.log(paddle.expm1(self.raw1)))
             self.raw2.set_value(
@@ -50,8 +50,8 @@ class Kerple(PositionalEncoding):
             )
 
     def _vector(self, num_heads: int, most: float) -> Tensor:
-        """[H] uniform in [LEAST, most]; from Paddle's generator, which the engine seeds by the component's place."""
-        return self.create_parameter([num_heads], default_initializer=nn.initializer.Uniform(LEAST, most))
+        """[H] uniform in [MIN_INITIAL, most]; from Paddle's generator, which the engine seeds by the component's site."""
+        return self.create_parameter([num_heads], default_initializer=nn.initializer.Uniform(MIN_INITIAL, most))
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         distance = (k_positions.unsqueeze(1) - q_positions.unsqueeze(2)).abs().unsqueeze(1)  # [B|1, 1, Tq, Tk]

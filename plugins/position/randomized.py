@@ -1,4 +1,4 @@
-"""Positions that are drawn anew in each training step, for any other encoding."""
+"""Positions that are random in each training step, for any other encoding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Randomized(PositionalEncoding):
     alone, 100% and 48%.)
 
     embed, query, key, bias, scores and values are the other encoding's, at these positions. What else goes by position
-    (a norm for each position) sees the drawn ones in training and 0, 1, 2 … in evaluation.
+    (a norm for each position) sees the random ones in training and 0, 1, 2 … in evaluation.
 
     Options:
         encoding: the other encoding. A table of max_length rows (`learned`) has no rows for a larger `longest`.
@@ -64,30 +64,30 @@ class Randomized(PositionalEncoding):
         return self.encoding.uses()
 
     def remap(self, positions: Tensor, draw: Callable[[], object]) -> Tensor:
-        given = positions.numpy()  # [B|1, T]
-        count = int(given.max()) + 1
-        drawn = np.sort(draw().choice(max(self.longest, count), count, replace=False))
-        return self.encoding.remap(paddle.to_tensor(drawn[given], place=positions.place), draw)
+        ranks = positions.numpy()  # [B|1, T]
+        count = int(ranks.max()) + 1
+        remapped = np.sort(draw().choice(max(self.longest, count), count, replace=False))
+        return self.encoding.remap(paddle.to_tensor(remapped[ranks], place=positions.place), draw)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return self.encoding.embed(x, self._placed(positions))
+        return self.encoding.embed(x, self._spaced(positions))
 
     def query(self, q: Tensor, positions: Tensor) -> Tensor:
-        return self.encoding.query(q, self._placed(positions))
+        return self.encoding.query(q, self._spaced(positions))
 
     def key(self, k: Tensor, positions: Tensor) -> Tensor:
-        return self.encoding.key(k, self._placed(positions))
+        return self.encoding.key(k, self._spaced(positions))
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return self.encoding.bias(self._placed(q_positions), self._placed(k_positions))
+        return self.encoding.bias(self._spaced(q_positions), self._spaced(k_positions))
 
     def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return self.encoding.scores(q, k, self._placed(q_positions), self._placed(k_positions))
+        return self.encoding.scores(q, k, self._spaced(q_positions), self._spaced(k_positions))
 
     def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return self.encoding.values(weights, self._placed(q_positions), self._placed(k_positions))
+        return self.encoding.values(weights, self._spaced(q_positions), self._spaced(k_positions))
 
-    def _placed(self, positions: Tensor) -> Tensor:
+    def _spaced(self, positions: Tensor) -> Tensor:
         """Where positions stand: as `remap` left them in training, `stride` apart in evaluation."""
         return positions if self.training else positions * self.stride
 

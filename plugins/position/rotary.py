@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
-from paddle_tfm_plugins.position._rotation import frequencies, turned
+from paddle_tfm_plugins.position._rotation import frequencies, rotate
 
 
 class Rotary(PositionalEncoding):
@@ -34,7 +34,7 @@ class Rotary(PositionalEncoding):
         return self._turn(k, positions)
 
     def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
-        return turned(x, positions.unsqueeze([1, -1]).astype(self.frequency.dtype) * self.frequency)
+        return rotate(x, positions.unsqueeze([1, -1]).astype(self.frequency.dtype) * self.frequency)
 
     def extra_repr(self) -> str:
         return f"{2 * self.frequency.shape[0]}, base={self.base:g}"

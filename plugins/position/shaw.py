@@ -19,7 +19,7 @@ class Shaw(PositionalEncoding):
     q [B, H, Tq, D], weights [B, H, Tq, Tk], positions [B|1, T] → [B, H, Tq, Tk] and [B, H, Tq, D]. Positions shared by
     the batch ([1, T]) cost Tq · Tk · D numbers; positions for each sentence, B times that.
 
-    Options: `clip` is the distance from which all count as equal, to be chosen well below the length of training if
+    Options: `clip` is the distance from which all are equal, to be set well below the length of training if
     longer inputs are to work; `with_values` false leaves the value term out.
 
     Raises:
@@ -39,15 +39,15 @@ class Shaw(PositionalEncoding):
         return frozenset({"scores", "values"}) if self.value_table is not None else frozenset({"scores"})
 
     def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
-        vectors = self._look_up(self.key_table, q_positions, k_positions)
+        vectors = self._vectors(self.key_table, q_positions, k_positions)
         return _for_each_query(q, vectors, transpose=True)
 
     def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
         if self.value_table is None:
             return None
-        return _for_each_query(weights, self._look_up(self.value_table, q_positions, k_positions), transpose=False)
+        return _for_each_query(weights, self._vectors(self.value_table, q_positions, k_positions), transpose=False)
 
-    def _look_up(self, table: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+    def _vectors(self, table: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """The vector of each pair of positions, [B|1, Tq, Tk, D]."""
         distance = k_positions.unsqueeze(1) - q_positions.unsqueeze(2)  # [B|1, Tq, Tk]
         return F.embedding(distance.clip(-self.clip, self.clip) + self.clip, table)

@@ -45,14 +45,14 @@ class T5(PositionalEncoding):
         super().__init__()
         if buckets < 4 or buckets % 2:
             raise ValueError(f"`buckets` must be an even number of at least 4, but is {buckets}")
-        each = buckets if site.causal else buckets // 2  # of one direction
-        if max_distance <= each // 2:
-            raise ValueError(f"`max_distance` must be above {each // 2}, but is {max_distance}")
+        per_direction = buckets if site.causal else buckets // 2
+        if max_distance <= per_direction // 2:
+            raise ValueError(f"`max_distance` must be above {per_direction // 2}, but is {max_distance}")
         self.max_distance, self.causal = max_distance, site.causal
         self.table = self.create_parameter([buckets, num_heads])
-        of = np.array([bucket(distance, each, max_distance) for distance in range(max_distance + 1)])
-        later = np.zeros_like(of) if site.causal else each + of  # of what lies behind the query
-        by_distance = np.concatenate([of[:0:-1], of[:1], later[1:]])  # j − i from −max_distance to max_distance
+        index = np.array([bucket(distance, per_direction, max_distance) for distance in range(max_distance + 1)])
+        later = np.zeros_like(index) if site.causal else per_direction + index  # of what lies behind the query
+        by_distance = np.concatenate([index[:0:-1], index[:1], later[1:]])  # j − i from −max_distance to max_distance
         self.register_buffer("buckets", paddle.to_tensor(by_distance.astype(np.int64)), persistable=False)
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Transformer-XL's relative positions: a projected sinusoid of the distance, which every query looks up."""
+"""Transformer-XL's relative positions: a projected sinusoid of the distance, with which every query is scored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TransformerXL(PositionalEncoding):
 
     scores[i, j] = q_i · k_j + u · k_j + (q_i + v) · W R(i − j): the encoding adds all but the first term. R(d) [C] is the
     sinusoid of the signed distance, so that keys behind the query (in the encoder, in cross-attention) have vectors of
-    their own; W [C, H D] projects it to the heads. u and v [H, D] are what every query asks for wherever it stands.
+    their own; W [C, H D] projects it to the heads. u and v [H, D] are added to every query, whatever its position.
 
     W belongs to a layer, as in the paper. So do u and v, which the paper shares among layers.
 
@@ -63,9 +63,9 @@ class TransformerXL(PositionalEncoding):
 def _distances(q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
     """Distances [n] among which are all i − j, and where each pair's is, [B|1, Tq, Tk]; int64."""
     distance = q_positions.unsqueeze(2) - k_positions.unsqueeze(1)  # [B|1, Tq, Tk]
-    least, most = int(distance.min()), int(distance.max())
-    if most - least < distance.size:
-        return paddle.arange(least, most + 1, dtype="int64"), distance - least
+    lowest, highest = int(distance.min()), int(distance.max())
+    if highest - lowest < distance.size:
+        return paddle.arange(lowest, highest + 1, dtype="int64"), distance - lowest
     return distance.reshape([-1]), paddle.arange(distance.size, dtype="int64").reshape(distance.shape)
 
 

@@ -10,9 +10,9 @@ from paddle import Tensor
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.position._rotation import frequencies, turned
+from paddle_tfm_plugins.position._rotation import frequencies, rotate
 
-GREATEST = 1e16  # by how much a key may grow: its square is far below what float32 holds
+MAX_GROWTH = 1e16  # of a key: its square is far below the largest float32
 
 
 class XPos(PositionalEncoding):
@@ -20,7 +20,7 @@ class XPos(PositionalEncoding):
 
     Neighbouring channels (2i, 2i + 1) are a complex number z. A query at n becomes z ζ_i^(n / s) e^(i n θ_i), a key at m
     z ζ_i^(−m / s) e^(i m θ_i), with θ_i = base^(−2i / D), ζ_i = (2i / D + γ) / (1 + γ) and s = `scale_base`: each pair's
-    part of a score is turned by (n − m) θ_i, as in rotary, and multiplied by ζ_i^((n − m) / s) ≤ 1. The pairs that turn
+    part of a score is rotated by (n − m) θ_i, as in rotary, and multiplied by ζ_i^((n − m) / s) ≤ 1. The pairs that turn
     fastest fade fastest.
 
     q, k [B, H, T, D], positions [B|1, T] → [B, H, T, D]. Keys are cached as they are: the power is one of the position
@@ -51,7 +51,7 @@ class XPos(PositionalEncoding):
             )
         positive(scale_base=scale_base, gamma=gamma)
         self.base, self.scale_base, self.gamma = base, scale_base, gamma
-        self.reach = math.floor(math.log(GREATEST) * scale_base / math.log((1 + gamma) / gamma))
+        self.reach = math.floor(math.log(MAX_GROWTH) * scale_base / math.log((1 + gamma) / gamma))
         self.register_buffer("frequency", frequencies(head_dim, base), persistable=False)  # float64 [D/2]
         zeta = (np.arange(0, head_dim, 2) / head_dim + gamma) / (1 + gamma)
         self.register_buffer("rate", paddle.to_tensor(np.log(zeta) / scale_base), persistable=False)  # float64 [D/2]
@@ -63,8 +63,8 @@ class XPos(PositionalEncoding):
         return self._turn(k, positions, -1)
 
     def _turn(self, x: Tensor, positions: Tensor, sign: int) -> Tensor:
-        at = positions.unsqueeze([1, -1]).astype(self.frequency.dtype)  # [B|1, 1, T, 1]
-        return turned(x, at * self.frequency, paddle.exp(sign * at.clip(0, self.reach) * self.rate))
+        p = positions.unsqueeze([1, -1]).astype(self.frequency.dtype)  # [B|1, 1, T, 1]
+        return rotate(x, p * self.frequency, paddle.exp(sign * p.clip(0, self.reach) * self.rate))
 
     def extra_repr(self) -> str:
         return (

@@ -96,19 +96,19 @@ def test_tokens_come_one_by_one_on_a_terminal(run):
     command = [sys.executable, "-m", "paddle_tfm", "generate", str(run), "--prompt", "the", "--length", "400"]
     process = subprocess.Popen(command, stdout=slave, stderr=subprocess.PIPE)
     os.close(slave)
-    seen = []
+    parts = []
     while True:
         try:
             part = os.read(master, 4096)
         except OSError:
             break
-        seen.append((time.perf_counter(), part))
+        parts.append((time.perf_counter(), part))
         if not part:
             break
     assert process.wait() == 0, process.stderr.read()
-    text = b"".join(part for _, part in seen).decode().replace("\r\n", "\n")
+    text = b"".join(part for _, part in parts).decode().replace("\r\n", "\n")
     assert text.startswith("the") and len(text) in (403, 404)
-    assert len(seen) > 20, "not all at once"
+    assert len(parts) > 20, "not all at once"
     os.close(master)
 
 

@@ -66,10 +66,10 @@ def batches_of(encoded, count=40):
 
 def test_what_is_not_kept_is_encoded_anew(texts, monkeypatch):
     codec = codec_of(texts)
-    kept = batches_of(codec.encode_all(texts))
+    cached = batches_of(codec.encode_all(texts))
     monkeypatch.setattr(codecs, "MAX_CACHED_IDS", 50)
     few = codec.encode_all(texts)
-    for one, other in zip(kept, batches_of(few), strict=True):
+    for one, other in zip(cached, batches_of(few), strict=True):
         np.testing.assert_array_equal(one.source, other.source)
         np.testing.assert_array_equal(one.target_out, other.target_out)
     assert 0 < len(few._cache) < 20
@@ -112,13 +112,13 @@ class Drawn(Tokenizer):
         return list(text)
 
     def sample(self, text, rng):
-        found = []
+        pieces = []
         for letter in text:
-            if found and rng.random() < 0.5:
-                found[-1] += letter
+            if pieces and rng.random() < 0.5:
+                pieces[-1] += letter
             else:
-                found.append(letter)
-        return found
+                pieces.append(letter)
+        return pieces
 
     def detokenize(self, pieces):
         return "".join(pieces)

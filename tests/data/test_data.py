@@ -102,16 +102,16 @@ def test_every_epoch_has_every_example_once_within_the_budget():
     stream = Stream(encoded, max_tokens=64, seed=1)
     orders = []
     for epoch in range(3):
-        seen = []
+        numbers = []
         while True:
             batch = next(stream)
             assert batch.source.size <= 64 and batch.target_out.size <= 64
-            seen += batch.index.tolist()
-            if len(seen) == len(encoded):
+            numbers += batch.index.tolist()
+            if len(numbers) == len(encoded):
                 break
-        assert sorted(seen) == list(range(len(encoded)))
+        assert sorted(numbers) == list(range(len(encoded)))
         assert stream.epoch == epoch
-        orders.append(seen)
+        orders.append(numbers)
     assert orders[0] != orders[1] != orders[2]
 
 

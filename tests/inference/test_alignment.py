@@ -125,12 +125,12 @@ def test_fonts_are_found_for_what_can_be_shown():
 
 
 def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path):
-    told = []
-    folder = AlignmentFolder(tmp_path / "maps", 3, told.append)
+    warnings = []
+    folder = AlignmentFolder(tmp_path / "maps", 3, warnings.append)
     strange = Alignment(("a", "\U000e1234b"), ("$x$", "^"), np.eye(2, dtype=np.float32))
     folder.add([strange, strange])
     folder.add([strange, strange])
-    (sentence,) = told
+    (sentence,) = warnings
     assert "no installed font shows \U000e1234; pictures name such pieces by their index" in sentence
     assert sorted(path.name for path in (tmp_path / "maps").glob("*.png")) == ["00001.png", "00002.png", "00003.png"]
     plain = draw(Alignment(("a", "[1]"), ("$x$", "^"), strange.weights), ["DejaVu Sans"], set())

@@ -19,9 +19,9 @@ OPTIONS = {"max_extra": 4, "min_length": 1}
 SEARCHES = [Greedy(**OPTIONS), Beam(size=3, **OPTIONS), Sampling(samples=3, **OPTIONS)]
 
 
-def ids(found):
+def ids(results):
     """What was found, without scores, whose last bits depend on the batch."""
-    return [[output.ids for output in several] for several in found]
+    return [[output.ids for output in several] for several in results]
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -50,11 +50,11 @@ def test_the_number_of_the_first_text_makes_parts_of_a_whole(trained_run):
 
 @pytest.mark.parametrize("search", SEARCHES[1:])
 def test_n_best_outputs_come_best_first_with_what_they_are_made_of(trained_run, search):
-    found = trained_run.hypotheses(TEXTS, search, nbest=3)
-    assert [len(several) for several in found] == [3, 1, 3, 3, 1, 3, 3]
-    assert found[1] == found[4] == [Translation("", (), (), 0.0)]
-    assert ids(trained_run.hypotheses(TEXTS, search, nbest=2)) == [several[:2] for several in ids(found)]
-    for text, several in zip(TEXTS, found):
+    results = trained_run.hypotheses(TEXTS, search, nbest=3)
+    assert [len(several) for several in results] == [3, 1, 3, 3, 1, 3, 3]
+    assert results[1] == results[4] == [Translation("", (), (), 0.0)]
+    assert ids(trained_run.hypotheses(TEXTS, search, nbest=2)) == [several[:2] for several in ids(results)]
+    for text, several in zip(TEXTS, results):
         for output in several:
             assert list(output.pieces) == trained_run.codec.pieces(output.ids)
             assert output.text == trained_run.codec.text(output.pieces)
@@ -122,9 +122,9 @@ def test_a_pointer_head_begins_with_a_word_of_the_source(tmp_path):
 
 
 def test_progress_counts_every_text(trained_run):
-    told = []
-    trained_run.translate(TEXTS, Greedy(), max_tokens=8, progress=told.append)
-    assert sum(told) == len(TEXTS) and len(told) > 2
+    counts = []
+    trained_run.translate(TEXTS, Greedy(), max_tokens=8, progress=counts.append)
+    assert sum(counts) == len(TEXTS) and len(counts) > 2
 
 
 def test_what_cannot_be_done_is_one_sentence(trained_run):
@@ -144,9 +144,9 @@ def test_a_search_of_ones_own_gives_as_many_as_it_says(trained_run):
         def run(self, decoding):
             return [[Hypothesis([4], -1.0), Hypothesis([], -2.0), Hypothesis([5], -3.0)] for _ in decoding.max_lengths]
 
-    (found,) = trained_run.hypotheses(["1"], Two(), nbest=2)
-    assert [output.score for output in found] == [-1.0, -2.0]
-    np.testing.assert_allclose([output.mean for output in found], [-0.5, -2.0])
+    (results,) = trained_run.hypotheses(["1"], Two(), nbest=2)
+    assert [output.score for output in results] == [-1.0, -2.0]
+    np.testing.assert_allclose([output.mean for output in results], [-0.5, -2.0])
     with pytest.raises(UserError, match="at most 2"):
         trained_run.hypotheses(["1"], Two(), nbest=3)
 
@@ -155,12 +155,12 @@ def test_a_search_of_ones_own_gives_as_many_as_it_says(trained_run):
 def test_processes_that_share_the_work_write_what_one_writes(trained_run, monkeypatch, search):
     """Texts in batches of other sizes, decoded side by side and put back in order, and what a search draws."""
     texts = [" ".join(map(str, row)) for row in np.random.default_rng(1).integers(1, 7, (40, 6)).tolist()]
-    told, found = [], {}
+    counts, results = [], {}
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         monkeypatch.setattr(processes, "MIN_BATCH_TOKENS", 8)
-        found[threads] = trained_run.hypotheses(texts, search, max_tokens=100, progress=told.append)
-    assert ids(found["3"]) == ids(found["1"])
-    for one, other in zip(found["1"], found["3"]):
+        results[threads] = trained_run.hypotheses(texts, search, max_tokens=100, progress=counts.append)
+    assert ids(results["3"]) == ids(results["1"])
+    for one, other in zip(results["1"], results["3"]):
         assert other[0].score == pytest.approx(one[0].score, abs=1e-4)
-    assert sum(told) == 2 * len(texts)
+    assert sum(counts) == 2 * len(texts)

@@ -46,17 +46,17 @@ def every_output():
 
     def find(model, example):
         outputs = [ids for length in range(LONGEST + 1) for ids in itertools.product(WORDS, repeat=length)]
-        found = {}
+        scores = {}
         for length, several in itertools.groupby(outputs, key=len):
             rows = list(several)
             batch = collate([example] * len(rows)).tensors()
-            fed = paddle.to_tensor([[BOS, *ids] for ids in rows], dtype="int64").reshape([len(rows), length + 1])
+            inputs = paddle.to_tensor([[BOS, *ids] for ids in rows], dtype="int64").reshape([len(rows), length + 1])
             with paddle.no_grad():
                 memory = model.encode(batch.source, batch.source_valid, batch.copy_ids)
-                h, _ = model.decode(fed, model.start(memory))
+                h, _ = model.decode(inputs, model.start(memory))
                 log_probs = model.head.log_probs(h, memory).numpy().astype(np.float64)
             for row, ids in zip(log_probs, rows):
-                found[ids] = sum(row[t, token] for t, token in enumerate((*ids, EOS)))
-        return found
+                scores[ids] = sum(row[t, token] for t, token in enumerate((*ids, EOS)))
+        return scores
 
     return find

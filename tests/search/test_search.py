@@ -17,13 +17,13 @@ def test_a_wide_beam_finds_the_best_output(alpha, seed):
     """Wider than the number of prefixes, a beam is exhaustive."""
     limits = [3, 4, 2]
     search = Beam(size=200, alpha=alpha)
-    found = search.run(Table(limits, seed))
+    results = search.run(Table(limits, seed))
     for sentence, limit in enumerate(limits):
         ranked = sorted(
             brute_force(Table(limits, seed), sentence, limit),
             key=lambda item: -item[1] / search.penalty(len(item[0]) + 1),
         )
-        for hypothesis, (ids, score) in list(zip(found[sentence], ranked))[:5]:
+        for hypothesis, (ids, score) in list(zip(results[sentence], ranked))[:5]:
             assert hypothesis.ids == ids
             assert hypothesis.score == pytest.approx(score, abs=1e-4)
 
@@ -53,16 +53,16 @@ def reference_beam(table, sentence, limit, size, alpha):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_narrow_beam_is_the_textbooks(size, seed):
     limits = [5, 3, 4, 6]
-    found = Beam(size=size, alpha=0.6).run(Table(limits, seed))
+    results = Beam(size=size, alpha=0.6).run(Table(limits, seed))
     for sentence, limit in enumerate(limits):
-        assert [h.ids for h in found[sentence]] == reference_beam(Table(limits, seed), sentence, limit, size, 0.6)
+        assert [h.ids for h in results[sentence]] == reference_beam(Table(limits, seed), sentence, limit, size, 0.6)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_greedy_takes_the_most_probable_token(seed):
     limits = [4, 6, 2, 5]
     table = Table(limits, seed)
-    found = Greedy().run(table)
+    results = Greedy().run(table)
     for sentence, limit in enumerate(limits):
         prefix, score, token = (), 0.0, None
         while token != EOS:
@@ -70,8 +70,8 @@ def test_greedy_takes_the_most_probable_token(seed):
             token = int(np.argmax(log_probs)) if len(prefix) < limit else EOS
             score += log_probs[token]
             prefix = (*prefix, token)
-        assert found[sentence][0].ids == list(prefix[:-1])
-        assert found[sentence][0].score == pytest.approx(score, abs=1e-4)
+        assert results[sentence][0].ids == list(prefix[:-1])
+        assert results[sentence][0].score == pytest.approx(score, abs=1e-4)
     assert table.calls <= max(limits) + 1
 
 
@@ -88,11 +88,11 @@ def test_a_beam_wider_than_what_is_possible_gives_what_is_possible():
     """Every output once, all finite, the best first; nothing impossible to fill up."""
     for alpha in (0.0, 1.0):
         search = Beam(size=500, alpha=alpha)
-        (found,) = search.run(Table([3]))
+        (results,) = search.run(Table([3]))
         every = {tuple(ids): score for ids, score in brute_force(Table([3]), 0, 3)}
-        assert {tuple(h.ids) for h in found} == set(every)
-        assert [h.score for h in found] == pytest.approx([every[tuple(h.ids)] for h in found], abs=1e-4)
-        ranks = [h.score / search.penalty(len(h.ids) + 1) for h in found]
+        assert {tuple(h.ids) for h in results} == set(every)
+        assert [h.score for h in results] == pytest.approx([every[tuple(h.ids)] for h in results], abs=1e-4)
+        ranks = [h.score / search.penalty(len(h.ids) + 1) for h in results]
         assert ranks == sorted(ranks, reverse=True)
 
 
@@ -112,8 +112,8 @@ def test_a_model_that_never_ends_is_ended():
             return np.array([-1e9, -50.0, -0.1, -3.0, -3.0])
 
     for search in (Greedy(), Beam(size=2), Sampling(samples=2)):
-        found = search.run(Endless([7, 3]))
-        assert [len(hypotheses[0].ids) for hypotheses in found] == [7, 3]
+        results = search.run(Endless([7, 3]))
+        assert [len(hypotheses[0].ids) for hypotheses in results] == [7, 3]
 
 
 def test_the_penalty_favours_longer_outputs():

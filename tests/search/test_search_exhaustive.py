@@ -25,33 +25,33 @@ def wide(alpha=0.0, **options):
     return Beam(size=WIDE, alpha=alpha, max_length=LONGEST, **options)
 
 
-def ranked(outputs, search, wanted=lambda ids: True):
+def ranked(outputs, search, accepts=lambda ids: True):
     """The outputs that are wanted, best first by the paper's score, with their log-probabilities."""
-    kept = {ids: score for ids, score in outputs.items() if wanted(ids)}
-    return sorted(kept.items(), key=lambda item: -item[1] / search.penalty(len(item[0]) + 1))
+    accepted = {ids: score for ids, score in outputs.items() if accepts(ids)}
+    return sorted(accepted.items(), key=lambda item: -item[1] / search.penalty(len(item[0]) + 1))
 
 
-def agree(found, expected):
-    assert [tuple(h.ids) for h in found] == [ids for ids, _ in expected]
-    np.testing.assert_allclose([h.score for h in found], [score for _, score in expected], rtol=1e-4, atol=1e-4)
+def agree(results, expected):
+    assert [tuple(h.ids) for h in results] == [ids for ids, _ in expected]
+    np.testing.assert_allclose([h.score for h in results], [score for _, score in expected], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("overrides", [[], ["model.position=rotary"], ["model.norm=batch", "model.attention=linear"]])
 def test_a_wide_beam_ranks_every_output(tiny_model, examples, every_output, alpha, overrides):
     model, search = tiny_model(*overrides), wide(alpha)
-    for example, found in zip(examples, decode_all(model, examples, search)):
-        agree(found, ranked(every_output(model, example), search))
+    for example, results in zip(examples, decode_all(model, examples, search)):
+        agree(results, ranked(every_output(model, example), search))
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_n_best_is_the_best_of_what_a_beam_met(tiny_model, examples, every_output, size):
     """As many as were asked for, in the order of their scores, each with its true log-probability, none twice."""
     model, search = tiny_model(), Beam(size=size, max_length=LONGEST)
-    for example, found in zip(examples, decode_all(model, examples, search)):
+    for example, results in zip(examples, decode_all(model, examples, search)):
         every = every_output(model, example)
-        assert len(found) == len({tuple(h.ids) for h in found}) == size
-        agree(found, ranked({tuple(h.ids): every[tuple(h.ids)] for h in found}, search))
+        assert len(results) == len({tuple(h.ids) for h in results}) == size
+        agree(results, ranked({tuple(h.ids): every[tuple(h.ids)] for h in results}, search))
 
 
 PREFIXES = [[5, 4], [], [4, 4, 4]]
@@ -61,8 +61,8 @@ PREFIXES = [[5, 4], [], [4, 4, 4]]
 def test_with_a_prefix_the_best_of_all_outputs_that_begin_with_it_is_found(tiny_model, examples, every_output, alpha):
     """Each sentence has its own; forced tokens count in the score with their own log-probability."""
     model, search = tiny_model(), wide(alpha)
-    found = decode_all(model, examples, search, prefixes=PREFIXES)
-    for example, prefix, hypotheses in zip(examples, PREFIXES, found):
+    results = decode_all(model, examples, search, prefixes=PREFIXES)
+    for example, prefix, hypotheses in zip(examples, PREFIXES, results):
         every = every_output(model, example)
         agree(hypotheses, ranked(every, search, lambda ids, prefix=prefix: list(ids[: len(prefix)]) == prefix))
 
@@ -72,8 +72,8 @@ def test_with_a_prefix_the_best_of_all_outputs_that_begin_with_it_is_found(tiny_
 )
 def test_every_search_begins_with_the_prefix(tiny_model, examples, every_output, search):
     model = tiny_model()
-    found = decode_all(model, examples, search, prefixes=PREFIXES)
-    for example, prefix, hypotheses in zip(examples, PREFIXES, found):
+    results = decode_all(model, examples, search, prefixes=PREFIXES)
+    for example, prefix, hypotheses in zip(examples, PREFIXES, results):
         every = every_output(model, example)
         for ids, score in hypotheses:
             assert ids[: len(prefix)] == prefix
@@ -97,23 +97,23 @@ def repeats(ids, n):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_no_n_gram_comes_twice_and_nothing_else_is_lost(tiny_model, examples, every_output, n):
     model, search = tiny_model(), wide(0.6, no_repeat_ngram=n)
-    for example, found in zip(examples, decode_all(model, examples, search)):
-        agree(found, ranked(every_output(model, example), search, lambda ids: not repeats(ids, n)))
+    for example, results in zip(examples, decode_all(model, examples, search)):
+        agree(results, ranked(every_output(model, example), search, lambda ids: not repeats(ids, n)))
 
 
 @pytest.mark.parametrize("shortest", [1, 3, 4])
 def test_no_output_is_shorter_than_min_length(tiny_model, examples, every_output, shortest):
     model, search = tiny_model(), wide(0.6, min_length=shortest)
-    for example, found in zip(examples, decode_all(model, examples, search)):
-        agree(found, ranked(every_output(model, example), search, lambda ids: len(ids) >= shortest))
+    for example, results in zip(examples, decode_all(model, examples, search)):
+        agree(results, ranked(every_output(model, example), search, lambda ids: len(ids) >= shortest))
 
 
 def test_constraints_and_prefixes_together(tiny_model, examples, every_output):
     """What is forced may repeat and counts as said; afterwards nothing repeats it."""
     model, search = tiny_model(), wide(0.6, min_length=3, no_repeat_ngram=2)
-    found = decode_all(model, examples, search, prefixes=PREFIXES)
+    results = decode_all(model, examples, search, prefixes=PREFIXES)
 
-    def wanted(prefix):
+    def accepts(prefix):
         def possible(ids):
             # each token after the prefix must not complete a run of two that stands before it
             new = range(max(len(prefix), 1), len(ids))
@@ -122,16 +122,16 @@ def test_constraints_and_prefixes_together(tiny_model, examples, every_output):
 
         return possible
 
-    for example, prefix, hypotheses in zip(examples, PREFIXES, found):
-        agree(hypotheses, ranked(every_output(model, example), search, wanted(prefix)))
+    for example, prefix, hypotheses in zip(examples, PREFIXES, results):
+        agree(hypotheses, ranked(every_output(model, example), search, accepts(prefix)))
 
 
 def test_where_nothing_else_is_possible_the_end_is(tiny_model, examples, every_output):
     """Three words, none twice, at least four tokens: all three in some order, and the end with its own probability."""
     model, search = tiny_model(), wide(min_length=4, no_repeat_ngram=1)
-    for example, found in zip(examples, decode_all(model, examples, search)):
+    for example, results in zip(examples, decode_all(model, examples, search)):
         every = every_output(model, example)
-        agree(found, ranked(every, search, lambda ids: sorted(ids) == sorted(WORDS)))
+        agree(results, ranked(every, search, lambda ids: sorted(ids) == sorted(WORDS)))
     for search in (Greedy(min_length=9, no_repeat_ngram=1), Sampling(samples=20, min_length=9, no_repeat_ngram=1)):
         for example, hypotheses in zip(examples, decode_all(model, examples, search)):
             for ids, score in hypotheses:
@@ -144,9 +144,9 @@ def test_lengths_are_bounded_by_what_is_said_and_by_the_model(tiny_model, exampl
 
     def lengths(**options):
         searches = (Greedy(**options), Beam(size=2, **options), Sampling(samples=30, **options))
-        found = [hypotheses for search in searches for hypotheses in decode_all(model, examples, search)]
-        assert min(h.score for hypotheses in found for h in hypotheses) > -1e3  # the end is possible at the limit
-        return [[len(h.ids) for h in hypotheses] for hypotheses in found]
+        results = [hypotheses for search in searches for hypotheses in decode_all(model, examples, search)]
+        assert min(h.score for hypotheses in results for h in hypotheses) > -1e3  # the end is possible at the limit
+        return [[len(h.ids) for h in hypotheses] for hypotheses in results]
 
     assert all(max(each) <= 3 for each in lengths(max_length=3))
     assert all(each == [3] * len(each) for each in lengths(max_length=3, min_length=3))
@@ -203,22 +203,22 @@ def test_samples_of_a_model_come_as_often_as_their_probability(tiny_model, examp
     """Pearson's χ² test at 0.1% over all outputs that ended by themselves, and the rest together."""
     model = tiny_model()
     model.head.output.bias.set_value(paddle.to_tensor([-30.0, -30.0, 0, 0, 0, 0]))  # no mass on what is never drawn
-    for example, found in zip(examples, decode_all(model, examples, Sampling(samples=5_000, max_length=LONGEST))):
+    for example, results in zip(examples, decode_all(model, examples, Sampling(samples=5_000, max_length=LONGEST))):
         p = {ids: np.exp(score) for ids, score in every_output(model, example).items() if len(ids) < LONGEST}
-        seen = Counter(tuple(h.ids) for h in found)
+        names = Counter(tuple(h.ids) for h in results)
         often = [ids for ids in p if 5_000 * p[ids] >= 5]
-        observed, expected = [seen[ids] for ids in often], [5_000 * p[ids] for ids in often]
+        observed, expected = [names[ids] for ids in often], [5_000 * p[ids] for ids in often]
         assert len(often) > 5
         assert chisquare([*observed, 5_000 - sum(observed)], [*expected, 5_000 - sum(expected)]).pvalue > 1e-3
 
 
 def test_without_constraints_nothing_stands_between_search_and_model(tiny_model, examples):
     """No constraint costs nothing: the search drives the model itself."""
-    seen = []
+    names = []
 
     class Curious(Greedy):
         def run(self, decoding):
-            seen.append(type(decoding).__name__)
+            names.append(type(decoding).__name__)
             return super().run(decoding)
 
     batch = collate(examples).tensors()
@@ -227,7 +227,7 @@ def test_without_constraints_nothing_stands_between_search_and_model(tiny_model,
     decode_batch(tiny_model(), batch, Curious(min_length=1))
     decode_batch(tiny_model(), batch, Curious(no_repeat_ngram=3))
     decode_batch(tiny_model(), batch, Curious(), [[], [4], []])
-    assert seen == ["ModelDecoding"] * 2 + ["Constrained"] * 3
+    assert names == ["ModelDecoding"] * 2 + ["Constrained"] * 3
 
 
 def test_a_word_of_another_sentences_source_is_impossible(tiny_model):
@@ -285,19 +285,19 @@ def test_whatever_is_registered_keeps_the_promises_of_a_search(tiny_model, examp
     """One to `nbest` possible outputs of each sentence within its limit, whoever its neighbours are."""
     model, search = tiny_model(), create_registry().build("search", name)
     together = decode_all(model, examples, search, prefixes=PREFIXES)
-    for i, (example, prefix, found) in enumerate(zip(examples, PREFIXES, together)):
-        assert 1 <= len(found) <= search.nbest
-        for ids, score in found:
+    for i, (example, prefix, results) in enumerate(zip(examples, PREFIXES, together)):
+        assert 1 <= len(results) <= search.nbest
+        for ids, score in results:
             assert ids[: len(prefix)] == prefix
             assert not {PAD, BOS, EOS} & set(ids)
             assert len(ids) <= max(search.limit(len(example.source) - 1), len(prefix))
             assert -1e4 < score <= 0
         (alone,) = decode_all(model, [example], search, prefixes=[prefix], sentences=[i])
-        assert [h.ids for h in alone] == [h.ids for h in found]
+        assert [h.ids for h in alone] == [h.ids for h in results]
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, message",
     [
         ({"min_length": -1}, "`min_length` must not be negative, but is -1"),
         ({"no_repeat_ngram": -2}, "`no_repeat_ngram` must not be negative, but is -2"),
@@ -307,8 +307,8 @@ def test_whatever_is_registered_keeps_the_promises_of_a_search(tiny_model, examp
         ({"max_ratio": -1}, "`max_ratio` must be in [0, inf), but is -1"),
     ],
 )
-def test_bounds_that_cannot_be_are_refused(options, told):
+def test_bounds_that_cannot_be_are_refused(options, message):
     for search in (Greedy, Beam, Sampling):
         with pytest.raises(ValueError) as error:
             search(**options)
-        assert str(error.value) == told
+        assert str(error.value) == message

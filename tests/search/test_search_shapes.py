@@ -32,9 +32,9 @@ def labels(tiny_model):
         batch = collate([encoded(source)]).tensors()
         with paddle.no_grad():
             memory = model.encode(batch.source, batch.source_valid)
-            found = model.head.log_probs(model.read(memory), memory)[0].numpy().astype(np.float64)
-        found[:, [PAD, BOS, EOS]] = -np.inf
-        return found[: len(source)]
+            results = model.head.log_probs(model.read(memory), memory)[0].numpy().astype(np.float64)
+        results[:, [PAD, BOS, EOS]] = -np.inf
+        return results[: len(source)]
 
     return find
 
@@ -47,8 +47,8 @@ def labels(tiny_model):
 def test_every_search_returns_the_best_label_of_each_position(tiny_model, labels, search, shape):
     """As many as there are positions, whatever its own bounds are; the score is that of the labels, no end counted."""
     model = tiny_model(*shape)
-    found = decode_all(model, [encoded(source) for source in SOURCES], search)
-    for source, (best, *_) in zip(SOURCES, found):
+    results = decode_all(model, [encoded(source) for source in SOURCES], search)
+    for source, (best, *_) in zip(SOURCES, results):
         alone = labels(model, source)
         assert best.ids == alone.argmax(-1).tolist() and len(best.ids) == (len(source) if shape is TOKENS else 1)
         assert best.score == pytest.approx(alone.max(-1).sum(), abs=1e-4)
@@ -56,27 +56,27 @@ def test_every_search_returns_the_best_label_of_each_position(tiny_model, labels
 
 def test_a_wide_beam_ranks_all_labellings(tiny_model, labels):
     model = tiny_model(*TOKENS)
-    (found,) = decode_all(model, [encoded([5, 4])], Beam(size=9, alpha=0.0))
+    (results,) = decode_all(model, [encoded([5, 4])], Beam(size=9, alpha=0.0))
     alone = labels(model, [5, 4])
     every = sorted((-(alone[0, a] + alone[1, b]), [a, b]) for a in (3, 4, 5) for b in (3, 4, 5))
-    assert [(each.ids, pytest.approx(-each.score, abs=1e-4)) for each in found] == [
+    assert [(each.ids, pytest.approx(-each.score, abs=1e-4)) for each in results] == [
         (ids, score) for score, ids in every
     ]
 
 
 def test_samples_follow_the_distribution_of_each_position(tiny_model, labels):
     model = tiny_model(*SEQUENCE)
-    (found,) = decode_all(model, [encoded([4, 5])], Sampling(samples=400))
-    shares = [sum(each.ids == [label] for each in found) / 400 for label in (3, 4, 5)]
-    wanted = np.exp(labels(model, [4, 5])[0, 3:])
-    np.testing.assert_allclose(shares, wanted / wanted.sum(), atol=0.08)
+    (results,) = decode_all(model, [encoded([4, 5])], Sampling(samples=400))
+    shares = [sum(each.ids == [label] for each in results) / 400 for label in (3, 4, 5)]
+    expected = np.exp(labels(model, [4, 5])[0, 3:])
+    np.testing.assert_allclose(shares, expected / expected.sum(), atol=0.08)
 
 
 def test_a_beginning_of_the_labels_can_be_forced(tiny_model):
     model = tiny_model(*TOKENS)
-    found = decode_all(model, [encoded(source) for source in SOURCES], Greedy(), prefixes=[[5, 5], [4], []])
+    results = decode_all(model, [encoded(source) for source in SOURCES], Greedy(), prefixes=[[5, 5], [4], []])
     free = decode_all(model, [encoded(source) for source in SOURCES], Greedy())
-    assert [best.ids for (best,) in found] == [[5, 5, *free[0][0].ids[2:]], [4, free[1][0].ids[1]], free[2][0].ids]
+    assert [best.ids for (best,) in results] == [[5, 5, *free[0][0].ids[2:]], [4, free[1][0].ids[1]], free[2][0].ids]
 
 
 def test_labels_have_no_alignment(tiny_model):

@@ -143,6 +143,15 @@ def test_one_thread_shares_nothing(make_trainer, monkeypatch):
         assert step is trainer.step
 
 
+def test_a_paddle_that_cannot_move_parameters_shares_nothing(make_trainer, monkeypatch):
+    trainer = make_trainer()
+    with trainer.sharded_step(2) as step:
+        assert step is not trainer.step
+    monkeypatch.delattr(paddle.Tensor, "_share_buffer_to")
+    with trainer.sharded_step(2) as step:
+        assert step is trainer.step
+
+
 def test_the_death_of_a_worker_is_reported(make_trainer):
     trainer = make_trainer()
     with trainer.sharded_step(2) as step:

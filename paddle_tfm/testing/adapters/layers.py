@@ -52,12 +52,12 @@ def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncodin
             if list(out.shape) != [batch, longest, width] and out.shape[-2:] != [longest, width]:
                 raise ValueError(f"{cls.__name__} makes {out.shape} of {text.shape}")
             at_positions = paddle.gather_nd(out.expand(text.shape), rows)
-            return at_positions + x if self._ignores_tokens(width) else at_positions
+            return at_positions + x if self._ignores_tokens(x) else at_positions
 
-        def _ignores_tokens(self, width: int) -> bool:
+        def _ignores_tokens(self, x: Tensor) -> bool:
             """Whether the layer returns positions without tokens."""
             with paddle.no_grad():
-                zero = paddle.zeros([1, 2, width], self._dtype)
+                zero = paddle.zeros([1, 2, x.shape[-1]], x.dtype)
                 return bool((first(self.layer(zero)) == first(self.layer(zero + 1.0))).all())
 
     OrdinaryEncoding.__name__ = OrdinaryEncoding.__qualname__ = cls.__name__

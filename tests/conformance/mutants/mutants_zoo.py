@@ -20,8 +20,8 @@ OF_THE_ZOO = [
     (
         "attention/gated",
         "gate reshaped into heads without a transpose",
-        '        context = merge_heads(lookup(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n        return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)\n',
-        '        context = lookup(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n        return project_out(context, info, self.inner_norm, self.output)\n',
+        '        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n        return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)\n',
+        '        context = attend(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n        return project_out(context, info, self.inner_norm, self.output)\n',
         "causal",
     ),
     (
@@ -34,7 +34,7 @@ OF_THE_ZOO = [
     (
         "attention/qk_norm",
         "unit length over axis 1 (heads), the default of F.normalize, instead of over a head's channels",
-        '    rows = algebra.flatten(x, x.dtype)\n    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + LEAST), algebra.row_of_ones(rows)), x)\n',
+        '    rows = algebra.flatten(x, x.dtype)\n    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + EPS), algebra.row_of_ones(rows)), x)\n',
         '    return paddle.nn.functional.normalize(x)\n',
         "temperature",
     ),
@@ -48,8 +48,8 @@ OF_THE_ZOO = [
     (
         "position/t5",
         "bidirectional buckets forget the offset of the second direction",
-        'np.zeros_like(of) if site.causal else each + of',
-        'np.zeros_like(of) if site.causal else of',
+        'np.zeros_like(index) if site.causal else per_direction + index',
+        'np.zeros_like(index) if site.causal else index',
         "direction",
     ),
     (
@@ -62,8 +62,8 @@ OF_THE_ZOO = [
     (
         "position/randomized",
         "drawn positions are not sorted",
-        'drawn = np.sort(draw().choice(max(self.longest, count), count, replace=False))',
-        'drawn = draw().choice(max(self.longest, count), count, replace=False)',
+        'remapped = np.sort(draw().choice(max(self.longest, count), count, replace=False))',
+        'remapped = draw().choice(max(self.longest, count), count, replace=False)',
         "in_order",
     ),
     (
@@ -111,8 +111,8 @@ OF_THE_ZOO = [
     (
         "optimizer/muon",
         "momentum as a moving average, but the Nesterov step of a sum",
-        'momentum = state["momentum"].scale_(given.momentum).add_(gradient)',
-        'momentum = state["momentum"].scale_(given.momentum).add_(gradient * (1.0 - given.momentum))',
+        'momentum = state["momentum"].scale_(options.momentum).add_(gradient)',
+        'momentum = state["momentum"].scale_(options.momentum).add_(gradient * (1.0 - options.momentum))',
         "inertia",
     ),
 ]  # fmt: skip

@@ -202,8 +202,8 @@ def test_it_accepts_encodings_of_the_embedding_only():
     [
         ({"site": CROSS}, "a token of one text has no neighbours in another"),
         ({"kernel": 0}, "`kernel` must be at least 1, but is 0"),
-        ({"kernel": 4}, "`kernel` must be odd where as many tokens are seen on both sides, but is 4"),
-        ({"kernel": [3, 4]}, "`kernel` must be odd where as many tokens are seen on both sides, but is 4"),
+        ({"kernel": 4}, "`kernel` must be odd where it is centred, but is 4"),
+        ({"kernel": [3, 4]}, "`kernel` must be odd where it is centred, but is 4"),
         ({"kernel": [], "site": DECODER}, "`kernel` must hold at least one width, but is empty"),
         ({"num_heads": 4}, "`num_heads` must divide `d_model`, but 4 does not divide 6"),
     ],

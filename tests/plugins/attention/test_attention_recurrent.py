@@ -244,7 +244,7 @@ def test_branch_weights_scale_the_branch():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"site": CROSS}, "it reads one text in its order, and cannot look at another"),
+        ({"site": CROSS}, "it reads one text in its order, and cannot attend to another"),
         ({"site": DECODER, "hidden": 0}, "`hidden` must be at least 1, but is 0"),
         ({"site": ENCODER, "hidden": 5}, "`hidden` must be even where a text is read in two directions, but is 5"),
     ],

@@ -50,8 +50,8 @@ def test_tatoeba():
     english = [{re.sub(r"\W", "", source.casefold()) for source, _ in splits[split]} for split in SPLITS]
     assert not english[0] & english[1] and not english[0] & english[2] and not english[1] & english[2]
     assert back == {split: [(target, source) for source, target in pairs] for split, pairs in splits.items()}
-    seen = {chinese for split in ("train", "valid") for _, chinese in splits[split]}
-    assert sum(chinese in seen for _, chinese in splits["test"]) == 197  # as its docstring says
+    known = {chinese for split in ("train", "valid") for _, chinese in splits[split]}
+    assert sum(chinese in known for _, chinese in splits["test"]) == 197  # as its docstring says
 
 
 @pytest.mark.parametrize("language", ["fre", "gre", "ice", "kor"])

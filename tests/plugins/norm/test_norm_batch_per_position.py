@@ -131,5 +131,5 @@ def test_refuses():
         BatchNormPerPosition(4, 0)
     with pytest.raises(ValueError, match=r"`momentum` must be in \(0, 1\], but is 2"):
         BatchNormPerPosition(4, 8, momentum=2.0)
-    with pytest.raises(ValueError, match="`positions` must be given"):
+    with pytest.raises(ValueError, match="`positions` must be a tensor"):
         trained()(paddle.to_tensor(draw(4, 5, 3)))

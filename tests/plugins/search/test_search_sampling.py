@@ -114,11 +114,11 @@ def test_the_nucleus_is_the_smallest_set_that_holds_top_p(size, top_p, temperatu
     logits[:, 0] = -1e9
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     weights, tokens = Sampling(temperature, top_p=top_p).weights(paddle.to_tensor(log_p, dtype="float32"))
-    for row, kept, ids in zip(log_p, weights.numpy(), tokens.numpy()):
+    for row, masses, ids in zip(log_p, weights.numpy(), tokens.numpy()):
         p = np.exp(row.astype(np.float32).astype(np.float64) / temperature)
-        chosen = ids[kept > 0]
+        chosen = ids[masses > 0]
         assert set(chosen.tolist()) == smallest_set(p / p.sum(), top_p)
-        np.testing.assert_allclose(kept[kept > 0] / kept.sum(), p[chosen] / p[chosen].sum(), rtol=1e-4)
+        np.testing.assert_allclose(masses[masses > 0] / masses.sum(), p[chosen] / p[chosen].sum(), rtol=1e-4)
         assert (np.diff(ids) > 0).all()
 
 
@@ -146,33 +146,33 @@ def varied(sentences, limit=12):
 @pytest.mark.parametrize("options", [{"top_k": 1}, {"temperature": 1e-4}, {"temperature": 1e-30}, {"top_p": 1e-9}])
 def test_at_its_limits_it_is_greedy(options):
     greedy = Greedy().run(varied(range(20)))
-    for found, ((ids, score),) in zip(Sampling(samples=2, **options).run(varied(range(20))), greedy):
-        assert [h.ids for h in found] == [ids, ids]
-        assert found[0].score == pytest.approx(score, abs=1e-4)
+    for results, ((ids, score),) in zip(Sampling(samples=2, **options).run(varied(range(20))), greedy):
+        assert [h.ids for h in results] == [ids, ids]
+        assert results[0].score == pytest.approx(score, abs=1e-4)
 
 
 @pytest.mark.parametrize("options", [{}, {"top_k": 7}, {"top_p": 0.8}, {"samples": 3}])
 def test_a_draw_depends_on_seed_and_numbers_alone(options):
     """The same sentence alone, among others, in another order; more samples leave the first ones as they are."""
 
-    def found(sentences, **more):
+    def results(sentences, **more):
         several = Sampling(**{**options, **more}).run(varied(sentences))
         return {sentence: sorted(map(tuple, ([*h.ids] for h in each))) for sentence, each in zip(sentences, several)}
 
-    together = found(range(30))
-    assert found([17]) == {17: together[17]}
-    assert found([4, 29, 0, 17]) == {sentence: together[sentence] for sentence in (4, 29, 0, 17)}
-    assert found(range(30)) == together != found(range(30), seed=2)
-    more = found(range(30), samples=options.get("samples", 1) + 1)
+    together = results(range(30))
+    assert results([17]) == {17: together[17]}
+    assert results([4, 29, 0, 17]) == {sentence: together[sentence] for sentence in (4, 29, 0, 17)}
+    assert results(range(30)) == together != results(range(30), seed=2)
+    more = results(range(30), samples=options.get("samples", 1) + 1)
     for sentence, outputs in together.items():
         assert all(more[sentence].count(output) >= outputs.count(output) for output in outputs)
 
 
 def test_scores_are_the_models_and_rank_the_samples():
-    for found in Sampling(temperature=3.0, top_k=4, samples=8).run(Same(range(50), 3)):
-        for ids, score in found:
+    for results in Sampling(temperature=3.0, top_k=4, samples=8).run(Same(range(50), 3)):
+        for ids, score in results:
             assert score == pytest.approx(sum(LOG_P[[*ids, EOS]]), abs=1e-4)
-        scores = [h.score for h in found]
+        scores = [h.score for h in results]
         assert scores == sorted(scores, reverse=True)
 
 
@@ -184,7 +184,7 @@ def test_heat_never_makes_the_impossible_possible():
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, message",
     [
         ({"temperature": 0.0}, "`temperature` must be a number above 0, but is 0.0; `greedy` is its limit at 0"),
         ({"temperature": float("inf")}, "`temperature` must be a number above 0, but is inf"),
@@ -195,7 +195,7 @@ def test_heat_never_makes_the_impossible_possible():
         ({"samples": 0}, "`samples` must be at least 1, but is 0"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, told):
+def test_options_that_cannot_be_are_refused(options, message):
     with pytest.raises(ValueError) as error:
         Sampling(**options)
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)

@@ -23,11 +23,11 @@ NUMERIC = [
 
 def read_english(text):
     """(year, month, day, weekday), None for what is not stated."""
-    found = {}
+    matches = {}
     text = text.lower().replace(",", " ").replace(".", " ")
     for pattern, names in NUMERIC:
         if match := re.search(rf"(?<!\S){pattern}(?!\S)", text):
-            found = {name: int(match[name]) for name in names}
+            matches = {name: int(match[name]) for name in names}
             text = text[: match.start()] + text[match.end() :]
             break
     for word in re.findall(r"[a-z]+|\d+(?:st|nd|rd|th)?", text):
@@ -35,17 +35,17 @@ def read_english(text):
             continue
         if number := re.fullmatch(r"(\d+)(st|nd|rd|th)?", word):
             name = "y" if len(number[1]) == 4 else "d"
-            assert name not in found, text
-            found[name] = int(number[1])
+            assert name not in matches, text
+            matches[name] = int(number[1])
             if number[2]:
                 day = int(number[1])
                 exception = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
                 assert number[2] == exception.get(day, "th"), text
         else:
             name, table = ("m", MONTHS) if word[:3] in MONTHS else ("w", WEEKDAYS)
-            assert name not in found, text
-            found[name] = table.index(word[:3]) + (name == "m")
-    return tuple(found.get(name) for name in "ymdw")
+            assert name not in matches, text
+            matches[name] = table.index(word[:3]) + (name == "m")
+    return tuple(matches.get(name) for name in "ymdw")
 
 
 def read_chinese(text):
@@ -123,7 +123,7 @@ def test_splits_have_their_shares():
             fields = read_chinese(target)
             if fields[0] is None:
                 whole[split].add(fields[1:3])
-    sizes = {split: len(found) for split, found in whole.items()}
+    sizes = {split: len(matches) for split, matches in whole.items()}
     assert sum(sizes.values()) == 366, sizes  # every day of the year, the 29th of February too
     assert 15 < sizes["test"] < 60 and 15 < sizes["valid"] < 60, sizes
 
@@ -183,15 +183,15 @@ def _zh(style):
 def test_babel_agrees():
     """What Babel writes for a date occurs among the sources of one year, with the target that Babel writes in Chinese."""
     made = dict(example[:2] for example in Dates(train=12_000, first_year=2024, last_year=2024).examples("train"))
-    found = {}
+    matches = {}
     for ordinal in range(366):
         date = datetime.date(2024, 1, 1) + datetime.timedelta(days=ordinal)
         for name, source, target in _babel(date):
             if source in made:
                 assert made[source] == target
-                found[name] = found.get(name, 0) + 1
-    assert set(found) == {name for name, _, _ in _babel(datetime.date(2024, 1, 1))}
-    assert all(count >= 5 for count in found.values()), found
+                matches[name] = matches.get(name, 0) + 1
+    assert set(matches) == {name for name, _, _ in _babel(datetime.date(2024, 1, 1))}
+    assert all(count >= 5 for count in matches.values()), matches
 
 
 def test_the_same_at_every_call():

@@ -40,9 +40,13 @@ def test_every_name_is_read_and_written(splits, split):
 
 
 def test_no_two_splits_share_a_name(splits):
-    seen = {split: {name for example in examples for name in names(example)} for split, examples in splits.items()}
-    assert not seen["train"] & seen["test"] and not seen["train"] & seen["valid"] and not seen["valid"] & seen["test"]
-    assert min(map(len, seen.values())) > 400
+    names_of = {split: {name for example in examples for name in names(example)} for split, examples in splits.items()}
+    assert (
+        not names_of["train"] & names_of["test"]
+        and not names_of["train"] & names_of["valid"]
+        and not names_of["valid"] & names_of["test"]
+    )
+    assert min(map(len, names_of.values())) > 400
 
 
 def test_names_are_rare_and_other_words_are_not(splits):

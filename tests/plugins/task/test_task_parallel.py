@@ -144,9 +144,9 @@ def test_a_split_without_file():
 
 def test_a_pipe_is_refused(folder):
     os.mkfifo("pipe")
-    told = "pipe: a pipe, which can be read only once; write it to a file first"
-    assert complaint(Parallel("pipe")) == told
-    assert complaint(Parallel(["pipe", "pipe"])) == told
+    message = "pipe: a pipe, which can be read only once; write it to a file first"
+    assert complaint(Parallel("pipe")) == message
+    assert complaint(Parallel(["pipe", "pipe"])) == message
 
 
 def test_files_are_streamed(folder):
@@ -203,8 +203,8 @@ def test_json_keys(folder):
 )
 def test_bad_json(folder, line, text):
     (folder / "a.jsonl").write_text('{"source": "a", "target": "b"}\n' + line + "\n", "utf-8")
-    told = complaint(Parallel("a.jsonl"))
-    assert told.startswith(f"a.jsonl, line 2: {text}")
+    message = complaint(Parallel("a.jsonl"))
+    assert message.startswith(f"a.jsonl, line 2: {text}")
 
 
 # -------------------------------------------------------------------------------------------------------------- held out
@@ -306,7 +306,7 @@ def test_a_dataset_in_a_recipe():
     ],
 )
 def test_a_wrong_dataset_in_a_recipe(dataset, path, text):
-    (problem,) = create_registry().check("task", {"name": "parallel", "dataset": dataset}, "task")
+    (problem,) = create_registry().resolve("task", {"name": "parallel", "dataset": dataset}, "task").problems
     assert problem.path == path and problem.message.startswith(text)
 
 

@@ -55,9 +55,13 @@ def test_the_annotated_transformer():
 @pytest.mark.parametrize("task", TASKS)
 def test_splits_are_disjoint_even_where_sequences_are_few(task):
     options = {"symbols": 10, "min_length": 1, "max_length": 3, "train": 4000, "valid": 400, "test": 400}
-    seen = {split: {source for source, _, _ in task(**options).examples(split)} for split in SPLITS}
-    assert not seen["train"] & seen["test"] and not seen["train"] & seen["valid"] and not seen["valid"] & seen["test"]
-    assert len(seen["train"]) > 600 and len(seen["test"]) > 60
+    sources = {split: {source for source, _, _ in task(**options).examples(split)} for split in SPLITS}
+    assert (
+        not sources["train"] & sources["test"]
+        and not sources["train"] & sources["valid"]
+        and not sources["valid"] & sources["test"]
+    )
+    assert len(sources["train"]) > 600 and len(sources["test"]) > 60
 
 
 @pytest.mark.parametrize("split", SPLITS)

@@ -109,5 +109,7 @@ def test_files_are_complained_of(folder):
         list(Text(train="nowhere.txt", valid=0.1).examples("train"))
     with pytest.raises(UserError, match="unknown split 'dev'"):
         Text(Given()).examples("dev")
-    problems = create_registry().check("task", {"name": "text", "side": "left", "train": "a", "valid": 0.5}, "task")
+    problems = (
+        create_registry().resolve("task", {"name": "text", "side": "left", "train": "a", "valid": 0.5}, "task").problems
+    )
     assert [problem.path for problem in problems] == ["task.side"]

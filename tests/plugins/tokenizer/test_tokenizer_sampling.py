@@ -55,10 +55,10 @@ def fitted(tmp_path_factory):
     return get
 
 
-def distance(found: Counter, expected: dict) -> float:
+def distance(results: Counter, expected: dict) -> float:
     """Total variation between relative frequencies and probabilities."""
-    count = found.total()
-    return sum(abs(found[key] / count - expected.get(key, 0.0)) for key in {*found, *expected}) / 2
+    count = results.total()
+    return sum(abs(results[key] / count - expected.get(key, 0.0)) for key in {*results, *expected}) / 2
 
 
 def all_cuts(word):
@@ -143,10 +143,12 @@ def test_unigram_with_a_large_alpha_is_the_librarys_best(fitted, byte_fallback):
     tokenizer = fitted("unigram", 1e6, byte_fallback)
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer._proto)
     for word in some_words():
-        found, best = tokenizer.sample(word, rng), tokenizer.tokenize(word)
-        if found != best:
-            ours, theirs = (sum(processor.get_score(processor.piece_to_id(p)) for p in each) for each in (found, best))
-            assert sorted(found) == sorted(best) or ours == pytest.approx(theirs, abs=1e-4), (found, best)
+        results, best = tokenizer.sample(word, rng), tokenizer.tokenize(word)
+        if results != best:
+            ours, theirs = (
+                sum(processor.get_score(processor.piece_to_id(p)) for p in each) for each in (results, best)
+            )
+            assert sorted(results) == sorted(best) or ours == pytest.approx(theirs, abs=1e-4), (results, best)
 
 
 @pytest.mark.parametrize("byte_fallback", [True, False])

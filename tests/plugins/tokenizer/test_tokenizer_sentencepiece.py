@@ -168,9 +168,9 @@ def test_a_size_that_cannot_be(model, size, byte_fallback, capfd):
     texts = list(pseudo_texts(10))
     with pytest.raises(
         UserError, match=rf"`size` must be at (most|least) \d+ for these texts, but is {size}: "
-    ) as found:
+    ) as caught:
         SentencePiece(size, model, byte_fallback).fit(texts)
-    side, limit = re.search(r"at (most|least) (\d+)", str(found.value)).groups()
+    side, limit = re.search(r"at (most|least) (\d+)", str(caught.value)).groups()
     SentencePiece(int(limit), model, byte_fallback).fit(texts)
     with pytest.raises(UserError, match="`size` must be"):
         SentencePiece(int(limit) + (1 if side == "most" else -1), model, byte_fallback).fit(texts)

@@ -1,0 +1,257 @@
+"""Each use of Paddle's private API does what its public fallback does, and none is outside paddle_tfm/paddle_compat.py."""
+
+from __future__ import annotations
+
+import ast
+import signal
+import types
+from pathlib import Path
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+import pytest
+from paddle import nn
+
+from paddle_tfm import build_model, paddle_compat
+
+ROOT = Path(paddle_compat.__file__).parent.parent
+ENGINE = sorted(file for file in (ROOT / "paddle_tfm").rglob("*.py") if file.name != "paddle_compat.py")
+PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Take a name away from Paddle, as if this were another version. Of a kernel: from what we see of the kernels, because
+    Paddle's public functions call the same one."""
+
+    def take(owner, name):
+        if owner is paddle._C_ops:
+            owner = types.SimpleNamespace(**{kernel: getattr(owner, kernel) for kernel in dir(owner)})
+            monkeypatch.setattr(paddle, "_C_ops", owner)
+        monkeypatch.delattr(owner, name)
+
+    return take
+
+
+# ----------------------------------------------------------------------------------------------------------- process
+
+
+def test_signal_handlers_stay_pythons(without):
+    handler = signal.getsignal(signal.SIGTERM)
+    paddle_compat.keep_python_signal_handlers()
+    without(paddle, "disable_signal_handler")
+    paddle_compat.keep_python_signal_handlers()
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def test_the_number_of_threads(without):
+    x = paddle.randn([64, 64])
+    expected = paddle.matmul(x, x).numpy()
+    paddle_compat.set_num_threads(2)
+    np.testing.assert_allclose(paddle.matmul(x, x).numpy(), expected, rtol=1e-5, atol=1e-5)
+    paddle_compat.set_num_threads(1)
+    without(paddle.base.core, "set_num_threads")
+    paddle_compat.set_num_threads(2)
+    np.testing.assert_array_equal(paddle.matmul(x, x).numpy(), expected)
+
+
+def test_a_parameter_moves_into_memory(without):
+    layer, array = nn.Linear(2, 3), np.zeros([2, 3], "float32")
+    values = layer.weight.numpy().copy()
+    assert paddle_compat.can_move_into()
+    paddle_compat.move_into(layer.weight, array)
+    np.testing.assert_array_equal(array, values)
+    assert layer.weight.data_ptr() == array.ctypes.data
+    array[...] = 7.0
+    assert (layer.weight.numpy() == 7.0).all()
+    without(paddle.Tensor, "_share_buffer_to")
+    assert not paddle_compat.can_move_into()
+    with pytest.raises(RuntimeError, match=r"must have Tensor\._share_buffer_to .* but has not"):
+        paddle_compat.move_into(layer.weight, array)
+
+
+# ----------------------------------------------------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (2, 5, 4)])
+def test_linear(without, shape):
+    x, weight, bias = paddle.randn(shape), paddle.randn([4, 3]), paddle.randn([3])
+    expected = F.linear(x, weight, bias).numpy()
+    np.testing.assert_array_equal(paddle_compat.linear(x, weight, bias).numpy(), expected)
+    without(paddle._C_ops, "linear")
+    np.testing.assert_allclose(paddle_compat.linear(x, weight, bias).numpy(), x.numpy() @ weight.numpy() + bias.numpy(), rtol=1e-5, atol=1e-5)  # fmt: skip
+
+
+def test_cross_entropy(without):
+    values, target = np.random.default_rng(3).normal(size=(6, 5)).astype("float32"), np.array([0, 4, 2, 2, 1, 3])
+    expected = np.log(np.exp(values).sum(-1)) - values[np.arange(6), target]
+
+    def loss_and_gradient():
+        x = paddle.to_tensor(values, stop_gradient=False)
+        loss = paddle_compat.cross_entropy_(x * 1.0, paddle.to_tensor(target).unsqueeze(-1))
+        loss.sum().backward()
+        return loss.numpy(), x.grad.numpy()
+
+    loss, gradient = loss_and_gradient()
+    assert loss.shape == (6, 1)
+    np.testing.assert_allclose(loss[:, 0], expected, rtol=1e-5)
+    without(paddle._C_ops, "cross_entropy_with_softmax_")
+    for one, other in zip(loss_and_gradient(), (loss, gradient)):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_lstm(without, make_batch):
+    """Beside `paddle.nn.LSTM` with the same weights; without the kernel, a model with it runs in Python, to the same end."""
+    x, lengths = paddle.randn([4, 2, 3]), paddle.to_tensor([4, 2], dtype="int32")
+    reference = nn.LSTM(3, 5, time_major=True)
+    weights = [w.detach() for w in reference.parameters()]  # [4W, C], [4W, W], [4W], [4W]
+    expected, (h, c) = reference(x, sequence_length=lengths)
+    outputs, (last_h, last_c) = paddle_compat.lstm(x, paddle.zeros([2, 5]), paddle.zeros([2, 5]), weights, lengths)
+    for one, other in ((outputs, expected), (last_h, h[0]), (last_c, c[0])):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+    overrides = ["model.attention={self: recurrent, cross: multihead}", "model.d_model=16", "model.num_heads=2"]
+    model = build_model("base", overrides, source_vocabulary=13, target_vocabulary=13)
+    model.eval()
+    by_kernel = float(model.loss(make_batch()))
+    without(paddle._C_ops, "rnn")
+    assert not paddle_compat.has_lstm()
+    assert float(model.loss(make_batch())) == pytest.approx(by_kernel, rel=1e-5)
+    with pytest.raises(RuntimeError, match="must have the kernel `rnn`, but has not"):
+        paddle_compat.lstm(x, paddle.zeros([2, 5]), paddle.zeros([2, 5]), weights, lengths)
+
+
+# -------------------------------------------------------------------------------------------------------- optimizers
+
+
+def adam(registry, layer):
+    return registry.build("optimizer", "adam", "train.optimizer").create(layer.parameters())
+
+
+def update(layer, optimizer, factor, forget=()):
+    """A step; the parameters `forget` have no gradient in it."""
+    (layer(paddle.ones([1, 3])) * factor).sum().backward()
+    for parameter in forget:
+        parameter.clear_gradient(False)
+    optimizer.set_lr(0.1)
+    with paddle.utils.unique_name.guard():
+        optimizer.step()
+    optimizer.clear_grad(set_to_zero=False)
+
+
+def test_adam_in_one_call_and_in_many(registry, without):
+    ends = []
+    for fused in (True, False):
+        if not fused:
+            without(paddle._C_ops, "merged_adam_")
+        assert paddle_compat.has_fused_adam() == fused
+        paddle.seed(1)
+        layer = nn.Linear(3, 2)
+        optimizer = adam(registry, layer)
+        update(layer, optimizer, 1.0)
+        update(layer, optimizer, -2.0, forget=[layer.bias])
+        update(layer, optimizer, 3.0)
+        ends.append([parameter.numpy() for parameter in layer.parameters()])
+    for one, other in zip(*ends):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_moments_are_created_at_once_or_one_by_one(without):
+    """Either way a loaded state continues to the same weights. At once, it stays whole though a parameter has no gradient."""
+    ends = []
+    for at_once in (True, False):
+        paddle.seed(1)
+        layer = nn.Linear(3, 2)
+        optimizer = paddle.optimizer.Adam(0.1, parameters=layer.parameters())
+        update(layer, optimizer, 1.0)
+        state = {name: value.clone() for name, value in optimizer.state_dict().items() if hasattr(value, "clone")}
+        optimizer = paddle.optimizer.Adam(0.1, parameters=layer.parameters())
+        optimizer.set_state_dict(state)
+        create = paddle.optimizer.Adam._create_accumulators
+        for owner in () if at_once else (paddle.optimizer.Adam, paddle.optimizer.Optimizer):
+            without(owner, "_create_accumulators")
+        paddle_compat.create_moments(optimizer, layer.parameters())
+        paddle.optimizer.Adam._create_accumulators = create  # its own step needs it
+        update(layer, optimizer, -2.0, forget=[layer.bias])
+        assert (f"{layer.bias.name}_moment1_0" in optimizer.state_dict()) == at_once
+        ends.append(layer.weight.numpy())
+    np.testing.assert_array_equal(*ends)
+
+
+def test_an_adam_of_any_name_bears_paddles():
+    @paddle_compat.named_adam
+    class Mine(paddle.optimizer.Adam):
+        pass
+
+    assert Mine.__name__ == "Adam" and issubclass(Mine, paddle.optimizer.Adam)
+
+
+# ---------------------------------------------------------------------------------------------------- nowhere else
+
+
+def private_names() -> set[str]:
+    """What Paddle's classes and their objects have that begins with one underscore, and the rooms of its own."""
+    layer = nn.Linear(1, 1)
+    optimizer = paddle.optimizer.Adam(parameters=layer.parameters())
+    names = {name for owner in (paddle.Tensor, nn.Layer, type(optimizer), paddle) for name in dir(owner)}
+    names |= {name for thing in (layer, optimizer) for name in vars(thing)}
+    return {name for name in names if name.startswith("_") and not name.startswith("__")} | {"_C_ops"}
+
+
+PRIVATE = private_names()
+ROOMS = ("paddle.base", "paddle.framework", "paddle._C_ops", "paddle.pir_utils")
+
+
+def uses_of_private_paddle(source: str) -> list[str]:
+    """`line: name` of each; a name that a file defines itself, as a method or an attribute of `self`, is its own."""
+    tree = ast.parse(source)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    own |= {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+    }
+    own -= {"_use_multi_tensor"}
+    uses = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            name = ast.unparse(node)
+            if (node.attr in PRIVATE and node.attr not in own) or name in ROOMS:
+                uses.append(f"{node.lineno}: {name}")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "paddle":
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            uses += [f"{node.lineno}: {name}" for name in names if name.startswith(ROOMS) or "._" in name]
+        if isinstance(node, ast.Import):
+            uses += [f"{node.lineno}: {alias.name}" for alias in node.names if alias.name.startswith(ROOMS)]
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            renames = [target for target in node.targets if ast.unparse(target).endswith(".__name__")]
+            uses += [f"{node.lineno}: {ast.unparse(node)}" for _ in renames]
+    return uses
+
+
+@pytest.mark.parametrize("file", [*ENGINE, *PLUGINS], ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_other_file_uses_private_paddle(file):
+    assert uses_of_private_paddle(file.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from paddle import Tensor, _C_ops", "import paddle.base.core as core", "paddle.base.core.set_num_threads(1)",
+        "a._share_buffer_to(b)", "x = self._parameter_list", "self._use_multi_tensor = True", "Mine.__name__ = 'Adam'",
+        "from paddle.base import core", "super()._create_accumulators(block, parameters)",
+    ],
+)  # fmt: skip
+def test_that_test_sees(line):
+    assert uses_of_private_paddle(line)
+
+
+def test_every_private_name_has_a_function_of_its_own():
+    """The module's public functions and what the tests above call are the same."""
+    tree = ast.parse(Path(paddle_compat.__file__).read_text("utf-8"))
+    public = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    mine = Path(__file__).read_text("utf-8")
+    engine = "".join(file.read_text("utf-8") for file in [*ENGINE, *PLUGINS])
+    for name in public:
+        assert f"paddle_compat.{name}" in engine, f"nothing uses {name}"
+        assert f"paddle_compat.{name}" in mine or name == "fuse_updates", f"no test calls {name}"
