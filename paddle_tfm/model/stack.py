@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import paddle
 from paddle import Tensor, nn
@@ -19,9 +20,24 @@ from paddle_tfm.protocols import (
     Norm,
     Placement,
     PositionalEncoding,
+    Sublayer,
     Tap,
     TokenInfo,
 )
+
+Member = TypeVar("Member", bound=nn.Layer)
+
+
+class _LayerList(nn.LayerList, Generic[Member]):
+    """A `LayerList` with the type of its members, which Paddle's own does not have."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, sublayers: Sequence[Member]) -> None: ...
+
+        def __iter__(self) -> Iterator[Member]: ...
+
+        def __getitem__(self, idx: int) -> Member: ...
 
 
 @dataclass(frozen=True)
@@ -72,35 +88,50 @@ class Layer(nn.Layer):
         cross_context: AttentionContext | None,
         tap: Tap,
     ) -> tuple[Tensor, LayerState]:
-        """x [B, T, C] → (x, the state with these T tokens added)."""
-        self_kv, info = state.self_kv, self_context.info
+        """x [B, T, C] → (x, the state with these T tokens added).
+
+        Raises:
+            ValueError: the layer has cross-attention, but `cross_context` is None.
+        """
+        self_kv, info, cross_attention = state.self_kv, self_context.info, self.cross_attention
 
         def self_attend(y: Tensor) -> Tensor:
             nonlocal self_kv
             new = self.self_attention.project(y, info)
             self_kv = new if state.self_kv is None else state.self_kv.extend(new)
-            return record_branch("self", lambda tap: self.self_attention(y, self_kv, info, self_context.mask, tap))
-
-        def cross_attend(y: Tensor) -> Tensor:
-            return record_branch(
-                "cross",
-                lambda tap: self.cross_attention(y, state.cross_kv, cross_context.info, cross_context.mask, tap),
-            )
+            return run_branch("self", lambda tap: self.self_attention(y, self_kv, info, self_context.mask, tap))
 
         def feed_forward(y: Tensor) -> Tensor:
-            return record_branch("feed_forward", lambda tap: self.feed_forward(y, info, tap))
+            return run_branch("feed_forward", lambda tap: self.feed_forward(y, info, tap))
 
-        def record_branch(name: str, branch: Callable[[Tap], Tensor]) -> Tensor:
+        def run_branch(name: str, branch: Callable[[Tap], Tensor]) -> Tensor:
             inner = tap.within(name)
             y = branch(inner)
             inner.record("branch", y)
             return y
 
-        sublayers = (
-            [self_attend, feed_forward] if self.cross_attention is None else [self_attend, cross_attend, feed_forward]
-        )
+        sublayers: list[Sublayer] = [self_attend, feed_forward]
+        if cross_attention is not None:
+            if cross_context is None:
+                raise ValueError(
+                    "a layer with cross-attention must have a memory to attend to, but the decoder started without one; start "
+                    "it with the output of `Transformer.encode`"
+                )
+
+            def cross_attend(y: Tensor) -> Tensor:
+                context, kv = cross_context, state.cross_kv
+                return run_branch("cross", lambda tap: cross_attention(y, kv, context.info, context.mask, tap))
+
+            sublayers.insert(1, cross_attend)
         x = self.placement(x, sublayers, info)
         return x, LayerState(self_kv, state.cross_kv)
+
+    def start(self, memory: Memory, encoding: PositionalEncoding) -> LayerState:
+        """The state before the first token: keys and values of the memory."""
+        if self.cross_attention is None:
+            return LayerState()
+        info = TokenInfo(encoding, memory.positions, memory.valid)
+        return LayerState(None, self.cross_attention.project(memory.x, info))
 
     def branches(self) -> list[Attention | FeedForward]:
         """The sublayers in order."""
@@ -124,9 +155,9 @@ class Stack(nn.Layer):
     ):
         super().__init__()
         self.stack_name = name
-        self.layers = nn.LayerList(list(layers))
-        self.encodings = nn.LayerList(list(encodings))
-        self.cross_encodings = nn.LayerList(list(cross_encodings))
+        self.layers = _LayerList(list(layers))
+        self.encodings = _LayerList(list(encodings))
+        self.cross_encodings = _LayerList(list(cross_encodings))
         self.final_norm = final_norm
         self.drop = Dropout(dropout)
 
@@ -145,7 +176,7 @@ class Stack(nn.Layer):
 
     def contexts(
         self,
-        encodings: Sequence[PositionalEncoding],
+        encodings: _LayerList[PositionalEncoding],
         q_positions: Tensor,
         q_valid: Tensor,
         k_positions: Tensor,
@@ -170,7 +201,7 @@ class Encoder(Stack):
         positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("encoder").record("input", x)
-        contexts = self.contexts(list(self.encodings), positions, valid, positions, valid, causal=False)
+        contexts = self.contexts(self.encodings, positions, valid, positions, valid, causal=False)
         for i, (layer, context) in enumerate(zip(self.layers, contexts)):
             x, _ = layer(x, LayerState(), context, None, tap.within(f"encoder.{i}"))
         return self.leave(x, positions, valid), positions
@@ -209,12 +240,7 @@ class Decoder(Stack):
             return DecoderState(None, tuple(LayerState() for _ in self.layers))
         encodings = list(self.cross_encodings)
         encodings = encodings if len(encodings) == len(self.layers) else encodings * len(self.layers)
-        states = [
-            LayerState(
-                None, layer.cross_attention.project(memory.x, TokenInfo(encoding, memory.positions, memory.valid))
-            )
-            for layer, encoding in zip(self.layers, encodings)
-        ]
+        states = (layer.start(memory, encoding) for layer, encoding in zip(self.layers, encodings))
         return DecoderState(memory, tuple(states))
 
     def forward(self, x: Tensor, state: DecoderState, valid: Tensor, tap: Tap) -> tuple[Tensor, DecoderState]:
@@ -222,14 +248,15 @@ class Decoder(Stack):
         positions = paddle.arange(state.length, state.length + x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("decoder").record("input", x)
-        first, memory = state.positions is None, state.memory
-        all_positions = positions if first else paddle.concat([state.positions, positions], 1)
-        all_valid = valid if first else paddle.concat([state.valid, valid], 1)
-        self_contexts = self.contexts(list(self.encodings), positions, valid, all_positions, all_valid, causal=True)
-        cross_contexts: list[AttentionContext | None] = [None] * len(self.layers)
+        all_positions, all_valid, memory = positions, valid, state.memory
+        if state.positions is not None and state.valid is not None:
+            all_positions = paddle.concat([state.positions, positions], 1)
+            all_valid = paddle.concat([state.valid, valid], 1)
+        self_contexts = self.contexts(self.encodings, positions, valid, all_positions, all_valid, causal=True)
+        cross_contexts: Sequence[AttentionContext | None] = [None] * len(self.layers)
         if memory is not None:
             cross_contexts = self.contexts(
-                list(self.cross_encodings), positions, valid, memory.positions, memory.valid, causal=False
+                self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False
             )
         layers = []
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):

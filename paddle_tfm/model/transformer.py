@@ -16,6 +16,8 @@ from paddle_tfm.layers import Embedding
 from paddle_tfm.model.stack import Decoder, DecoderState, Encoder, Stack
 from paddle_tfm.protocols import Head, Memory, Tap
 
+NO_DECODER = "tokens are decoded by a decoder, but this model has none; read its labels with `encode` and `read`"
+
 
 class Transformer(nn.Layer):
     """An encoder-decoder model maps source tokens to a memory, and that to target tokens; a decoder-only model predicts
@@ -61,25 +63,47 @@ class Transformer(nn.Layer):
         if self.encoder is None:
             return None
         embedding = self.source_embedding if self.source_embedding is not None else self.target_embedding
+        if embedding is None:
+            raise ValueError(
+                "a model with an encoder must have an embedding, of its own or of the target, but has none"
+            )
         x, positions = self.encoder(embedding(source), valid, Tap() if tap is None else tap)
         return Memory(x, positions, valid, source if copy_ids is None else copy_ids, extra)
 
     def start(self, memory: Memory | None) -> DecoderState:
-        """The decoder's state before the first token."""
+        """The decoder's state before the first token.
+
+        Raises:
+            ValueError: the model has no decoder.
+        """
+        if self.decoder is None:
+            raise ValueError(NO_DECODER)
         return self.decoder.start(memory)
 
     def decode(
         self, tokens: Tensor, state: DecoderState, valid: Tensor | None = None, tap: Tap | None = None
     ) -> tuple[Tensor, DecoderState]:
-        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: none is padding."""
+        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: none is padding.
+
+        Raises:
+            ValueError: the model has no decoder.
+        """
+        if self.decoder is None or self.target_embedding is None:
+            raise ValueError(NO_DECODER)
         if valid is None:
             valid = paddle.ones(tokens.shape, dtype="bool")
         return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
 
-    def label_states(self, memory: Memory) -> Tensor:
+    def label_states(self, memory: Memory | None) -> Tensor:
         """Without a decoder: the vectors that the head turns into labels. With `labels` "sequence": [B, 1, C], the
         encoder's output at the end token, which has no label of its own, so that attention can gather the whole text
-        there. With "token": the encoder's output [B, S, C]; the end token's vector is computed, but not used."""
+        there. With "token": the encoder's output [B, S, C]; the end token's vector is computed, but not used.
+
+        Raises:
+            ValueError: there is no memory, because the model has no encoder.
+        """
+        if memory is None:
+            raise ValueError("labels are read from an encoder's output, but this model has no encoder; decode instead")
         if self.labels == "token":
             return memory.x
         x, length = memory.x, memory.valid.astype("int64").sum(1, keepdim=True)  # [B, 1]
@@ -106,7 +130,7 @@ class Transformer(nn.Layer):
         return (losses * batch.target_valid.astype(losses.dtype)).sum()
 
     def loss(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
-        """What training minimizes, as a sum over real target tokens: a scalar. Divide by `batch.tokens`:
+        """The training loss, summed over real target tokens: a scalar. Divide by `batch.tokens`:
 
             loss / tokens = Σ cross entropy / tokens + Σ auxiliary losses (`Tap.add_aux_loss`: a mixture's balance, …)
 
