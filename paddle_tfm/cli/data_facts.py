@@ -105,7 +105,7 @@ def print_lengths(dataset: Dataset) -> None:
     """Pairs of each split, and how long their sides are in words and in characters."""
     rows = []
     for split in SPLITS:
-        words, letters = (Counter(), Counter()), (Counter(), Counter())  # length → how many texts have it
+        words, letters = _histograms(), _histograms()
         for example in datasets.examples(dataset, split):
             for side, text in enumerate((example.source, example.target)):
                 words[side][len(text.split())] += 1
@@ -118,9 +118,15 @@ def print_lengths(dataset: Dataset) -> None:
     print_table("Lengths", headings, rows)
 
 
+def _histograms() -> tuple[Counter[int], Counter[int]]:
+    """Length → how many texts have it, for sources and for targets."""
+    return Counter(), Counter()
+
+
 def _spread(lengths: Counter[int]) -> str:
     """Median, 95th percentile and maximum of a histogram."""
-    total, texts, quantiles = sum(lengths.values()), 0, []
+    total, texts = sum(lengths.values()), 0
+    quantiles: list[int] = []
     for length in sorted(lengths):
         texts += lengths[length]  # texts of at most this length
         while len(quantiles) < 2 and texts >= total * (0.5, 0.95)[len(quantiles)]:

@@ -88,8 +88,8 @@ def _show(results: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
             units.text(result.baseline, unit),
             units.text(result.other, unit),
             units.difference(result.difference, unit),
+            f"{low} to {high}",
         )
-        values += (f"{low} to {high}",)
         table.add_row(name, *values, f"{result.p:.4f}", f"{result.draws:,}", result.verdict)
     console().print(table, soft_wrap=False)
     for result in results:
