@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugins import Provider
@@ -45,7 +46,7 @@ class Entry:
     provider: Provider
     wrong_on_purpose: bool = False
 
-    def load(self) -> type:
+    def load(self) -> type[Any]:
         """The class itself (this may import Paddle).
 
         Raises:
@@ -71,9 +72,10 @@ class Entry:
             return _first_paragraph(inspect.getdoc(self.target))
         module, _, attribute = self.target.partition(":")
         try:
-            source = Path(importlib.util.find_spec(module).origin)
-            tree = ast.parse(source.read_text(encoding="utf-8"))
-        except (ImportError, AttributeError, TypeError, OSError, SyntaxError, ValueError):
+            module_spec = importlib.util.find_spec(module)
+            origin = (module_spec and module_spec.origin) or ""
+            tree = ast.parse(Path(origin).read_text(encoding="utf-8"))
+        except (ImportError, AttributeError, OSError, SyntaxError, ValueError):
             return ""
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and node.name == attribute:
@@ -100,19 +102,19 @@ class ComponentPlan:
     kind: str
     name: str
     path: str
-    cls: type | None = None
+    cls: type[Any] | None = None
     provider: Provider | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     parameters: Mapping[str, bool] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
-    def build(self, **givens: object):
+    def build(self, **givens: object) -> Any:
         """The component: its options, and of `givens` what its constructor declares.
 
         Raises:
             RecipeError: there are problems, a given is missing, or the constructor refused with a ValueError.
         """
-        if self.problems:
+        if self.problems or self.cls is None:
             raise RecipeError("recipe", self.problems)
         if missing := self.missing(givens):
             sentence = f"'{self.name}' needs '{missing[0]}', which is not given here"

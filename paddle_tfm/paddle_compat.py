@@ -7,7 +7,8 @@ private names elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import paddle
@@ -15,7 +16,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 
-def _private(owner: object, *path: str) -> Callable | None:
+def _private(owner: Any, *path: str) -> Any:
     """The private attribute at the end of `path`, or None where this Paddle has none of that name."""
     for name in path:
         owner = getattr(owner, name, None)
@@ -58,7 +59,7 @@ def move_into(parameter: Tensor, array: np.ndarray) -> None:
     """
     if not can_move_into():
         raise RuntimeError(
-            f"Paddle {paddle.__version__} must have Tensor._share_buffer_to to move a parameter, but has not; ask "
+            f"Paddle {paddle.version.full_version} must have Tensor._share_buffer_to to move a parameter, but has not; ask "
             "`can_move_into` before"
         )
     array[...] = parameter.numpy()
@@ -111,10 +112,10 @@ def lstm(
     """
     if not has_lstm():
         raise RuntimeError(
-            f"Paddle {paddle.__version__} must have the kernel `rnn`, but has not; ask `has_lstm` before"
+            f"Paddle {paddle.version.full_version} must have the kernel `rnn`, but has not; ask `has_lstm` before"
         )
     dropout_state = paddle.zeros([0], "uint8")  # of a dropout between layers, of which there is one
-    outputs, _, (h, c) = paddle._C_ops.rnn(
+    outputs, _, (h, c) = _private(paddle, "_C_ops", "rnn")(
         x, [h.unsqueeze(0), c.unsqueeze(0)], list(weights), lengths, dropout_state,
         0.0, False, x.shape[2], h.shape[1], 1, "LSTM", 0, not paddle.is_grad_enabled(),
     )  # fmt: skip

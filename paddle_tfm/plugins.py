@@ -75,9 +75,14 @@ def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
 
 def _guarded(plugins: Plugins, entry: importlib.metadata.EntryPoint) -> None:
     try:
-        _register(plugins, entry.load(), Provider(entry.name, entry.dist.name, entry.dist.version))
+        _register(plugins, entry.load(), _provider(entry))
     except (Exception, SystemExit) as error:
         plugins.failures[entry.name] = _one_line(error)
+
+
+def _provider(entry: importlib.metadata.EntryPoint) -> Provider:
+    name, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "")
+    return Provider(entry.name, name, version)
 
 
 def _load_file(plugins: Plugins, path: Path) -> None:
@@ -107,7 +112,7 @@ def _one_line(error: BaseException) -> str:
     return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
 
 
-def _line_in(error: BaseException, path: str) -> str:
+def _line_in(error: BaseException, path: str | None) -> str:
     trace = error.__traceback__
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
     while trace is not None:

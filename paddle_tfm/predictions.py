@@ -28,7 +28,8 @@ def is_right(prediction: Prediction) -> bool:
 
 
 def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
-    """A tab-separated table: right (yes or no), source, reference, hypothesis, score. White space in a text is a space."""
+    """A tab-separated table: right (yes or no), source, reference, hypothesis, score. White space in a text is
+    one space."""
     lines = ["\t".join(COLUMNS)]
     for item in predictions:
         texts = map(squeezed, (item.source, item.reference, item.hypothesis))

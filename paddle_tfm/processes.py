@@ -24,7 +24,8 @@ import paddle
 from paddle_tfm import paddle_compat, runtime
 from paddle_tfm.errors import UserError
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 MIN_BATCH_TOKENS = 512  # of a batch: with fewer, Python's time for each call counts more than the arithmetic
 
 

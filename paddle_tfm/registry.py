@@ -197,7 +197,7 @@ class Registry:
             raise ValueError(f"must be a list of {kind}s, but is {setting!r}")
         return [self.resolve(kind, item, f"{path}[{i}]") for i, item in enumerate(setting)]
 
-    def build(self, kind: str, value: object, path: str | None = None, **givens: object):
+    def build(self, kind: str, value: object, path: str | None = None, **givens: object) -> typing.Any:
         """A component outside of a recipe: resolved and built in one go.
 
         Raises:
@@ -208,8 +208,7 @@ class Registry:
 
 def _entry(kind: str, name: object, target: object, provider: Provider) -> Entry:
     wrong_on_purpose = isinstance(target, WrongOnPurpose)
-    if wrong_on_purpose:
-        target = target.target
+    target = target.target if isinstance(target, WrongOnPurpose) else target
     if not isinstance(name, str) or not isinstance(target, (str, type)):
         raise TypeError(f"must return name → class or 'module:Class', but holds {name!r}: {target!r}")
     return Entry(kind, name, target, provider, wrong_on_purpose)
@@ -217,7 +216,7 @@ def _entry(kind: str, name: object, target: object, provider: Provider) -> Entry
 
 def options_of(cls: type) -> dict[str, Option]:
     """What a recipe may set of a class: the constructor's parameters, but for those that the engine fills."""
-    filled = getattr(cls, "givens", frozenset()) - getattr(cls, "settable", frozenset())
+    filled: frozenset[str] = getattr(cls, "givens", frozenset()) - getattr(cls, "settable", frozenset())
     return {key: option for key, option in parameters(cls).items() if key not in filled}
 
 
@@ -232,7 +231,7 @@ def _coerce(option: Option, setting: object) -> object:
     if option.annotation is typing.Any:
         return setting
     try:
-        adapter = TypeAdapter(option.annotation)
+        adapter: TypeAdapter = TypeAdapter(typing.cast(typing.Any, option.annotation))
     except Exception:  # an annotation that pydantic does not know (a class of the plugin's own)
         return setting
     try:

@@ -55,7 +55,7 @@ def physical_cores() -> int:
 
 
 def is_amd() -> bool:
-    """Whether the processor is AMD's, on which Paddle's old MKL picks a slow path unless told otherwise."""
+    """Whether the processor is AMD's, on which Paddle's old MKL picks a slow path unless configured otherwise."""
     try:
         return "AuthenticAMD" in Path("/proc/cpuinfo").read_text(errors="ignore")[:4096]
     except OSError:
@@ -75,8 +75,12 @@ def prepare() -> None:
     keep = keeps_environment()
     too_late = "paddle" in sys.modules and not keep
     wanted = [
-        ("OMP_NUM_THREADS", str(physical_cores()), "Paddle takes one thread unless told"),
-        ("MKL_DEBUG_CPU_TYPE", "5" if is_amd() else None, "its BLAS takes a slow path on AMD processors unless told"),
+        ("OMP_NUM_THREADS", str(physical_cores()), "Paddle takes one thread unless configured"),
+        (
+            "MKL_DEBUG_CPU_TYPE",
+            "5" if is_amd() else None,
+            "its BLAS takes a slow path on AMD processors unless configured",
+        ),
         ("FLAGS_use_stride_kernel", "0", "transposes become fast copies instead of slow strided reads later"),
         ("GLOG_minloglevel", "2", "no log lines of Paddle's between yours"),
     ]
@@ -146,12 +150,12 @@ def load_paddle():
     prepare()
     if "paddle" in sys.modules:
         return sys.modules["paddle"]
-    found = installed_paddle()
-    if found is None:
+    installed = installed_paddle()
+    if installed is None:
         raise UserError(f"PaddlePaddle is not installed. {INSTALL_HELP}")
-    if not found[1].startswith(f"{TESTED_PADDLE}."):
+    if not installed[1].startswith(f"{TESTED_PADDLE}."):
         raise UserError(
-            f"{found[0]} {found[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested with 3.3.1). "
+            f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested with 3.3.1). "
             f"{INSTALL_HELP}"
         )
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):

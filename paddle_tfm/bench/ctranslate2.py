@@ -10,7 +10,7 @@ import ctranslate2
 import numpy as np
 from ctranslate2.specs import TransformerSpec
 
-from paddle_tfm.bench.given import Given, longest_output, sinusoids
+from paddle_tfm.bench.workload import Workload, longest_output, sinusoids
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN
 
 
@@ -18,10 +18,10 @@ class Decoder:
     """CTranslate2's search over the weights of a run, in float32. Batches are shared among as many workers as there are
     threads; a sentence alone has them all. Its length penalty is another one: |output|^alpha."""
 
-    def __init__(self, given: Given, told: dict):
+    def __init__(self, workload: Workload, request: dict):
         threads = int(os.environ["OMP_NUM_THREADS"])
         with tempfile.TemporaryDirectory() as folder:
-            spec(given.sizes, given.weights).save(folder)
+            spec(workload.sizes, workload.weights).save(folder)
             ways = {"beam": (threads, 1), "single": (1, threads)}
             self.translators = {
                 job: ctranslate2.Translator(
@@ -29,18 +29,18 @@ class Decoder:
                 )
                 for job, (inter, intra) in ways.items()
             }
-        self.told, self.max_length, self.batches = told, given.sizes["max_length"], given.jobs()
+        self.request, self.max_length, self.batches = request, workload.sizes["max_length"], workload.jobs()
 
     def decode(self, job: str) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end."""
-        size = self.told["beam"] if job == "beam" else 1
+        size = self.request["beam"] if job == "beam" else 1
         waiting = []
         for source, valid, *_ in self.batches[job]:
             texts = [[str(i) for i in row[:length]] for row, length in zip(source.tolist(), valid.sum(1).tolist())]
             waiting += self.translators[job].translate_batch(
                 texts,
                 beam_size=size,
-                length_penalty=self.told["alpha"],
+                length_penalty=self.request["alpha"],
                 max_decoding_length=longest_output(source.shape[1], self.max_length),
                 suppress_sequences=[[str(PAD)], [str(BOS)]],
                 asynchronous=True,

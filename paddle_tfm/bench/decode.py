@@ -62,20 +62,20 @@ def measure_decoding(
         raise UserError(f"`rounds` must be at least 1, but is {rounds}")
     surroundings = machine()
     with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
-        told = {
+        request = {
             "run": str(Path(run).resolve()),
             "beam": beam,
             "alpha": alpha,
             "sentences": sentences,
             "singles": singles,
         }
-        told["plugins"] = [str(Path(file).resolve()) for file in plugins]
+        request["plugins"] = [str(Path(file).resolve()) for file in plugins]
         workers = {side: stack.enter_context(Worker(side, Path(name))) for side in chosen}
         facts = {}
         for side, worker in workers.items():  # ours first: it writes what the others read
             report(f"{side}: loading")
-            facts[side] = worker.ask({"load": name, "decoding": told})
-        found = {}
+            facts[side] = worker.ask({"load": name, "decoding": request})
+        jobs = {}
         for job, able in JOBS.items():
             seconds: dict[str, list[float]] = {side: [] for side in chosen if side in able}
             outputs: dict[str, list] = {}
@@ -85,17 +85,17 @@ def measure_decoding(
                     answer = workers[side].ask({"decode": job})
                     outputs[side] = answer["ids"]
                     seconds[side] += [answer["seconds"]] if number else []
-            found[job] = summary(seconds, outputs)
+            jobs[job] = summary(seconds, outputs)
     return {
         "machine": surroundings | {"device": facts["ours"]["device"]},
         "versions": versions(),
-        "run": told["run"],
+        "run": request["run"],
         "sizes": facts["ours"]["sizes"],
         "beam": beam,
         "alpha": alpha,
         "rounds": rounds,
         "threads": facts["ours"]["threads"],
-        "jobs": found,
+        "jobs": jobs,
     }
 
 

@@ -13,7 +13,7 @@ from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
 
 from paddle_tfm.bench import pytorch
-from paddle_tfm.bench.given import Given, longest_output
+from paddle_tfm.bench.workload import Workload, longest_output
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN
 
 
@@ -21,11 +21,11 @@ class Side(pytorch.Side):
     """The step of JoeyNMT's training manager, on batches of ours. Its output matrix has no bias, and its norms add 1e-6
     to the variance where ours add 1e-5."""
 
-    def build(self, given: Given) -> joeynmt.model.Model:
+    def build(self, workload: Workload) -> joeynmt.model.Model:
         """JoeyNMT's model with our weights."""
-        model = build(given.sizes)
+        model = build(workload.sizes)
         model.loss_function = ("crossentropy", 0.0)
-        weights = {name: array for name, array in given.weights.items() if name != "head.output.bias"}
+        weights = {name: array for name, array in workload.weights.items() if name != "head.output.bias"}
         pytorch.copy_weights(weights, model, counterparts(model))
         return model
 
@@ -46,25 +46,25 @@ class Side(pytorch.Side):
 class Decoder:
     """JoeyNMT's search over the weights of a run."""
 
-    def __init__(self, given: Given, told: dict):
+    def __init__(self, workload: Workload, request: dict):
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        self.model = build({**given.sizes, "tied": "head.output.weight" not in given.weights})
-        pytorch.copy_weights(given.weights, self.model, counterparts(self.model))
+        self.model = build({**workload.sizes, "tied": "head.output.weight" not in workload.weights})
+        pytorch.copy_weights(workload.weights, self.model, counterparts(self.model))
         self.model.eval()
-        self.told, self.max_length, self.batches = told, given.sizes["max_length"], given.jobs()
+        self.request, self.max_length, self.batches = request, workload.sizes["max_length"], workload.jobs()
 
     def decode(self, job: str) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end."""
-        found = []
+        outputs_of_batch = []
         for arrays in self.batches[job]:
             chosen = batch(arrays)
             length = longest_output(int(chosen.src_length.max()), self.max_length)
-            size = self.told["beam"] if job == "beam" else 1
-            outputs, _, _ = search(self.model, chosen, length, size, self.told["alpha"])
+            size = self.request["beam"] if job == "beam" else 1
+            outputs, _, _ = search(self.model, chosen, length, size, self.request["alpha"])
             for ids in outputs.tolist():
                 ids = ids[: ids.index(EOS)] if EOS in ids else ids
-                found.append([i for i in ids if i != PAD])
-        return found
+                outputs_of_batch.append([i for i in ids if i != PAD])
+        return outputs_of_batch
 
 
 def build(sizes: dict) -> joeynmt.model.Model:

@@ -12,7 +12,7 @@ from pathlib import Path
 import paddle
 
 from paddle_tfm.bench.decode import PEERS_HAVE
-from paddle_tfm.bench.given import FIELDS, Given
+from paddle_tfm.bench.workload import FIELDS, Workload
 from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
@@ -34,23 +34,23 @@ MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
 
 
 class Side:
-    """It also makes what the other sides read (`given`)."""
+    """It also makes what the other sides read (`workload`)."""
 
     def __init__(self, folder: Path):
-        told = json.loads((folder / "told.json").read_text("utf-8"))
+        request = json.loads((folder / "request.json").read_text("utf-8"))
         (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
-        plugins = create_plugins(told["plugins"])
+        plugins = create_plugins(request["plugins"])
         registry = Registry(plugins)
         plan = plan_run(spec, registry).require_sound(spec.recipe)
         run = create(plan, folder / "run", load_corpus(plan, ["train"]))
         self.trainer = Trainer(run, plugins)
-        if told["length"] is None:
-            self.batches = [next(self.trainer.stream) for _ in range(told["batches"])]
+        if request["length"] is None:
+            self.batches = [next(self.trainer.stream) for _ in range(request["batches"])]
         else:
             self.batches = list(
-                _cut(run.encoded["train"], told["length"], run.settings.train.max_tokens, told["batches"])
+                _cut(run.encoded["train"], request["length"], run.settings.train.max_tokens, request["batches"])
             )
-        self.given = Given(
+        self.workload = Workload(
             _sizes(run),
             {name: tensor.numpy() for name, tensor in run.model.state_dict().items()},
             [[getattr(batch, name) for name in FIELDS] for batch in self.batches],
@@ -62,9 +62,9 @@ class Side:
         self.workers: list[int] = []
 
     def begin(self) -> None:
-        """Share steps as a training does, after letting go of what the others have been given and of the corpus: no peer
+        """Share steps as a training does, after letting go of the workload that the others read, and of the corpus: no peer
         holds them."""
-        self.given = None
+        self.workload = None
         self.trainer.run.encoded = {"train": list(self.trainer.run.encoded["train"][:PROBE_ROWS])}
         gc.collect()
         self._to_the_end = ExitStack()
@@ -77,7 +77,7 @@ class Side:
         more = {"parameters": run.parameters(), "max_tokens": run.settings.train.max_tokens}
         return {
             "device": paddle.device.get_device(),
-            "sizes": {**self.given.sizes, **more},
+            "sizes": {**self.workload.sizes, **more},
             "tokens": [batch.tokens for batch in self.batches],
         }
 
@@ -97,28 +97,28 @@ class Side:
 
 
 class Decoder:
-    """A trained run that decodes, with or without its cache. It also makes what the other sides read (`given`)."""
+    """A trained run that decodes, with or without its cache. It also makes what the other sides read (`workload`)."""
 
-    def __init__(self, told: dict, cached: bool = True):
-        registry = Registry(create_plugins(told["plugins"]))
-        run = load_run(told["run"], registry)
+    def __init__(self, request: dict, cached: bool = True):
+        registry = Registry(create_plugins(request["plugins"]))
+        run = load_run(request["run"], registry)
         _refuse_others(run)
         self.model, self.cached = run.model, cached
         self.searches = {
-            "beam": registry.build("search", {"name": "beam", "size": told["beam"], "alpha": told["alpha"]}, "")
+            "beam": registry.build("search", {"name": "beam", "size": request["beam"], "alpha": request["alpha"]}, "")
         }
         self.searches["single"] = registry.build("search", "greedy", "")
         texts = load_corpus(run.plan, ["test"]).splits["test"]
         if not texts:
             raise UserError(f"{run.folder}: its task has no test split")
-        examples = run.codec.encode_all(texts)[: told["sentences"]]
+        examples = run.codec.encode_all(texts)[: request["sentences"]]
         # What is decoded at once, and the same in batches, for others.
-        self.jobs = {"beam": [examples], "single": [[example] for example in examples[: told["singles"]]]}
+        self.jobs = {"beam": [examples], "single": [[example] for example in examples[: request["singles"]]]}
         self.batches = {
             job: [batch for group in groups for batch in in_order(group, MAX_TOKENS)]
             for job, groups in self.jobs.items()
         }
-        self.given = Given(
+        self.workload = Workload(
             {
                 **_sizes(run),
                 **dict.fromkeys(("dropout", "embedding_dropout", "inner_dropout"), 0.0),
@@ -133,16 +133,16 @@ class Decoder:
 
     def facts(self) -> dict:
         """What the report says of all sides alike."""
-        return {"device": paddle.device.get_device(), "sizes": self.given.sizes}
+        return {"device": paddle.device.get_device(), "sizes": self.workload.sizes}
 
     def decode(self, job: str) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end."""
         if not self.cached:
             return [self._anew(batch.tensors()) for batch in self.batches[job]]
-        found = [decode_all(self.model, group, self.searches[job], MAX_TOKENS) for group in self.jobs[job]]
+        groups = [decode_all(self.model, group, self.searches[job], MAX_TOKENS) for group in self.jobs[job]]
         if job == "beam":  # in the order of the batches, as others decode them
-            found = [[found[0][i] for batch in self.batches[job] for i in batch.index]]
-        return [list(hypotheses[0].ids) for group in found for hypotheses in group]
+            groups = [[groups[0][i] for batch in self.batches[job] for i in batch.index]]
+        return [list(hypotheses[0].ids) for group in groups for hypotheses in group]
 
     def _anew(self, batch: Batch) -> list[int]:
         """Greedy, with every prefix decoded from its beginning, and the memory projected for each."""

@@ -10,7 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.bench.given import Given, sinusoids
+from paddle_tfm.bench.workload import Workload, sinusoids
 
 
 class Peer(nn.Layer):
@@ -136,17 +136,17 @@ def counterparts(peer: Peer) -> Iterator[tuple[str, str]]:
 class Side:
     """The step of `Peer`."""
 
-    def __init__(self, given: Given):
-        self.model = Peer(**given.sizes)
-        copy_weights(given.weights, self.model)
-        self.batches = given.batches
+    def __init__(self, workload: Workload):
+        self.model = Peer(**workload.sizes)
+        copy_weights(workload.weights, self.model)
+        self.batches = workload.batches
         self.optimizer = paddle.optimizer.Adam(
-            given.learning_rate,
+            workload.learning_rate,
             beta1=0.9,
             beta2=0.98,
             epsilon=1e-9,
             parameters=self.model.parameters(),
-            grad_clip=None if given.clip_norm is None else paddle.nn.ClipGradByGlobalNorm(given.clip_norm),
+            grad_clip=None if workload.clip_norm is None else paddle.nn.ClipGradByGlobalNorm(workload.clip_norm),
         )
 
     def first_loss(self) -> float:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paddle_tfm.bench.given import Given, sinusoids
+from paddle_tfm.bench.workload import Workload, sinusoids
 
 
 class Peer(nn.Module):
@@ -144,21 +144,21 @@ def counterparts(peer: Peer) -> Iterator[tuple[str, Sequence[str]]]:
 class Side:
     """The step of `Peer`, eager or compiled."""
 
-    def __init__(self, given: Given, compiled: bool = False):
+    def __init__(self, workload: Workload, compiled: bool = False):
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        self.model = self.build(given)
+        self.model = self.build(workload)
         if compiled:
             self.model.loss = torch.compile(self.model.loss)
-        self.batches, self.clip_norm = given.batches, given.clip_norm
+        self.batches, self.clip_norm = workload.batches, workload.clip_norm
         # The fused optimizer is PyTorch's fastest on a CPU.
         self.optimizer = torch.optim.Adam(
-            self.model.parameters(), given.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
+            self.model.parameters(), workload.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
         )
 
-    def build(self, given: Given) -> nn.Module:
+    def build(self, workload: Workload) -> nn.Module:
         """The model with our weights."""
-        model = Peer(**given.sizes)
-        copy_weights(given.weights, model, counterparts(model))
+        model = Peer(**workload.sizes)
+        copy_weights(workload.weights, model, counterparts(model))
         return model
 
     def first_loss(self) -> float:

@@ -88,7 +88,7 @@ def measure(
         sides: which of `SIDES` stand beside ours. None: those whose package is installed.
         length: of every source and target, cut from the texts one after another. None: the sentences as they are.
         plugins: files for `--plugin`.
-        report: told what is going on.
+        report: gets a sentence about what is measured.
 
     Returns:
         machine, versions, sizes, rounds and steps; `first_loss` of each side with copied weights and without dropout,
@@ -148,13 +148,13 @@ def measure_growth(
     values: Sequence[int] | None = None,
     overrides: Sequence[str] = (),
     report: Callable[[str], None] = lambda text: None,
-    **given: object,
+    **arguments: object,
 ) -> list[dict]:
     """`measure` for growing lengths (tokens a side, in batches of at least 2,048), batches (tokens) or vocabularies (of
     each side, at most), every size in processes of its own, so that memory is that of its own too.
 
     Args:
-        what: length | batch | vocabulary. values: None: those of `GROWTH`. given: further arguments of `measure`.
+        what: length | batch | vocabulary. values: None: those of `GROWTH`. arguments: further arguments of `measure`.
 
     Returns:
         what `measure` returns, for each value, with the value under the name of `what`.
@@ -164,20 +164,20 @@ def measure_growth(
     """
     if what not in GROWTH:
         raise UserError(unknown("growth", what, GROWTH))
-    usual, arguments = GROWTH[what]
-    found = []
+    usual, arguments_at = GROWTH[what]
+    rows = []
     for value in values or usual:
         report(f"{what} {value:,}")
-        more = arguments(value)
+        more = arguments_at(value)
         more["overrides"] = [*more["overrides"], *overrides]
-        found.append({what: value, **measure(**more, report=report, **given)})
-    return found
+        rows.append({what: value, **measure(**more, report=report, **arguments)})
+    return rows
 
 
 def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int) -> dict:
     """`first_loss`, `sides` and `ratio` out of the seconds that each side took in each round."""
     tokens = sum(facts["ours"]["tokens"])
-    losses = {side: found["first_loss"] for side, found in facts.items()}
+    losses = {side: fact["first_loss"] for side, fact in facts.items()}
     sides, ratio = {}, {}
     for side, taken in seconds.items():
         times = spread([1000 * second / steps for second in taken], 2)
@@ -197,8 +197,8 @@ def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int)
 
 def spread(values: Sequence[float], digits: int) -> dict[str, float]:
     """Median, lowest and highest."""
-    found = {"median": statistics.median(values), "low": min(values), "high": max(values)}
-    return {name: round(value, digits) for name, value in found.items()}
+    spread = {"median": statistics.median(values), "low": min(values), "high": max(values)}
+    return {name: round(value, digits) for name, value in spread.items()}
 
 
 # ------------------------------------------------------------------------------------------------------------- settings
@@ -271,8 +271,8 @@ def prepare(
 ) -> None:
     """Write what the worker of our side reads."""
     (folder / "recipe.yaml").write_text(yaml_lines.dump(resolved), "utf-8")
-    told = {"batches": batches, "length": length, "plugins": [str(Path(file).resolve()) for file in plugins]}
-    (folder / "told.json").write_text(json.dumps(told), "utf-8")
+    request = {"batches": batches, "length": length, "plugins": [str(Path(file).resolve()) for file in plugins]}
+    (folder / "request.json").write_text(json.dumps(request), "utf-8")
 
 
 class Worker:
@@ -362,10 +362,10 @@ def machine() -> dict[str, object]:
 
 def versions() -> dict[str, str]:
     """Versions of what decides about speed."""
-    found = runtime.installed_paddle()
+    installed = runtime.installed_paddle()
     others = ("numpy", "torch", "joeynmt", "ctranslate2")
     return {
-        "paddle": " ".join(found) if found else "missing",
+        "paddle": " ".join(installed) if installed else "missing",
         "paddle_tfm": importlib.metadata.version("paddle-tfm"),
         **{name: importlib.metadata.version(name) for name in others if importlib.util.find_spec(name) is not None},
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""One side of the benchmark in a process of its own, told over its standard input what to do.
+"""One side of the benchmark in a process of its own, which reads over its standard input what to do.
 
 Questions and answers are JSON, one a line: ``{"load": folder}`` answers what this side is and its first loss;
 ``{"first": n, "steps": k}`` makes k steps beginning with batch n and answers the seconds of each. With `decoding` in the
@@ -21,8 +21,8 @@ try:
 except ImportError:  # Windows
     resource = None
 
-from paddle_tfm.bench.given import Given
 from paddle_tfm.bench.step import SIDES
+from paddle_tfm.bench.workload import Workload
 from paddle_tfm.errors import UserError
 from paddle_tfm.runtime import load_paddle
 
@@ -59,45 +59,45 @@ def load(side: str, folder: Path) -> tuple[Side, dict]:
         from paddle_tfm.bench import ours
 
         loaded = ours.Side(folder)
-        loaded.given.write(folder)
+        loaded.workload.write(folder)
         facts = loaded.facts()
         loaded.begin()
     else:
-        given, facts = Given.read(folder), {}
+        workload, facts = Workload.read(folder), {}
         if SIDES[side] == "paddle":
             from paddle_tfm.bench import paddle_nn
 
-            loaded = paddle_nn.Side(given)
+            loaded = paddle_nn.Side(workload)
         elif side == "joeynmt":
             from paddle_tfm.bench import joeynmt
 
-            loaded = joeynmt.Side(given)
+            loaded = joeynmt.Side(workload)
         else:
             from paddle_tfm.bench import pytorch
 
-            loaded = pytorch.Side(given, compiled=side == "torch-compile")
+            loaded = pytorch.Side(workload, compiled=side == "torch-compile")
     threads, loaded_mib = int(os.environ.get("OMP_NUM_THREADS", 1)), most_memory()
     return loaded, {**facts, "loaded_mib": loaded_mib, "first_loss": loaded.first_loss(), "threads": threads}
 
 
-def load_decoder(side: str, folder: Path, told: dict) -> tuple[Decoder, dict]:
+def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]:
     """A side that decodes, and what the report says of it. Ours comes first and writes what the others read."""
     if side == "joeynmt":
         from paddle_tfm.bench import joeynmt
 
-        loaded, facts = joeynmt.Decoder(Given.read(folder), told), {}
+        loaded, facts = joeynmt.Decoder(Workload.read(folder), request), {}
     elif side == "ctranslate2":
         from paddle_tfm.bench import ctranslate2
 
-        loaded, facts = ctranslate2.Decoder(Given.read(folder), told), {}
+        loaded, facts = ctranslate2.Decoder(Workload.read(folder), request), {}
     else:
         load_paddle()
         from paddle_tfm.bench import ours
 
-        loaded = ours.Decoder(told, cached=side == "ours")
+        loaded = ours.Decoder(request, cached=side == "ours")
         facts = loaded.facts()
         if side == "ours":
-            loaded.given.write(folder)
+            loaded.workload.write(folder)
     return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
 
 

@@ -84,29 +84,29 @@ def command(context, overrides, recipe, size, placement, sides, growth, run, sen
       paddle-tfm bench --decode runs/multi30k/default/seed-1 --side joeynmt
       paddle-tfm bench --recipe quickstart model.dropout=0.1
     """
-    given = {"sides": sides or None, "plugins": plugins, "report": lambda text: notes().print(f"[dim]{text}[/]")}
+    arguments = {"sides": sides or None, "plugins": plugins, "report": lambda text: notes().print(f"[dim]{text}[/]")}
     if rounds is not None:
-        given["rounds"] = rounds
+        arguments["rounds"] = rounds
     _refuse_idle(context, run)
     if run is not None:
         from paddle_tfm.bench import measure_decoding
 
-        told = measure_decoding(run, sentences=sentences, **given)
-        for job, found in told["jobs"].items():
-            _searches(JOBS[job].format(**told), found)
+        result = measure_decoding(run, sentences=sentences, **arguments)
+        for job, figures in result["jobs"].items():
+            _searches(JOBS[job].format(**result), figures)
     elif growth is not None:
         from paddle_tfm.bench import measure_growth
 
         same = {"recipe": recipe, "overrides": overrides, "size": size, "placement": placement}
-        told = measure_growth(growth, **same, **given)
-        _grown(growth, told)
+        result = measure_growth(growth, **same, **arguments)
+        _grown(growth, result)
     else:
         from paddle_tfm.bench import measure
 
-        told = measure(recipe, overrides, size, placement, **given)
-        _steps(told)
+        result = measure(recipe, overrides, size, placement, **arguments)
+        _steps(result)
     if file is not None:
-        file.write_text(json.dumps(told, indent=1), "utf-8")
+        file.write_text(json.dumps(result, indent=1), "utf-8")
         console().print(f"figures  {file}")
 
 
@@ -114,29 +114,29 @@ def _refuse_idle(context: click.Context, run: Path | None) -> None:
     """Options of the one measurement do not count in the other.
 
     Raises:
-        UserError: such a one was given.
+        UserError: there is such a one.
     """
     steps, searches = ("overrides", "recipe", "size", "placement", "growth"), ("sentences",)
     for name in searches if run is None else steps:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]:
-            told = "overrides" if name == "overrides" else f"--{name}"
+            option = "overrides" if name == "overrides" else f"--{name}"
             raise UserError(
-                f"{told}: only with --decode RUN"
+                f"{option}: only with --decode RUN"
                 if run is None
-                else f"{told}: not with --decode, which takes everything from the run"
+                else f"{option}: not with --decode, which takes everything from the run"
             )
 
 
-def _facts(told: dict, without: str = "") -> str:
+def _facts(result: dict, without: str = "") -> str:
     """What was measured, but for what grows."""
-    sizes = told["sizes"]
+    sizes = result["sizes"]
     facts = {
         "": f"d_model {sizes['d_model']}, {sizes['encoder_layers']}+{sizes['decoder_layers']} layers",
         "vocabulary": f"vocabularies {sizes['source_vocabulary']:,} and {sizes['target_vocabulary']:,}",
         "batch": f"batches of {sizes['max_tokens']:,} tokens",
         "dropout": f"dropout {sizes['dropout']}",
     }
-    return f"One training step of {told['task']['name']}: " + ", ".join(
+    return f"One training step of {result['task']['name']}: " + ", ".join(
         fact for name, fact in facts.items() if not name or name != without
     )
 
@@ -150,15 +150,15 @@ def _grown(what: str, several: list[dict]) -> None:
     table.add_column("side")
     for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "most memory (MiB)"):
         table.add_column(heading, justify="right")
-    for told in several:
-        for i, (side, times) in enumerate(told["sides"].items()):
-            table.add_row("" if i else f"{told[what]:,}", *_cells(told, side), _memory(times))
+    for result in several:
+        for i, (side, times) in enumerate(result["sides"].items()):
+            table.add_row("" if i else f"{result[what]:,}", *_cells(result, side), _memory(times))
     console().print(table, soft_wrap=False)
 
 
-def _cells(told: dict, side: str) -> list[str]:
+def _cells(result: dict, side: str) -> list[str]:
     """Who, milliseconds, their spread, tokens a second, and how many times as fast ours is."""
-    times, ratio = told["sides"][side], told["ratio"].get(side)
+    times, ratio = result["sides"][side], result["ratio"].get(side)
     return [
         SIDES[side],
         f"{times['median_ms']:,.0f}",
@@ -173,42 +173,42 @@ def _memory(times: dict) -> str:
     return "" if times["peak_mib"] is None else f"{times['peak_mib']:,} ({times['loaded_mib']:,})"
 
 
-def _steps(told: dict) -> None:
+def _steps(result: dict) -> None:
     """The table of training steps."""
     from rich.table import Table
 
-    table = Table(title=_facts(told), title_justify="left")
+    table = Table(title=_facts(result), title_justify="left")
     table.add_column("side")
     for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "fastest rounds", "most memory (MiB)"):
         table.add_column(heading, justify="right")
-    for side, times in told["sides"].items():
-        ratio = told["ratio"].get(side)
+    for side, times in result["sides"].items():
+        ratio = result["ratio"].get(side)
         undisturbed = f"{ratio['undisturbed']:.2f} ×" if ratio else ""
-        table.add_row(*_cells(told, side), undisturbed, _memory(times))
+        table.add_row(*_cells(result, side), undisturbed, _memory(times))
     console().print(table, soft_wrap=False)
-    first = told["first_loss"]
-    losses = ", ".join(f"{first[side]:.6f} {side}" for side in told["sides"])
+    first = result["first_loss"]
+    losses = ", ".join(f"{first[side]:.6f} {side}" for side in result["sides"])
     console().print(
         f"first loss, weights copied and dropout off: {losses} (largest difference {first['difference']:.1e})"
     )
 
 
-def _searches(job: str, found: dict) -> None:
+def _searches(job: str, figures: dict) -> None:
     """The table of one job of searching."""
     from rich.table import Table
 
-    table = Table(title=f"{found['sentences']:,} sentences, {job}", title_justify="left")
+    table = Table(title=f"{figures['sentences']:,} sentences, {job}", title_justify="left")
     table.add_column("side")
     for heading in ("seconds", "lowest – highest", "sentences/s", "ours is", "same output"):
         table.add_column(heading, justify="right")
-    for side, times in found["sides"].items():
-        ratio = found["ratio"].get(side)
+    for side, times in figures["sides"].items():
+        ratio = figures["ratio"].get(side)
         table.add_row(
             SIDES[side],
             f"{times['median']:,.2f}",
             f"{times['low']:,.2f} – {times['high']:,.2f}",
             f"{times['sentences_per_second']:,.1f}",
             f"{ratio['median']:.2f} × ({ratio['low']:.2f} – {ratio['high']:.2f})" if ratio else "",
-            f"{found['same'][side]:.1%}" if ratio else "",
+            f"{figures['same'][side]:.1%}" if ratio else "",
         )
     console().print(table, soft_wrap=False)

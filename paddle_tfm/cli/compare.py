@@ -138,6 +138,5 @@ def _predictions(printer, title: str, items: list[dict]) -> None:
     printer.print(Text(f"{title}:", style="green" if title == "right" else "red"))
     for item in items:
         reference = "" if title == "right" else f"   should be {escape(item['reference'])}"
-        printer.print(
-            f"  {escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}  [dim]({escape(item['variant'])})[/]"
-        )
+        texts = f"{escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}"
+        printer.print(f"  {texts}  [dim]({escape(item['variant'])})[/]")

@@ -21,13 +21,13 @@ class Report:
     def __init__(self) -> None:
         self.broken = False
 
-    def say(self, mark: str, what: str, told: str) -> None:
+    def say(self, mark: str, what: str, message: str) -> None:
         """mark: ok | note | bad."""
         from rich.markup import escape
 
         self.broken |= mark == "bad"
         colour = {"ok": "green", "note": "yellow", "bad": "red"}[mark]
-        console().print(f"[{colour}]{mark:<4}[/]  {what:<10}  {escape(told)}")
+        console().print(f"[{colour}]{mark:<4}[/]  {what:<10}  {escape(message)}")
 
 
 @click.command(name="doctor")
@@ -100,8 +100,8 @@ def _device(report: Report, paddle) -> None:
         from paddle_tfm import processes
 
         if (number := processes.available_workers()) > 1:
-            told = f"a training step and a search are shared among up to {number}, of one thread each"
-            report.say("ok", "processes", f"{told} (OMP_NUM_THREADS=1: among none)")
+            message = f"a training step and a search are shared among up to {number}, of one thread each"
+            report.say("ok", "processes", f"{message} (OMP_NUM_THREADS=1: among none)")
 
 
 def _blas(report: Report, paddle) -> None:
@@ -111,12 +111,12 @@ def _blas(report: Report, paddle) -> None:
     array = np.random.default_rng(1).standard_normal((SIZE, SIZE)).astype(np.float32)
     tensor = paddle.to_tensor(array)
     ours, theirs = _rate(lambda: (tensor @ tensor).numpy()), _rate(lambda: array @ array)
-    told = f"matrix products at {ours:.0f} GFLOP/s in Paddle, {theirs:.0f} in NumPy ({SIZE}², float32)"
+    message = f"matrix products at {ours:.0f} GFLOP/s in Paddle, {theirs:.0f} in NumPy ({SIZE}², float32)"
     if ours < SLOW * theirs:
         threads = next(setting.value for setting in _runtime_settings() if setting.name == "OMP_NUM_THREADS")
-        report.say("note", "blas", f"{told}: slow. OMP_NUM_THREADS is {threads}; unset it to use every core")
+        report.say("note", "blas", f"{message}: slow. OMP_NUM_THREADS is {threads}; unset it to use every core")
     else:
-        report.say("ok", "blas", told)
+        report.say("ok", "blas", message)
 
 
 def _runtime_settings():

@@ -1,4 +1,4 @@
-"""Progress of a sweep: a bar for each run under way and a line an evaluation; lines alone where there is no terminal."""
+"""Progress of a sweep: a bar for each run under way and a line an evaluation; without a terminal, lines alone."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class ProgressBar:
             self.progress.remove_task(self.tasks.pop(event.card.name))
         if event.data["diverged"]:
             self.console.print(
-                f"  [red]{escape(event.card.name)} diverged:[/] {escape(event.data['diverged'])}; a smaller learning rate "
-                "may help"
+                f"  [red]{escape(event.card.name)} diverged:[/] {escape(event.data['diverged'])}; a smaller learning "
+                "rate may help"
             )
 
     def close(self) -> None:

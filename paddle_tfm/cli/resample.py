@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from paddle_tfm.registry import Registry
 
 NOTE = (
-    "Paired bootstrap resampling (Koehn 2004). p is twice the share of draws of the test set on which A and B are even or in "
-    "the other order. It tells how far another test set could move the difference, and nothing of how far another training "
-    "could: for that, train each variant with several seeds and compare those."
+    "Paired bootstrap resampling (Koehn 2004). p is twice the share of draws of the test set on which A and B are even "
+    "or in the other order. It says how far another test set could move the difference, and nothing of how far another "
+    "training could: for that, train each variant with several seeds and compare those."
 )
 
 
@@ -48,8 +48,8 @@ def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: P
 
 
 def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, Metric]:
-    """All metrics of the run's recipe that texts suffice for; or the one that `--metric` names, with the recipe's options
-    if the recipe has it."""
+    """All metrics of the run's recipe that texts suffice for; or the one that `--metric` names, with the recipe's
+    options if the recipe has it."""
     from paddle_tfm.components import Spec
     from paddle_tfm.errors import UserError
     from paddle_tfm.recipe import loading as recipe
@@ -66,8 +66,8 @@ def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, 
     if not (usable := of_texts(metrics)):
         need = "needs" if len(metrics) == 1 else "need"
         raise UserError(
-            f"{', '.join(metrics)} {need} the model or its pieces, but predictions.tsv holds texts; take --metric exact_match, "
-            "bleu or another that compares texts"
+            f"{', '.join(metrics)} {need} the model or its pieces, but predictions.tsv holds texts; take --metric "
+            "exact_match, bleu or another that compares texts"
         )
     return usable
 

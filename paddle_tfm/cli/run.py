@@ -82,8 +82,8 @@ def recipe_command(name: str) -> click.Command:
         "--workers",
         type=click.IntRange(min=1),
         default=None,
-        help="Runs trained side by side, each with its share of the threads. Default: as many as there are cores; 1 on a "
-        "GPU.",
+        help="Runs trained side by side, each with its share of the threads. Default: as many as there are cores; 1 on "
+        "a GPU.",
     )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     def run(overrides, out, resume, plugins, device, strict, workers) -> None:

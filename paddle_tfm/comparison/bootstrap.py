@@ -1,8 +1,9 @@
-"""Paired bootstrap resampling: whether a test set suffices to tell two systems apart (Koehn 2004, aclanthology.org/W04-3250).
+"""Paired bootstrap resampling: whether a test set suffices to tell two systems apart (Koehn 2004,
+aclanthology.org/W04-3250).
 
-The test set is drawn again, with replacement, thousands of times, both systems are scored on each draw, and it is counted
-how often their order turns. That says how far another test set of such examples could move the difference. It says nothing
-of how far another training could: one run is one sample of its variant.
+The test set is drawn again, with replacement, thousands of times, both systems are scored on each draw, and it is
+counted how often their order turns. That says how far another test set of such examples could move the difference. It
+says nothing of how far another training could: one run is one sample of its variant.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SEED = 12345
 class Resampled:
     """A metric of two systems on one test set.
 
-    difference = other − baseline; what its draws say (`low`, `high`, `p`, `verdict`) is defined by `ResampledDifference`.
+    difference = other − baseline; what its draws say (`low`, `high`, `p`, `verdict`) is defined by
+    `ResampledDifference`.
     """
 
     metric: str
@@ -97,6 +99,6 @@ def require_same_examples(baseline: Sequence[Prediction], other: Sequence[Predic
             ours, theirs = getattr(first, what), getattr(second, what)
             if ours != theirs:
                 raise UserError(
-                    f"{one} and {two} are not of the same test set: the {what} of example {number:,} is {ours[:60]!r} in "
-                    f"the one and {theirs[:60]!r} in the other"
+                    f"{one} and {two} are not of the same test set: the {what} of example {number:,} is {ours[:60]!r} "
+                    f"in the one and {theirs[:60]!r} in the other"
                 )

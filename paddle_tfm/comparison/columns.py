@@ -9,8 +9,8 @@ from paddle_tfm.comparison.verdict import change
 
 NOTES = (
     "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
-    f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t); it is called "
-    "better or worse only where the interval excludes 0. Intervals are not widened for many variants.",
+    f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t); it is "
+    "called better or worse only where the interval excludes 0. Intervals are not widened for many variants.",
     "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean.",
 )
 

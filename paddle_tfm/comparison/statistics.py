@@ -32,9 +32,9 @@ def spread(values: Sequence[float]) -> float | None:
 def paired_difference(differences: Sequence[float], higher_is_better: bool) -> Difference | None:
     """The mean of `differences`, one a seed; those that are no finite numbers are left out, None if none is left.
 
-    The half-width of the interval is t · s / √n, with the 97.5% quantile t of Student's distribution of n − 1 degrees of
-    freedom. The verdict is `better` or `worse` only where the interval excludes 0, `equal` where every difference is 0,
-    and otherwise `undetermined`: too few seeds, or too noisy, to tell.
+    The half-width of the interval is t · s / √n, with the 97.5% quantile t of Student's distribution of n − 1 degrees
+    of freedom. The verdict is `better` or `worse` only where the interval excludes 0, `equal` where every difference is
+    0, and otherwise `undetermined`: too few seeds, or too noisy, to tell.
     """
     values = [value for value in differences if math.isfinite(value)]
     if not values:
@@ -52,8 +52,8 @@ def paired_difference(differences: Sequence[float], higher_is_better: bool) -> D
 
 
 def draw_counts(size: int, draws: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each of `size` examples is in each of `draws` draws of `size` with replacement, int64 [some draws, size]
-    at a time."""
+    """How often each of `size` examples is in each of `draws` draws of `size` with replacement, int64 [some draws,
+    size] at a time."""
     generator = np.random.default_rng(seed)
     rows = max(1, MAX_COUNTS // size)
     for start in range(0, draws, rows):
@@ -67,9 +67,9 @@ class ResampledDifference:
         p = min(1, 2 · (1 + min(#{d ≤ 0}, #{d ≥ 0})) / (1 + n)),
 
     twice the share of draws in which the systems are even or in the other order: two-sided, for neither was expected to
-    be better. Koehn counts the draws that one system wins; the ones added keep p from being 0, which no finite number of
-    draws can show (Davison and Hinkley 1997, section 4.2). The verdict is `better` or `worse` where p < 5%, `equal` where
-    no draw tells the two apart, and else `undetermined`.
+    be better. Koehn counts the draws that one system wins; the ones added keep p from being 0, which no finite number
+    of draws can show (Davison and Hinkley 1997, section 4.2). The verdict is `better` or `worse` where p < 5%, `equal`
+    where no draw tells the two apart, and else `undetermined`.
     """
 
     low: float

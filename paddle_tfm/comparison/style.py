@@ -6,8 +6,8 @@ CSS = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9aa5b1; --line: #39424d; --paper: #0f141a;
   --card: #181f27; --good: #6ddb95; --bad: #ff9d92; --good-paper: #123d23; --bad-paper: #4f1d19; --accent: #6cb6ff; } }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.5; font: 16px/1.5 system-ui, -apple-system,
-  "Segoe UI", Roboto, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif; }
+body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.5; font: 16px/1.5 system-ui,
+  -apple-system, "Segoe UI", Roboto, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif; }
 main { max-width: 84rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
 h1 { margin: 0; font-size: 2.1rem; line-height: 1.2; letter-spacing: -0.02em; overflow-wrap: anywhere; }
 h2 { margin: 2.75rem 0 0.75rem; font-size: 1.2rem; }
@@ -19,7 +19,8 @@ h3 small { color: var(--soft); font-weight: 400; }
 .wide { margin: 0; overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.5rem 0.7rem; text-align: right; white-space: nowrap; border-top: 1px solid var(--line); }
-thead th { border-top: 0; vertical-align: bottom; white-space: normal; background: var(--card); color: var(--soft); font-weight: 600; }
+thead th { border-top: 0; vertical-align: bottom; white-space: normal; background: var(--card);
+  color: var(--soft); font-weight: 600; }
 th:first-child { position: sticky; left: 0; background: var(--paper); text-align: left; white-space: normal;
   min-width: 8rem; max-width: 18rem; overflow-wrap: anywhere; }
 thead th:first-child { background: var(--card); }
@@ -47,7 +48,7 @@ mark.missing { background: var(--good-paper); box-shadow: inset 0 -2px var(--goo
 mark.extra { background: var(--bad-paper); box-shadow: inset 0 -2px var(--bad); }
 code { padding: 0.1rem 0.35rem; border-radius: 5px; background: var(--card); font: 0.88em ui-monospace, Menlo, Consolas,
   monospace; }
-@media (max-width: 40rem) { main { padding: 1.5rem 0.9rem 3rem; } h1 { font-size: 1.6rem; } .verdict { font-size: 1rem; }
-  th:first-child { max-width: 9rem; } }
+@media (max-width: 40rem) { main { padding: 1.5rem 0.9rem 3rem; } h1 { font-size: 1.6rem; }
+  .verdict { font-size: 1rem; } th:first-child { max-width: 9rem; } }
 @media print { .wide { overflow: visible; } }
 """

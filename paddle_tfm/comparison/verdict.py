@@ -18,7 +18,8 @@ def verdict(comparison: Comparison) -> str:
         value += " on the validation split"
     if math.isnan(best.mean[metric]):
         lost = all(run.results.get("diverged") for run in comparison.runs)
-        return f"No variant is best: {'every run diverged' if lost else f'no run has a value of {units.metric_name(metric)}'}."
+        reason = "every run diverged" if lost else f"no run has a value of {units.metric_name(metric)}"
+        return f"No variant is best: {reason}."
     if comparison.corpora > 1:
         return f"The runs are of {comparison.corpora} corpora: scores on different texts are not compared."
     if not others:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -11,42 +12,65 @@ from paddle_tfm import randomness
 from paddle_tfm.data.codec import Encoded, EncodedTexts
 from paddle_tfm.data.vocabulary import BOS, PAD
 
+if TYPE_CHECKING:
+    from paddle import Tensor
 
-class Batch(NamedTuple):
-    """Padded ids (B batch, S source length, T target length), int64; validity is bool, True for a real token.
+Array = TypeVar("Array")  # np.ndarray or Tensor
+Other = TypeVar("Other")
+
+
+@dataclass(frozen=True)
+class Batch(Generic[Array]):
+    """Padded ids (B batch, S source length, T target length), int64; validity is bool, True for a real token. As arrays
+    (`Batch[np.ndarray]`, from `collate`) or as tensors (`Batch[Tensor]`, from `tensors`).
 
     `target_in` begins with the begin token, `target_out` ends with the end token. The `copy` parts are in the target
     vocabulary extended by `extra` source words (`Encoded`). `index` [B] says which examples these are.
     """
 
-    source: object  # [B, S]
-    source_valid: object  # [B, S]
-    copy_ids: object  # [B, S]
-    target_in: object  # [B, T]
-    target_out: object  # [B, T]
-    target_copy: object  # [B, T]
-    target_valid: object  # [B, T]
+    source: Array  # [B, S]
+    source_valid: Array  # [B, S]
+    copy_ids: Array  # [B, S]
+    target_in: Array  # [B, T]
+    target_out: Array  # [B, T]
+    target_copy: Array  # [B, T]
+    target_valid: Array  # [B, T]
     extra: int
     index: np.ndarray  # [B]
     tokens: int  # real target tokens
 
-    def tensors(self) -> Batch:
+    def tensors(self: Batch[np.ndarray]) -> Batch[Tensor]:
         """The same with Paddle tensors on the current device."""
         import paddle
 
-        return self.each(paddle.to_tensor)
+        return self.each(lambda part: paddle.to_tensor(part))
 
-    def each(self, change: Callable[[object], object]) -> Batch:
+    def each(self, change: Callable[[Array], Other]) -> Batch[Other]:
         """The same with every padded part changed."""
-        return self._replace(**{name: change(getattr(self, name)) for name in self._fields[:7]})
+        return Batch(
+            change(self.source),
+            change(self.source_valid),
+            change(self.copy_ids),
+            change(self.target_in),
+            change(self.target_out),
+            change(self.target_copy),
+            change(self.target_valid),
+            self.extra,
+            self.index,
+            self.tokens,
+        )
 
-    def rows(self, first: int, last: int) -> Batch:
+    def rows(self: Batch[np.ndarray], first: int, last: int) -> Batch[np.ndarray]:
         """The rows from `first` up to `last`, padded as before; of a batch of arrays."""
         part = self.each(lambda rows: rows[first:last])
         return part._replace(index=self.index[first:last], tokens=int(part.target_valid.sum()))
 
+    def _replace(self, **parts: Any) -> Batch[Array]:
+        """The same with other parts, under the name that it has in a NamedTuple (which Python 3.10 has no generic ones of)."""
+        return replace(self, **parts)
 
-def collate(examples: Sequence[Encoded], index: Sequence[int] | None = None) -> Batch:
+
+def collate(examples: Sequence[Encoded], index: Sequence[int] | None = None) -> Batch[np.ndarray]:
     """Pad examples to the longest of them."""
     target = _pad([example.target for example in examples])
     target_valid = _valid([len(example.target) for example in examples])
@@ -78,7 +102,8 @@ def _valid(lengths: Sequence[int]) -> np.ndarray:
 
 def _chop(order: np.ndarray, longer: np.ndarray, max_tokens: int) -> Iterator[list[int]]:
     """Consecutive groups whose padded size, rows × the longer side, stays within `max_tokens`."""
-    group, longest = [], 0
+    group: list[int] = []
+    longest = 0
     for i, length in zip(order.tolist(), longer[order].tolist()):
         if group and max(longest, length) * (len(group) + 1) > max_tokens:
             yield group
@@ -96,7 +121,7 @@ def lengths(examples: Sequence[Encoded]) -> np.ndarray:
     return np.array([(len(each.source), len(each.target)) for each in examples], np.int64).reshape(-1, 2).T
 
 
-def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch]:
+def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch[np.ndarray]]:
     """All examples once, the longest first: for evaluation and translation."""
     source, target = lengths(examples)
     order = np.lexsort((-target, -source))
@@ -107,10 +132,10 @@ def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch]:
 class Stream:
     """Training batches without end: every epoch all examples, grouped by length, in an order that is a function of
     (seed, epoch), as are the segmentations where the tokenizer draws them. `epoch` and `position` say where it stands,
-    and can be set to go on from there.
+    and can be set to continue from there.
 
-    Batches are planned from the lengths of undrawn segmentations, and a drawn one may be longer; where it is longer than
-    `max_length`, the undrawn one is taken.
+    Batches are planned from the lengths of the best segmentations, and a sampled one may be longer; where it is longer
+    than `max_length`, the best one is used.
     """
 
     def __init__(self, examples: EncodedTexts, max_tokens: int, seed: int, max_length: int | None = None):
@@ -118,7 +143,7 @@ class Stream:
         self.epoch, self.position = 0, 0
         self._planned: tuple[int, list[list[int]]] | None = None
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> Batch[np.ndarray]:
         plan = self._plan(self.epoch)
         if self.position == len(plan):
             self.epoch, self.position = self.epoch + 1, 0
@@ -130,9 +155,9 @@ class Stream:
     def _example(self, i: int) -> Encoded:
         if not self.examples.sampling:
             return self.examples[i]
-        drawn = self.examples.sample(i, randomness.generator(self.seed, "pieces", self.epoch, i))
-        longest = max(len(drawn.source), len(drawn.target))
-        return drawn if self.max_length is None or longest <= self.max_length else self.examples[i]
+        sample = self.examples.sample(i, randomness.generator(self.seed, "pieces", self.epoch, i))
+        longest = max(len(sample.source), len(sample.target))
+        return sample if self.max_length is None or longest <= self.max_length else self.examples[i]
 
     def _plan(self, epoch: int) -> list[list[int]]:
         if self._planned is None or self._planned[0] != epoch:

@@ -14,9 +14,9 @@ MAX_INCHES = 40.0  # the pieces of longer sentences get smaller
 
 
 class AlignmentFolder:
-    """A folder of alignments, a line for each sentence: `alignments.txt` (source-target, from 0, as in Pharaoh: 0-1 2-0),
-    `source.pieces` and `target.pieces` with spaces between pieces (␣: white space within one), and `00001.png`, … of
-    the first `pictures` sentences that have pieces, numbered by line.
+    """A folder of alignments, a line for each sentence: `alignments.txt` (source-target, from 0, as in Pharaoh: 0-1
+    2-0), `source.pieces` and `target.pieces` with spaces between pieces (␣: white space within one), and `00001.png`, …
+    of the first `pictures` sentences that have pieces, numbered by line.
 
     Args:
         warn: called once, with a sentence, if no font shows a piece.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import paddle
-from paddle import nn
 
 from paddle_tfm import randomness
 from paddle_tfm.components import ComponentPlan
@@ -13,7 +14,7 @@ from paddle_tfm.layers import Embedding
 from paddle_tfm.model.initialize import initialize
 from paddle_tfm.model.stack import Decoder, Encoder, Layer
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import LayerSite, PositionalEncoding
+from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding
 from paddle_tfm.recipe.model_plan import ModelPlan, encoding_givens
 
 
@@ -25,7 +26,8 @@ def build(plan: ModelPlan, source_vocabulary: int, target_vocabulary: int, seed:
     """
     builder = _Builder(plan, seed)
     model = builder.transformer(source_vocabulary, target_vocabulary)
-    if problems := list(dict.fromkeys([*plan.problems, *builder.problems])):
+    problems = list(dict.fromkeys([*plan.problems, *builder.problems]))
+    if problems or model is None:
         raise RecipeError("recipe", problems)
     return model
 
@@ -48,7 +50,7 @@ class _Builder:
             target_embedding = self._embedding(target_vocabulary)
         if settings.encoder_layers and not (settings.share_embeddings and settings.decoder_layers):
             source_embedding = self._embedding(source_vocabulary)
-        givens = {"vocab_size": target_vocabulary, "unknown_id": UNKNOWN, "pad_id": PAD}
+        givens: dict[str, object] = {"vocab_size": target_vocabulary, "unknown_id": UNKNOWN, "pad_id": PAD}
         if settings.decoder_layers:
             givens["embedding"] = target_embedding
         elif settings.share_embeddings:
@@ -72,7 +74,7 @@ class _Builder:
     def _embedding(self, vocabulary: int) -> Embedding:
         return Embedding(vocabulary, self.settings.d_model, PAD, UNKNOWN, self.settings.scale_embedding)
 
-    def _one(self, component: ComponentPlan, key: str, **givens):
+    def _one(self, component: ComponentPlan, key: str, **givens: object) -> Any:
         """A component, its own draws a function of (seed, key); None if it refuses, which is collected, or is not sound."""
         if component.problems:
             return None
@@ -83,23 +85,23 @@ class _Builder:
             self.problems += error.problems
             return None
 
-    def _norm(self, site: LayerSite, width: int, role: str = "norm") -> nn.Layer:
+    def _norm(self, site: LayerSite, width: int, role: str = "norm") -> Norm:
         """A new norm for a site; a refusal goes to the component that asked for it."""
         paddle.seed(randomness.digest(self.seed, "build", f"{site}.{role}") >> 1)
-        norm = self.plan.at("norm", site.stack, site.sublayer)
+        norm = self.plan.component("norm", site.stack, site.sublayer)
         return norm.build(d_model=width, site=site, max_length=self.settings.max_length)
 
     def _has_norm(self, *sites: LayerSite) -> bool:
-        return not any(self.plan.at("norm", site.stack, site.sublayer).problems for site in sites)
+        return not any(self.plan.component("norm", site.stack, site.sublayer).problems for site in sites)
 
-    def _stack(self, stack: str) -> nn.Layer | None:
+    def _stack(self, stack: str) -> Any:
         settings, plan = self.settings, self.plan
         depth = settings.encoder_layers if stack == "encoder" else settings.decoder_layers
         layers = [self._layer(stack, i) for i in range(depth)]
         encodings = self._encodings(stack, "self", depth)
         cross_encodings = self._encodings(stack, "cross", depth) if self._crosses(stack) else []
         final_norm, site = None, plan.site(stack, "final", depth)
-        placement = plan.at("placement", stack, "self")
+        placement = plan.component("placement", stack, "self")
         if placement.cls is not None and placement.cls.final_norm and self._has_norm(site):
             try:
                 final_norm = self._norm(site, settings.d_model)
@@ -115,20 +117,20 @@ class _Builder:
         """Whether the layers of a stack attend to an encoder."""
         return stack == "decoder" and self.settings.encoder_layers > 0
 
-    def _layer(self, stack: str, i: int) -> Layer | None:
+    def _layer(self, stack: str, i: int) -> Any:
         names = ["self", "cross", "feed_forward"] if self._crosses(stack) else ["self", "feed_forward"]
         sites = [self.plan.site(stack, name, i) for name in names]
         branches = {site.sublayer: self._branch(site) for site in sites}
-        placement = None
+        placement: Any = None
         if self._has_norm(*sites):
             givens = {"sites": sites, "norm": self._norm, "dropout": self.settings.dropout}
-            placement = self._one(self.plan.at("placement", stack, "self"), f"{stack}.{i}.placement", **givens)
+            placement = self._one(self.plan.component("placement", stack, "self"), f"{stack}.{i}.placement", **givens)
         if self._incomplete():
             return None
         return Layer(branches["self"], branches.get("cross"), branches["feed_forward"], placement)
 
-    def _branch(self, site: LayerSite) -> nn.Layer | None:
-        settings, placement = self.settings, self.plan.at("placement", site.stack, "self")
+    def _branch(self, site: LayerSite) -> Any:
+        settings, placement = self.settings, self.plan.component("placement", site.stack, "self")
         kind = "feed_forward" if site.sublayer == "feed_forward" else "attention"
         givens: dict[str, object] = {"dropout": settings.dropout, "site": site, "inner_norm": None}
         if kind == "feed_forward":
@@ -137,14 +139,14 @@ class _Builder:
             givens |= {"num_heads": settings.num_heads, "max_length": settings.max_length}
         if placement.cls is not None and placement.cls.inner_norm and self._has_norm(site):
             givens["inner_norm"] = lambda width: self._norm(site, width, "inner_norm")
-        return self._one(self.plan.at(kind, site.stack, site.sublayer), str(site), **givens)
+        return self._one(self.plan.component(kind, site.stack, site.sublayer), str(site), **givens)
 
-    def _encodings(self, stack: str, sublayer: str, depth: int) -> list[nn.Layer]:
+    def _encodings(self, stack: str, sublayer: str, depth: int) -> list[PositionalEncoding]:
         """One for the stack, or one a layer where the encoding wants that; [] where it cannot be built."""
         component, geometry = self.plan.at("position", stack, sublayer), self.plan.geometries.get((stack, sublayer))
         if component is None:
             return [PositionalEncoding()]
-        encodings: list[nn.Layer] = []
+        encodings: list[PositionalEncoding] = []
         while geometry is not None and (not encodings or (encodings[0].per_layer and len(encodings) < depth)):
             givens = encoding_givens(self.plan, self.plan.site(stack, sublayer, len(encodings)), geometry)
             encoding = self._one(component, f"{stack}.{sublayer}.{len(encodings)}.position", **givens)

@@ -160,7 +160,7 @@ class Encoder(Stack):
         positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("encoder").record("input", x)
-        places = self.places(self.encodings, positions, valid, positions, valid, causal=False)
+        places = self.places(list(self.encodings), positions, valid, positions, valid, causal=False)
         for i, (layer, place) in enumerate(zip(self.layers, places)):
             x, _ = layer(x, LayerState(), place, None, tap.within(f"encoder.{i}"))
         return self.leave(x, positions, valid), positions
@@ -191,7 +191,7 @@ class DecoderState:
 
 class Decoder(Stack):
     """Causal self-attention over the output so far, cross-attention over the memory, if there is one. Training is one step
-    of T tokens from an empty state (law 2)."""
+    of T tokens from an empty state (invariant 2 of `paddle_tfm.protocols`)."""
 
     def start(self, memory: Memory | None) -> DecoderState:
         """The state before the first token: the memory projected once for each layer."""
@@ -215,10 +215,12 @@ class Decoder(Stack):
         first, memory = state.positions is None, state.memory
         all_positions = positions if first else paddle.concat([state.positions, positions], 1)
         all_valid = valid if first else paddle.concat([state.valid, valid], 1)
-        own = self.places(self.encodings, positions, valid, all_positions, all_valid, causal=True)
+        own = self.places(list(self.encodings), positions, valid, all_positions, all_valid, causal=True)
         across = [None] * len(self.layers)
         if memory is not None:
-            across = self.places(self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False)
+            across = self.places(
+                list(self.cross_encodings), positions, valid, memory.positions, memory.valid, causal=False
+            )
         layers = []
         for i, (layer, past) in enumerate(zip(self.layers, state.layers)):
             x, kept = layer(x, past, own[i], across[i], tap.within(f"decoder.{i}"))

@@ -85,7 +85,7 @@ class Transformer(nn.Layer):
         last = (paddle.arange(x.shape[1]).unsqueeze(0) == length - 1).astype(x.dtype)  # [B, S]
         return paddle.matmul(last.unsqueeze(1), x)  # [B, 1, S] · [B, S, C]
 
-    def forward(self, batch: Batch, tap: Tap | None = None) -> tuple[Tensor, Memory | None]:
+    def forward(self, batch: Batch[Tensor], tap: Tap | None = None) -> tuple[Tensor, Memory | None]:
         """Teacher forcing: all target positions at once → (h [B, T, C], memory)."""
         memory = self.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra, tap)
         if self.decoder is None:
@@ -93,17 +93,17 @@ class Transformer(nn.Layer):
         h, _ = self.decode(batch.target_in, self.start(memory), batch.target_valid, tap)
         return h, memory
 
-    def target(self, batch: Batch) -> Tensor:
+    def target(self, batch: Batch[Tensor]) -> Tensor:
         """The ids [B, T] that the head is to produce: with words of the source, where it can."""
         return batch.target_copy if self.head.extends_vocabulary else batch.target_out
 
-    def cross_entropy(self, batch: Batch, smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
+    def cross_entropy(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
         """Σ over real target tokens of −log p(token), in nats: a scalar. Auxiliary losses are left in `tap`."""
         h, memory = self(batch, tap)
         losses = self.head.loss(h, self.target(batch), memory, smoothing)  # [B, T]
         return (losses * batch.target_valid.astype(losses.dtype)).sum()
 
-    def loss(self, batch: Batch, smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
+    def loss(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
         """What training minimizes, as a sum over real target tokens: a scalar. Divide by `batch.tokens`:
 
             loss / tokens = Σ cross entropy / tokens + Σ auxiliary losses (`Tap.add_aux_loss`: a mixture's balance, …)

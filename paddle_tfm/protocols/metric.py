@@ -12,9 +12,9 @@ from paddle_tfm.units import UNITS
 
 
 class Prediction(NamedTuple):
-    """One translated example. Texts are what people read, white space squeezed: `reference` is the corpus' own text, with
-    what a tokenizer does not keep (case, rare characters). Pieces are the tokenizer's; there are none where the texts
-    come from a file."""
+    """One translated example. Texts are what people read, white space squeezed: `reference` is the corpus' own text,
+    with what a tokenizer does not keep (case, rare characters). Pieces are the tokenizer's; there are none where the
+    texts come from a file."""
 
     source: str
     reference: str
@@ -25,7 +25,8 @@ class Prediction(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Sums over the real target tokens of a split under teacher forcing, and how many characters the references have."""
+    """Sums over the real target tokens of a split under teacher forcing, and how many characters the references
+    have."""
 
     negative_log: float
     correct: int
@@ -37,8 +38,8 @@ NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 class Metric(Component):
-    """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, as most
-    are: that is what resampling a test set works on. Otherwise write `compute`.
+    """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, as
+    most are: that is what resampling a test set works on. Otherwise write `compute`.
 
     Givens: none; the options are the constructor's keyword parameters.
 
@@ -96,5 +97,6 @@ class Metric(Component):
         return self.value(self.statistics(predictions).sum(0))
 
     def signature(self) -> str:
-        """What must stand beside the number for others to compare theirs with it (version, tokenization); "": nothing."""
+        """What must stand beside the number for others to compare theirs with it (version, tokenization); "" if
+        nothing must."""
         return ""

@@ -57,13 +57,13 @@ class Recipe:
         named = self.data.get("variants")
         if not named or not isinstance(named, Mapping):
             return {str(self.data.get("variant") or "default"): ({}, {})}
-        variants = {}
+        variants: dict[str, tuple[dict, Origins]] = {}
         for name, overrides in named.items():
             prefix = f"variants.{name}."
             origins = {
                 path.removeprefix(prefix): line for path, line in self.origins.items() if path.startswith(prefix)
             }
-            variants[str(name)] = (overrides if isinstance(overrides, Mapping) else {}, origins)
+            variants[str(name)] = (dict(overrides) if isinstance(overrides, Mapping) else {}, origins)
         return variants
 
     def _grid(self) -> Iterator[tuple[str, tuple[dict, Origins]]]:
@@ -90,13 +90,14 @@ class Recipe:
 
     def expand(self) -> tuple[list[RunSpec], list[Problem]]:
         """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
-        runs, problems = [], []
+        runs: list[RunSpec] = []
+        problems: list[Problem] = []
         common = {
             key: value for key, value in self.data.items() if key not in ("variants", "grid", "baseline", "seeds")
         }
         _, of_the_recipe = validate(self.data, self.origins)
         sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
-        seeds = self.data.get("seeds") if sound_seeds else [1]
+        seeds: list[int] = self.data["seeds"] if sound_seeds else [1]
         for name, (overrides, override_origins) in self.variants().items():
             data, origins = deepcopy(common), dict(self.origins)
             for path, value in overrides.items():

@@ -12,7 +12,7 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, model_components, sites
 from paddle_tfm.registry import Registry
 
-Site = tuple[str, str]  # (stack, sublayer)
+StackSublayer = tuple[str, str]  # (stack, sublayer)
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,16 @@ class ModelPlan:
     settings: ModelSettings
     components: Mapping[str, ComponentPlan]
     at_sites: Mapping[tuple[str, str, str], ComponentPlan]
-    geometries: Mapping[Site, Geometry]
+    geometries: Mapping[StackSublayer, Geometry]
     problems: tuple[Problem, ...]
 
     def at(self, kind: str, stack: str, sublayer: str) -> ComponentPlan | None:
         """The component of this kind at a site; None where there is none."""
         return self.at_sites.get((kind, stack, sublayer))
+
+    def component(self, kind: str, stack: str, sublayer: str) -> ComponentPlan:
+        """The component of this kind at a site that has one."""
+        return self.at_sites[kind, stack, sublayer]
 
     @property
     def head(self) -> ComponentPlan:
@@ -64,7 +68,7 @@ def plan_model(
             subpath, spec = at_site(kind, section[kind], stack, sublayer)
             if spec is not None:
                 at_sites[kind, stack, sublayer] = components[f"model.{kind}{subpath}"]
-    geometries: dict[Site, Geometry] = {}
+    geometries: dict[StackSublayer, Geometry] = {}
     plan = ModelPlan(settings, components, at_sites, geometries, ())
     problems = [problem for component in components.values() for problem in component.problems]
     problems += [*_head_problems(plan), *_inner_norm_problems(plan), *_encoding_problems(plan, geometries)]
@@ -89,12 +93,12 @@ def _inner_norm_problems(plan: ModelPlan) -> Iterator[Problem]:
             yield Problem(component.path, sentence)
 
 
-def _encoding_problems(plan: ModelPlan, geometries: dict[Site, Geometry]) -> Iterator[Problem]:
+def _encoding_problems(plan: ModelPlan, geometries: dict[StackSublayer, Geometry]) -> Iterator[Problem]:
     """Encodings that an attention does not support, or that refuse its head layout. What an encoding uses may depend on
     its options (a chain uses what its parts use), so one is built for each site. Fills `geometries`."""
     for (kind, stack, sublayer), encoding in plan.at_sites.items():
         attention = plan.at("attention", stack, sublayer)
-        if kind != "position" or attention is None or attention.problems:
+        if kind != "position" or attention is None or attention.problems or attention.cls is None:
             continue
         options = {"d_model": plan.settings.d_model, "num_heads": plan.settings.num_heads, **attention.options}
         try:

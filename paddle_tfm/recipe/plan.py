@@ -13,7 +13,7 @@ from paddle_tfm.errors import Problem, RecipeError, unknown
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.model_plan import ModelPlan, plan_model
 from paddle_tfm.recipe.settings import Settings, locate, sound_sections
-from paddle_tfm.recipe.sites import BOTH, DECODER_ONLY, PER_SITE, component_specs, sites, tokenizer_specs
+from paddle_tfm.recipe.sites import BOTH, DECODER_ONLY, component_specs, tokenizer_specs
 from paddle_tfm.registry import Registry
 
 
@@ -33,7 +33,9 @@ class Plan:
 
     @property
     def settings(self) -> Settings:
-        """The recipe as checked fields."""
+        """The recipe as checked fields; only where its structure is sound."""
+        if self.run.settings is None:
+            raise RecipeError(self.run.recipe, self.problems)
         return self.run.settings
 
     def tokenizer(self, side: str) -> ComponentPlan:
@@ -46,19 +48,20 @@ class Plan:
 
     def providers(self) -> dict[str, str]:
         """Component → plugin and version that provide it, those inside of others too."""
-        parts = [part for component in self.components.values() for part in component.walk()]
-        names = {f"{part.kind} {part.name}": f"{part.provider.plugin} {part.provider.version}" for part in parts}
-        return dict(sorted(names.items()))
+        providers = {}
+        for component in self.components.values():
+            for part in component.walk():
+                if part.provider is not None:
+                    providers[f"{part.kind} {part.name}"] = f"{part.provider.plugin} {part.provider.version}"
+        return dict(sorted(providers.items()))
 
     def expected_failures(self) -> list[str]:
         """Sentences about what components of the decoder say of themselves: that they are not causal in training."""
-        sentences = {}
-        for kind in PER_SITE:
-            for stack, sublayer in sites(kind, self.settings.model.shape):
-                component = self.model.at(kind, stack, sublayer)
-                if stack == "decoder" and sublayer != "final" and component is not None:
-                    if reason := getattr(component.cls, "expected_failures", {}).get("causal_in_training"):
-                        sentences[f"{self.run.variant}: {kind} '{component.name}' in the decoder: {reason}"] = None
+        sentences: dict[str, None] = {}
+        for (kind, stack, sublayer), component in ({} if self.model is None else self.model.at_sites).items():
+            if stack == "decoder" and sublayer != "final":
+                if reason := getattr(component.cls, "expected_failures", {}).get("causal_in_training"):
+                    sentences[f"{self.run.variant}: {kind} '{component.name}' in the decoder: {reason}"] = None
         return list(sentences)
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -58,7 +58,7 @@ class ModelSettings(_Section):
     @classmethod
     def _used(cls, value: PerSite, info: ValidationInfo) -> PerSite:
         layers = info.data.get("encoder_layers"), info.data.get("decoder_layers")
-        refuse_unused(info.field_name, value, shape(*layers))
+        refuse_unused(str(info.field_name), value, shape(*layers))
         return value
 
 
@@ -162,7 +162,7 @@ def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Proble
         return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
 
 
-def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, BaseModel]:
+def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, Any]:
     """name → section: those of `settings`, or, where there are none because the structure is wrong somewhere, those of
     `data` that are sound."""
     sections = {}
@@ -190,7 +190,7 @@ _MUST_BE = {
 }
 
 
-def _one_a_path(errors: Sequence[dict]) -> Iterator[dict]:
+def _one_a_path(errors: Sequence[Mapping]) -> Iterator[dict]:
     """One error a path: a union (name or mapping) complains once for each of its members."""
     paths = set()
     for error in errors:
@@ -208,7 +208,7 @@ def _problem(error: dict) -> Problem:
     kind, value = error["type"], error.get("input")
     if kind == "extra_forbidden":
         *parents, last = error["loc"]
-        section = Settings
+        section: Any = Settings
         for part in parents:
             section = section.model_fields[part].annotation
         return Problem(path, unknown("key", last, section.model_fields))

@@ -41,7 +41,7 @@ def sites(kind: str, model_shape: str = BOTH) -> list[tuple[str, str]]:
     ]
 
 
-def at_site(kind: str, value: PerSite, stack: str, sublayer: str) -> tuple[str, object]:
+def at_site(kind: str, value: object, stack: str, sublayer: str) -> tuple[str, object]:
     """(sub-path, component) that a per-site value names for this site. `cross` falls back to the decoder's choice,
     except for positions: queries and keys of cross attention live in two sentences, so it has none (None) unless a
     recipe asks for one. None too where a model has no component of this kind.
@@ -95,7 +95,7 @@ def _choices(value: object, path: str = "") -> Iterator[str]:
         yield from _choices(item, f"{path}.{key}")
 
 
-def _subpath(kind: str, value: PerSite, stack: str, sublayer: str) -> str:
+def _subpath(kind: str, value: object, stack: str, sublayer: str) -> str:
     """The sub-path of `at_site`; "" where nothing is said about this site."""
     try:
         return at_site(kind, value, stack, sublayer)[0]
@@ -145,7 +145,7 @@ def model_components(model: Mapping) -> Iterator[tuple[str, str, object]]:
     yield from ((kind, f"model.{kind}", model.get(kind)) for kind in ("head", "initializer"))
 
 
-def tokenizer_specs(tokenizer: Component) -> dict[str, tuple[str, object]]:
+def tokenizer_specs(tokenizer: object) -> dict[str, tuple[str, object]]:
     """side → (dotted path, spec): one tokenizer for both sides, or {source: …, target: …}."""
     if isinstance(tokenizer, Mapping) and "name" not in tokenizer:
         return {side: (f"tokenizer.{side}", tokenizer.get(side)) for side in ("source", "target")}

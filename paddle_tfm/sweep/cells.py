@@ -41,7 +41,8 @@ class Cell:
         """Refuse to resume a run with another recipe, other plugins or other data than it began with.
 
         Args:
-            plan: of this cell's run. data: split → hash of its texts, where they are read; without it they are taken as unchanged.
+            plan: of this cell's run. data: split → hash of its texts, where they are read; without it they are taken as
+                unchanged.
         Raises:
             UserError: what changed.
         """
@@ -51,5 +52,6 @@ class Cell:
         now = identity(plan, then["data"] if data is None else data)
         if differences := changes(then, now):
             raise UserError(
-                f"{self.folder} cannot be resumed: {'; '.join(differences)}. Use --out DIR for another place, or remove it"
+                f"{self.folder} cannot be resumed: {'; '.join(differences)}. Use --out DIR for another place, or "
+                "remove it"
             )

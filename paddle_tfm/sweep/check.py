@@ -39,7 +39,7 @@ def _refusals(plan: Plan) -> list[Problem]:
 
 def _errors(plan: Plan) -> Iterator[RecipeError]:
     givens = {}
-    if plan.settings is not None:
+    if plan.run.settings is not None:
         givens = {"d_model": plan.settings.model.d_model, "steps": plan.settings.train.steps}
     if plan.model is not None:
         try:

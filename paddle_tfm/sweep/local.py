@@ -1,7 +1,7 @@
 """The executor of this machine: cells side by side in processes, each with its share of the cores.
 
 Small models gain little from a second thread, and everything from a second process. What a run draws does not depend on
-who trains it (counter-based random numbers); its sums may differ in the last bit, as they do between numbers of threads.
+who trains it (counter-based random numbers); its sums may differ in the last bit, as with another number of threads.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class LocalExecutor:
             raise Interrupted(", ".join(sorted(interrupted)))
 
     def _relay(self, pool: Sequence, messages, halt) -> tuple[list[Exception], list[str]]:
-        """Pass on what the workers report until all have ended; a failure or `stop` halts them. Returns the failures in the
-        order in which they came, and the names of the runs that were interrupted."""
+        """Pass on what the workers report until all have ended; a failure or `stop` halts them. Returns the failures in
+        the order in which they came, and the names of the runs that were interrupted."""
         failures, interrupted, ended = [], [], 0
         while ended < self.workers:
             if self.stop() or failures:
@@ -121,8 +121,8 @@ def _death(pool: Sequence) -> str:
     code = next(process.exitcode for process in pool if process.exitcode)
     cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
     return (
-        f"a worker process died ({cause}); if memory ran out, use --workers 1. Saved checkpoints remain: add --resume to "
-        "continue"
+        f"a worker process died ({cause}); if memory ran out, use --workers 1. Saved checkpoints remain: add "
+        "--resume to continue"
     )
 
 

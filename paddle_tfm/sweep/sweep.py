@@ -43,8 +43,8 @@ class Sweep:
     device: str = "cpu"
 
     def prepare(self) -> list[Cell]:
-        """What must hold before anything is trained: a sound recipe, a free folder, data on this machine (they are fetched
-        once, and not by every worker). Returns the cells.
+        """What must hold before anything is trained: a sound recipe, a free folder, data on this machine (they are
+        fetched once, and not by every worker). Returns the cells.
 
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
@@ -71,8 +71,8 @@ class Sweep:
         return cells
 
     def run(self, cells: Sequence[Cell] | None = None) -> list[Path]:
-        """Train everything that is not trained yet; returns the runs' folders. `cells` are what `prepare` returned, where
-        it was called before.
+        """Train everything that is not trained yet; returns the runs' folders. `cells` are what `prepare` returned,
+        where it was called before.
 
         Raises:
             RecipeError, UserError: as `prepare`, and where data cannot be read.

@@ -52,7 +52,7 @@ class MovingAverage:
 def mean(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """The mean of each array, summed in float64."""
     return {
-        name: (sum(state[name].astype("float64") for state in states) / len(states)).astype(array.dtype)
+        name: np.asarray(sum(state[name].astype("float64") for state in states) / len(states)).astype(array.dtype)
         for name, array in states[0].items()
     }
 

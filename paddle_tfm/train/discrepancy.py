@@ -17,7 +17,8 @@ BATCHES = 8  # that the means are over
 
 def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> dict[str, dict[str, float]]:
     """`Norm.discrepancy` of each norm with running statistics, by its path in the model: means over the next batches of
-    `stream`, which are passed as in training, with the dropout of `step`. The model's buffers are restored afterwards."""
+    `stream`, which are passed as in training, with the dropout of `step`. The model's buffers are restored
+    afterwards."""
     norms = {
         path: layer
         for path, layer in model.named_sublayers()

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import paddle
+from paddle import Tensor
 
 from paddle_tfm import processes
 from paddle_tfm.data.batches import Batch
@@ -31,10 +32,10 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
         model.train()
     negative, correct = (sum(sums[i][part] for i in range(len(batches))) for part in (0, 1))
     characters = sum(len(encoded.example.target) for encoded in examples)
-    return Likelihood(float(negative), correct, sum(batch.tokens for batch in batches), characters)
+    return Likelihood(float(negative), int(correct), sum(batch.tokens for batch in batches), characters)
 
 
-def _likelihood(model: Transformer, batch: Batch) -> tuple[float, int]:
+def _likelihood(model: Transformer, batch: Batch[Tensor]) -> tuple[float, int]:
     """The first two parts of `Likelihood` for a batch of tensors."""
     with paddle.no_grad():
         h, memory = model(batch)
@@ -106,9 +107,9 @@ def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
 
 
 def buckets(sizes: Sequence[int], edges: Sequence[int] = ()) -> dict[str, list[int]]:
-    """Where the examples of each length stand, by the name of the bucket: up to the first of the ascending `edges`, from
-    there up to the next, …, beyond the last. Without edges: four buckets of about as many examples each, fewer where
-    lengths are alike."""
+    """Where the examples of each length stand, by the name of the bucket: up to the first of the ascending `edges`,
+    from there up to the next, …, beyond the last. Without edges: four buckets of about as many examples each, fewer
+    where lengths are alike."""
     if not edges:
         quarters = np.quantile(sizes, (0.25, 0.5, 0.75), method="lower").tolist()
         edges = sorted({size for size in quarters if size < max(sizes)})

@@ -15,7 +15,7 @@ def append_row(path: Path, row: dict) -> None:
 
 
 def read_rows(path: Path) -> list[dict]:
-    """The rows of a JSON-lines log, each a mapping with a `step`; a line cut short by a kill, or damaged, is left out."""
+    """The rows of a JSON-lines log, each a mapping with a `step`; a line that is cut short or damaged is left out."""
     if not path.exists():
         return []
     rows = []

@@ -10,7 +10,7 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Tap
 
 
-def objective(model: Transformer, batch: Batch, smoothing: float, r_drop: float, tap: Tap) -> Tensor:
+def objective(model: Transformer, batch: Batch[Tensor], smoothing: float, r_drop: float, tap: Tap) -> Tensor:
     """The sum over real target tokens of what training minimizes, in nats: a scalar. Divide by `batch.tokens`.
 
     Auxiliary losses are not in it: they are left in `tap`, because they belong to a batch and not to its tokens.

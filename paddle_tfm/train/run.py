@@ -203,13 +203,13 @@ def find_run(path: Path) -> Path:
     """
     if (path / "identity.json").is_file():
         return path
-    found = sorted(file.parent for file in path.rglob("identity.json"))
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    folders = sorted(file.parent for file in path.rglob("identity.json"))
+    if len(folders) == 1:
+        return folders[0]
+    if not folders:
         raise UserError(f"{path}: no run is here; `paddle-tfm ls runs` shows where runs are")
-    listing = "".join(f"\n  {folder}" for folder in found)
-    raise UserError(f"{path} holds {len(found)} runs; choose one:{listing}")
+    listing = "".join(f"\n  {folder}" for folder in folders)
+    raise UserError(f"{path} holds {len(folders)} runs; choose one:{listing}")
 
 
 def load_run(
@@ -219,7 +219,7 @@ def load_run(
 
     Args:
         path: its folder, or one that holds it alone. which: the checkpoint, best | last.
-        warn: told, in a sentence, if plugins or Paddle are not those that it was trained with.
+        warn: gets a sentence if plugins or Paddle are not those that it was trained with.
     Raises:
         UserError: no run is there, or its files are broken.
     """

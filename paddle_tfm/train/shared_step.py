@@ -142,10 +142,11 @@ class ShardedStep(Step):
     def _add(self, gradients: Sequence[Tensor], has_gradient: Sequence[bool]) -> None:
         """Add a worker's gradients to the parameters'."""
         for parameter, gradient, present in zip(self.parameters, gradients, has_gradient):
-            if present and parameter.grad is None:
+            own = parameter.grad
+            if present and own is None:
                 parameter.grad = gradient.clone()
-            elif present:
-                parameter.grad.add_(gradient)
+            elif present and own is not None:
+                own.add_(gradient)
 
     def _publish(self) -> None:
         """Have the parameters lie in the shared memory, where something has moved them or they never were."""

@@ -12,6 +12,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 
 from paddle_tfm.data.batches import Batch, Stream
@@ -116,7 +117,7 @@ class Trainer:
         """Within this block the step, shared among processes where that helps."""
         return sharded(self.step, self.run.encoded["train"], num_processes)
 
-    def next_batches(self) -> list[Batch]:
+    def next_batches(self) -> list[Batch[np.ndarray]]:
         """The batches of the next step."""
         return [next(self.stream) for _ in range(self.run.settings.train.accumulate)]
 

@@ -47,8 +47,8 @@ class Board:
             self.writer.add_text(f"sample/{i}", text, step)
 
     def end(self, results: Mapping[str, object]) -> None:
-        """Hyper-parameters beside the metrics of the test split: VisualDL's table of runs. Where there is no test split,
-        the metrics are those of the validation split, whose curves are there already."""
+        """Hyper-parameters beside the metrics of the test split: VisualDL's table of runs. Where there is no test
+        split, the metrics are those of the validation split, whose curves are there already."""
         split = "test" if results["test"] else "valid"
         if results[split]:
             self.writer.add_hparams(_flat(self.run.recipe), [f"{split}/{name}" for name in results[split]])

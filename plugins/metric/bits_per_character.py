@@ -12,8 +12,9 @@ from paddle_tfm.protocols import Likelihood, Metric, Prediction
 class BitsPerCharacter(Metric):
     """Negative log-likelihood of the references in bits, per character of them, whatever the tokenizer cuts them into.
 
-    Unlike perplexity it does not depend on how long pieces are, so that models with different tokenizers can be compared,
-    if each can spell all of the text: an unknown piece is cheap. What ends a text counts in the sum, but is no character.
+    Unlike perplexity it does not depend on how long pieces are, so that models with different tokenizers can be
+    compared, if each can spell all of the text: an unknown piece is cheap. What ends a text is in the sum, but is no
+    character.
     """
 
     higher_is_better: ClassVar[bool] = False

@@ -15,9 +15,9 @@ SMOOTHINGS = ("add-k", "exp", "floor", "none")
 class Bleu(SacreBLEU):
     """BLEU of the corpus from 0 to 100, as sacreBLEU computes it (arXiv:1804.08771): the score that papers print.
 
-    BLEU = 100 · BP · (p₁ p₂ p₃ p₄)^(1/4), where pₙ is the share of the outputs' n-grams that their reference has, each as
-    often as there, and BP = min(1, exp(1 − r/c)) for c words in the outputs and r in the references (Papineni et al.,
-    2002, aclanthology.org/P02-1040). Outputs and references are detokenized; sacreBLEU cuts both in its own way.
+    BLEU = 100 · BP · (p₁ p₂ p₃ p₄)^(1/4), where pₙ is the share of the outputs' n-grams that their reference has, each
+    as often as there, and BP = min(1, exp(1 − r/c)) for c words in the outputs and r in the references (Papineni et
+    al., 2002, aclanthology.org/P02-1040). Outputs and references are detokenized; sacreBLEU cuts both in its own way.
 
     Args:
         tokenize: 13a (as WMT) | zh (Chinese by character) | intl | char | none. lowercase: fold case first.

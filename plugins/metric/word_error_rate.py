@@ -9,7 +9,7 @@ from paddle_tfm_plugins.metric._edits import ErrorRate, Items
 
 
 class WordErrorRate(ErrorRate):
-    """Insertions, deletions and substitutions of words that mend the outputs, per word of the references. It may exceed 1.
+    """Insertions, deletions and substitutions of words that mend the outputs, per word of the references; may exceed 1.
 
     Words stand between spaces, as they are: case and punctuation count.
 

@@ -17,12 +17,12 @@ def sides(folder, overrides=(), placement="pre"):
     """Our side and Paddle's, in this process."""
     runtime.load_paddle()
     from paddle_tfm.bench import ours, paddle_nn
-    from paddle_tfm.bench.given import Given
+    from paddle_tfm.bench.workload import Workload
 
     step.prepare(folder, step.settings("base", [*SMALL, *overrides], placement=placement), 2)
     mine = ours.Side(folder)
-    mine.given.write(folder)
-    return mine, paddle_nn.Side(Given.read(folder))
+    mine.workload.write(folder)
+    return mine, paddle_nn.Side(Workload.read(folder))
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
@@ -95,10 +95,10 @@ def others(folder, side, overrides=(), placement="pre"):
         from paddle_tfm.bench.joeynmt import Side
     else:
         from paddle_tfm.bench.pytorch import Side
-    from paddle_tfm.bench.given import Given
+    from paddle_tfm.bench.workload import Workload
 
     ours, _ = sides(folder, overrides, placement)
-    return ours, Side(Given.read(folder))
+    return ours, Side(Workload.read(folder))
 
 
 @pytest.fixture(autouse=True)
@@ -179,29 +179,29 @@ def decoders(run, folder, **more):
     runtime.load_paddle()
     from paddle_tfm.bench import ours
 
-    told = {"run": str(run), "beam": 4, "alpha": 1.0, "sentences": 20, "singles": 5, "plugins": [], **more}
-    mine = ours.Decoder(told)
-    mine.given.write(folder)
-    return mine, told
+    request = {"run": str(run), "beam": 4, "alpha": 1.0, "sentences": 20, "singles": 5, "plugins": [], **more}
+    mine = ours.Decoder(request)
+    mine.workload.write(folder)
+    return mine, request
 
 
 def test_the_same_is_written_with_and_without_the_cache(trained, tmp_path):
     from paddle_tfm.bench import ours
 
-    mine, told = decoders(trained, tmp_path)
+    mine, request = decoders(trained, tmp_path)
     found = mine.decode("single")
     assert len(found) == 5 and any(found)
-    assert ours.Decoder(told, cached=False).decode("single") == found
+    assert ours.Decoder(request, cached=False).decode("single") == found
 
 
 def test_joeynmt_writes_the_same_with_our_weights(trained, tmp_path):
     pytest.importorskip("torch", reason="the extra [bench]")
     pytest.importorskip("joeynmt.model")
     from paddle_tfm.bench import joeynmt
-    from paddle_tfm.bench.given import Given
+    from paddle_tfm.bench.workload import Workload
 
-    mine, told = decoders(trained, tmp_path)
-    theirs = joeynmt.Decoder(Given.read(tmp_path), told)
+    mine, request = decoders(trained, tmp_path)
+    theirs = joeynmt.Decoder(Workload.read(tmp_path), request)
     assert theirs.decode("single") == mine.decode("single")
     same = [a == b for a, b in zip(theirs.decode("beam"), mine.decode("beam"))]
     assert len(same) == 20 and sum(same) >= 15, "the searches end by rules of their own, and mostly agree"
@@ -211,10 +211,10 @@ def test_ctranslate2_writes_the_same_with_our_weights(trained, tmp_path):
     """Without a length penalty, of which it has another."""
     pytest.importorskip("ctranslate2", reason="the extra [bench]")
     from paddle_tfm.bench import ctranslate2
-    from paddle_tfm.bench.given import Given
+    from paddle_tfm.bench.workload import Workload
 
-    mine, told = decoders(trained, tmp_path, alpha=0.0)
-    theirs = ctranslate2.Decoder(Given.read(tmp_path), told)
+    mine, request = decoders(trained, tmp_path, alpha=0.0)
+    theirs = ctranslate2.Decoder(Workload.read(tmp_path), request)
     assert theirs.decode("single") == mine.decode("single")
     same = [a == b for a, b in zip(theirs.decode("beam"), mine.decode("beam"))]
     assert len(same) == 20 and sum(same) >= 15, "the searches end by rules of their own, and mostly agree"
@@ -389,7 +389,7 @@ def test_what_a_worker_refuses_reaches_the_caller():
 
 
 def test_a_worker_that_dies_is_quoted(tmp_path):
-    with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*told\.json"):
+    with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*request\.json"):
         worker.ask({"load": str(tmp_path)})
 
 

@@ -52,10 +52,10 @@ def test_help_names_every_verb():
 
 
 def test_help_of_a_recipe_says_what_it_compares_and_how_long_it_takes():
-    told = call("run", "quickstart", "--help").out
-    assert "Compares 4 variants: pre-layer, post-layer, pre-batch, post-batch" in told
-    assert "Runs: 8 (2 seeds a variant)" in told
-    assert f"Takes: {recipe.load('quickstart').data['duration']}" in told
+    message = call("run", "quickstart", "--help").out
+    assert "Compares 4 variants: pre-layer, post-layer, pre-batch, post-batch" in message
+    assert "Runs: 8 (2 seeds a variant)" in message
+    assert f"Takes: {recipe.load('quickstart').data['duration']}" in message
     assert all(name in call("run", "--help").out for name in recipe.shipped())
 
 
@@ -70,7 +70,7 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["rn"], "unknown command 'rn'; did you mean 'run'? Known: bench, board, "),
         (["run", "revers"], "unknown recipe 'revers'; did you mean 'reverse'? Known: base, "),
@@ -101,14 +101,14 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["cp"], "Missing argument 'RECIPE'"),
     ],
 )  # fmt: skip
-def test_what_the_user_can_mend_is_one_sentence_and_exit_status_2(arguments, told, tmp_path):
+def test_what_the_user_can_mend_is_one_sentence_and_exit_status_2(arguments, message, tmp_path):
     (tmp_path / "broken.yaml").write_text("base: base.yaml\na: [\n")
     (tmp_path / "broken.py").write_text("x = 1\nx / 0\n")
     (tmp_path / "a_file").write_text("")
     done = call(*arguments)
     assert done.status == 2
     (sentence,) = re.findall(r"^Error: ((?:.|\n)*)", done.err, re.M)
-    assert sentence.startswith(told)
+    assert sentence.startswith(message)
     assert "Traceback" not in done.err
     assert not done.out
     assert not (tmp_path / "runs").exists()
@@ -132,10 +132,10 @@ def test_run_says_what_it_did_and_where_it_is(trained):
 
 
 def test_run_leaves_the_files_of_the_design(trained):
-    found = {str(path.relative_to(trained.folder)) for path in trained.folder.rglob("*") if path.is_file()}
-    curves = {name for name in found if name.startswith("vdl/")}
+    output = {str(path.relative_to(trained.folder)) for path in trained.folder.rglob("*") if path.is_file()}
+    curves = {name for name in output if name.startswith("vdl/")}
     assert len(curves) == 1
-    assert found - curves == {
+    assert output - curves == {
         *("recipe.yaml", "identity.json", "metrics.jsonl", "timings.jsonl", "predictions.tsv", "results.json"),
         *("codec/source/vocabulary.json", "codec/target/vocabulary.json"),
         *(f"checkpoints/{which}/{file}" for which in ("best", "last") for file in ("model.safetensors", "state.json")),
@@ -164,10 +164,10 @@ def curves(folder) -> dict[str, list[int]]:
 
 
 def test_curves_are_there_for_visualdl(trained):
-    found = curves(trained.folder)
-    assert {found[f"train/{name}"] == [1, 2, 3, 4] for name in ("loss", "learning_rate", "gradient_norm")} == {True}
-    assert found["valid/exact_match"] == found["valid/loss"] == [2, 4]
-    assert found["test/token_accuracy"] == [4]
+    output = curves(trained.folder)
+    assert {output[f"train/{name}"] == [1, 2, 3, 4] for name in ("loss", "learning_rate", "gradient_norm")} == {True}
+    assert output["valid/exact_match"] == output["valid/loss"] == [2, 4]
+    assert output["test/token_accuracy"] == [4]
     (file,) = (trained.folder / "vdl").iterdir()
     reader = LogReader(file_path=str(file))
     (row,) = [row for row in reader.get_data("scalar", "train/loss") if row.id == 3]
@@ -392,9 +392,9 @@ def test_ls_shows_a_plugin_of_a_file_and_words_in_brackets(tmp_path):
         "@hookimpl\ndef register_tasks():\n    raise KeyError('[/red]')\n"
     )
     assert "Divides by [b]the norm[/b]." in call("ls", "components", "--plugin", "mine.py").out
-    told = call("ls", "plugins", "--plugin", "mine.py").out
-    assert re.search(r"^mine +mine\.py sha256:\w+ +norm mine", told, re.M)
-    assert "mine failed to load: register_tasks: KeyError: '[/red]'" in told
+    message = call("ls", "plugins", "--plugin", "mine.py").out
+    assert re.search(r"^mine +mine\.py sha256:\w+ +norm mine", message, re.M)
+    assert "mine failed to load: register_tasks: KeyError: '[/red]'" in message
 
 
 # ---------------------------------------------------------------------------------------------------- show, check, cp

@@ -1,4 +1,5 @@
-"""`evaluate` and `compare --bootstrap`: signatures, scores by length, texts of other systems, JSON, and what is refused."""
+"""`evaluate` and `compare --bootstrap`: signatures, scores by length, texts of other systems, JSON, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -59,37 +60,37 @@ def test_signatures_stand_below_the_table(run):
     assert done.status == 0, done.err
     assert re.search(r"^ *bleu +\d+\.\d\d *$", done.out, re.M)
     assert re.search(r"^ *word error rate +\d+\.\d% *$", done.out, re.M)
-    told = re.search(r"^bleu  (nrefs:1\|case:mixed\|eff:no\|tok:none\|smooth:exp\|version:[\d.]+)$", done.out, re.M)
-    assert told[1] == Bleu(tokenize="none").signature()
+    message = re.search(r"^bleu  (nrefs:1\|case:mixed\|eff:no\|tok:none\|smooth:exp\|version:[\d.]+)$", done.out, re.M)
+    assert message[1] == Bleu(tokenize="none").signature()
     assert done.out.index("word error rate") < done.out.index("bleu  nrefs") < done.out.index("predictions  run/")
 
 
 def test_json_is_all_that_was_said_in_numbers(run, tmp_path):
-    found = scores("run")
-    assert list(found["metrics"]) == ["loss", *(name if isinstance(name, str) else "bleu" for name in METRICS)]
-    assert found["signatures"] == {"bleu": Bleu(tokenize="none").signature()}
-    assert (found["split"], found["examples"], found["hypotheses"], found["buckets"]) == ("test", 6, None, None)
+    output = scores("run")
+    assert list(output["metrics"]) == ["loss", *(name if isinstance(name, str) else "bleu" for name in METRICS)]
+    assert output["signatures"] == {"bleu": Bleu(tokenize="none").signature()}
+    assert (output["split"], output["examples"], output["hypotheses"], output["buckets"]) == ("test", 6, None, None)
     assert (run / "predictions-test.tsv").is_file()
     done = call("evaluate", "run", "--json", "scores.json")
     assert "scores  scores.json\n" in done.out
-    assert json.loads((tmp_path / "scores.json").read_text()) == found
+    assert json.loads((tmp_path / "scores.json").read_text()) == output
     results = json.loads((run / "results.json").read_text())
-    assert found["metrics"]["loss"] == results["test"]["loss"]
-    assert found["metrics"]["exact_match"] == results["test"]["exact_match"]
+    assert output["metrics"]["loss"] == results["test"]["loss"]
+    assert output["metrics"]["exact_match"] == results["test"]["exact_match"]
 
 
 def test_buckets_hold_every_example_once_and_add_up_to_the_whole(run):
-    found = scores("run", "--split", "train", "--buckets", "2,3,9", "--by", "target")
-    rows = found["buckets"]["rows"]
+    output = scores("run", "--split", "train", "--buckets", "2,3,9", "--by", "target")
+    rows = output["buckets"]["rows"]
     assert [row["length"] for row in rows] == ["≤ 2", "3", "4–9", "> 9"]
-    assert (found["buckets"]["by"], found["buckets"]["unit"]) == ("target", "words")
+    assert (output["buckets"]["by"], output["buckets"]["unit"]) == ("target", "words")
     assert rows[-1] == {"length": "> 9", "examples": 0, "metrics": {}}
-    assert sum(row["examples"] for row in rows) == found["examples"] == 80
+    assert sum(row["examples"] for row in rows) == output["examples"] == 80
     predictions = read_predictions(run / "predictions-train.tsv")
     words = [[len(each.reference.split()) for each in predictions]]
     words += [[n for n in words[0] if low < n <= high] for low, high in ((0, 2), (2, 3), (3, 9))]
     assert [row["examples"] for row in rows[:3]] == [len(part) for part in words[1:]]
-    whole = found["metrics"]
+    whole = output["metrics"]
     for name, weigh in (
         ("exact_match", len),
         ("word_error_rate", sum),
@@ -109,9 +110,9 @@ def test_buckets_are_by_the_length_of_the_side_that_was_asked_for(copied):
 
 
 def test_buckets_without_numbers_are_of_like_size(run):
-    found = scores("run", "--split", "train", "--buckets")
-    sizes = [row["examples"] for row in found["buckets"]["rows"]]
-    assert found["buckets"]["by"] == "source"
+    output = scores("run", "--split", "train", "--buckets")
+    sizes = [row["examples"] for row in output["buckets"]["rows"]]
+    assert output["buckets"]["by"] == "source"
     assert len(sizes) in (3, 4)  # of the lengths 1 to 4, whose quarters may be alike
     assert sum(sizes) == 80
     assert min(sizes) > 10
@@ -123,10 +124,10 @@ def test_buckets_without_numbers_are_of_like_size(run):
 def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp_path):
     wanted = references(run)
     (tmp_path / "theirs.txt").write_text("\r\n".join(f" {text} " for text in wanted) + "\r\n", "utf-8")
-    found = scores("run", "--hypotheses", "theirs.txt")
-    assert list(found["metrics"]) == OF_TEXTS
-    assert found["metrics"] == {"exact_match": 1, "bleu": pytest.approx(100), "word_error_rate": 0}
-    assert found["hypotheses"] == "theirs.txt"
+    output = scores("run", "--hypotheses", "theirs.txt")
+    assert list(output["metrics"]) == OF_TEXTS
+    assert output["metrics"] == {"exact_match": 1, "bleu": pytest.approx(100), "word_error_rate": 0}
+    assert output["hypotheses"] == "theirs.txt"
     assert not (run / "predictions-test.tsv").exists()
     (tmp_path / "theirs.txt").write_text("\n".join([*wanted[:-2], "7 7", "", ""]), "utf-8")  # the last one is empty
     done = call("evaluate", "run", "--hypotheses", "theirs.txt", "--buckets", "2")
@@ -203,10 +204,10 @@ def test_bootstrap_says_whether_the_test_set_tells_two_runs_apart(two, tmp_path)
     assert "token error rate" not in done.out
     assert f"bleu  {Bleu(tokenize='none').signature()}\n" in done.out
     assert "nothing of how far another training" in " ".join(done.out.split())
-    found = json.loads((tmp_path / "out" / "bootstrap.json").read_text())
-    assert (found["baseline"], found["other"], found["examples"]) == ("a", "b", 24)
-    assert [each["metric"] for each in found["metrics"]] == OF_TEXTS
-    (first, *_) = found["metrics"]
+    output = json.loads((tmp_path / "out" / "bootstrap.json").read_text())
+    assert (output["baseline"], output["other"], output["examples"]) == ("a", "b", 24)
+    assert [each["metric"] for each in output["metrics"]] == OF_TEXTS
+    (first, *_) = output["metrics"]
     assert (first["draws"], first["difference"], first["verdict"]) == (2000, pytest.approx(1 / 3), "better")
     assert call("compare", *two, "--bootstrap", "--draws", "2000", "--out", "out").out == done.out
 
@@ -244,7 +245,8 @@ def test_bootstrap_of_a_plugin_s_metric_without_statistics(two, tmp_path):
         (["a", "b", "--bootstrap", "--metric", "blue"], "unknown metric 'blue'; did you mean 'bleu'?"),
         (["a", "b", "--bootstrap", "--metric", "{name: bleu, tokenize: 13b}"], "'13b'; did you mean '13a'?"),
         (["a", "b", "--bootstrap", "--metric", "token_error_rate"],
-         "token_error_rate needs the model or its pieces, but predictions.tsv holds texts; take --metric exact_match, bleu"),
+         "token_error_rate needs the model or its pieces, but predictions.tsv holds texts; take --metric exact_match, "
+         "bleu"),
         (["a", "c", "--bootstrap"], "a and c are not of the same test set: the source of example 1 is "),
         (["a", "d", "--bootstrap"], "a has 24 predictions and d has 6: not the same test set"),
         (["a", "e", "--bootstrap"], "predictions.tsv: no predictions can be read here"),

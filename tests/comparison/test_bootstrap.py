@@ -33,12 +33,12 @@ def right_or_wrong(marks):
 def system(size, quality, seed, corpus=0):
     """Outputs whose every word is right with the probability `quality`, of references that `corpus` draws."""
     words, errors = random.Random(corpus), random.Random(seed)
-    found = []
+    output = []
     for _ in range(size):
         reference = [f"w{words.randrange(40)}" for _ in range(words.randrange(6, 16))]
         written = [word if errors.random() < quality else "x" for word in reference]
-        found.append(Prediction("", " ".join(reference), " ".join(written)))
-    return found
+        output.append(Prediction("", " ".join(reference), " ".join(written)))
+    return output
 
 
 class Slow(Metric):
@@ -55,11 +55,11 @@ def test_p_and_the_interval_are_those_of_all_possible_draws():
     one, two = right_or_wrong([1, 0, 0, 1, 0]), right_or_wrong([1, 1, 0, 1, 1])
     gain = [0, 1, 0, 0, 1]
     exact = np.array([sum(gain[i] for i in draw) / 5 for draw in itertools.product(range(5), repeat=5)])
-    found = paired_bootstrap("exact_match", ExactMatch(), one, two, draws=100_000)
-    assert found.difference == pytest.approx(0.4)
-    assert found.p == pytest.approx(2 * (exact <= 0).mean(), abs=0.006)  # 2 · 0.0778, ± 3.5 standard errors
-    assert (found.low, found.high) == tuple(np.quantile(exact, [0.025, 0.975]))
-    assert found.verdict == "undetermined"
+    output = paired_bootstrap("exact_match", ExactMatch(), one, two, draws=100_000)
+    assert output.difference == pytest.approx(0.4)
+    assert output.p == pytest.approx(2 * (exact <= 0).mean(), abs=0.006)  # 2 · 0.0778, ± 3.5 standard errors
+    assert (output.low, output.high) == tuple(np.quantile(exact, [0.025, 0.975]))
+    assert output.verdict == "undetermined"
 
 
 @pytest.mark.parametrize("quality", [0.99, 0.9])
@@ -68,9 +68,9 @@ def test_the_spread_is_the_standard_error_of_paired_proportions(quality):
     marks = np.array([[each.hypothesis == each.reference for each in run] for run in (one, two)], float)
     gain = marks[1] - marks[0]
     values = resampled_values(ExactMatch(), (one, two))
-    found = values[:, 1] - values[:, 0]
-    assert found.std() == pytest.approx(gain.std() / math.sqrt(400), rel=0.03)
-    assert found.mean() == pytest.approx(gain.mean(), abs=4 * found.std() / 100)
+    output = values[:, 1] - values[:, 0]
+    assert output.std() == pytest.approx(gain.std() / math.sqrt(400), rel=0.03)
+    assert output.mean() == pytest.approx(gain.mean(), abs=4 * output.std() / 100)
     assert values.std(0) == pytest.approx(marks.std(1) / math.sqrt(400), rel=0.03)
 
 
@@ -83,24 +83,24 @@ def test_it_agrees_with_sacrebleu(ours, theirs, key):
     test = PairedTest(named, {key: theirs}, [[each.reference for each in one]], test_type="bs", n_samples=2000)
     baseline, other = test()[1][key]
     values = resampled_values(ours, (one, two))
-    found = paired_bootstrap(key, ours, one, two)
-    assert (found.baseline, found.other) == (baseline.score, other.score)
+    output = paired_bootstrap(key, ours, one, two)
+    assert (output.baseline, output.other) == (baseline.score, other.score)
     assert values.mean(0) == pytest.approx([baseline.mean, other.mean], abs=0.15)
     widths = (np.quantile(values, 0.975, 0) - np.quantile(values, 0.025, 0)) / 2
     assert widths == pytest.approx([baseline.ci, other.ci], rel=0.08)
     # sacreBLEU counts the draws whose |difference| lies further above the mean of them than the difference itself: one
     # tail of two where the systems are apart. From our draws that is its p; our own is about twice as much.
     apart = np.abs(values[:, 1] - values[:, 0])
-    tail = ((apart - apart.mean() > abs(found.difference)).sum() + 1) / (len(apart) + 1)
+    tail = ((apart - apart.mean() > abs(output.difference)).sum() + 1) / (len(apart) + 1)
     assert 0.001 < tail < 0.5
     assert other.p_value == pytest.approx(tail, abs=5 * math.sqrt(tail / 2000))
-    assert found.p / 2 == pytest.approx(tail, rel=0.5)
+    assert output.p / 2 == pytest.approx(tail, rel=0.5)
 
 
 def test_sums_are_what_scoring_the_drawn_texts_gives():
     one, two = system(40, 0.8, 1), system(40, 0.8, 2)
     for metric in (Bleu(), Chrf(word_order=2), WordErrorRate(), ExactMatch()):
-        again = type("Again", (Metric,), {"compute": lambda self, *given, of=metric: of.compute(*given)})()
+        again = type("Again", (Metric,), {"compute": lambda self, *arguments, of=metric: of.compute(*arguments)})()
         slow = resampled_values(again, (one, two), draws=30)
         assert np.array_equal(resampled_values(metric, (one, two), draws=30), slow)
         assert len(np.unique(slow)) > 5
@@ -138,23 +138,23 @@ def test_the_same_question_has_the_same_answer(monkeypatch):
 @pytest.mark.parametrize(("metric", "better"), [(Bleu(), "better"), (WordErrorRate(), "better"), (Slow(), "better")])
 def test_the_verdict_is_about_the_second_and_knows_which_way_is_better(metric, better):
     one, two = system(150, 0.8, 1), system(150, 0.95, 2)
-    found, back = paired_bootstrap("m", metric, one, two, 300), paired_bootstrap("m", metric, two, one, 300)
-    assert (found.verdict, back.verdict) == (better, "worse")
-    assert (found.difference, found.p) == (-back.difference, back.p)
-    assert (found.low, found.high) == pytest.approx((-back.high, -back.low))
-    assert found.low < found.difference < found.high
-    assert found.low * found.high > 0
+    output, back = paired_bootstrap("m", metric, one, two, 300), paired_bootstrap("m", metric, two, one, 300)
+    assert (output.verdict, back.verdict) == (better, "worse")
+    assert (output.difference, output.p) == (-back.difference, back.p)
+    assert (output.low, output.high) == pytest.approx((-back.high, -back.low))
+    assert output.low < output.difference < output.high
+    assert output.low * output.high > 0
 
 
 def test_equal_systems():
     one = system(50, 0.8, 1)
-    found = paired_bootstrap("bleu", Bleu(), one, list(one), draws=100)
-    assert (found.difference, found.low, found.high, found.p, found.verdict) == (0, 0, 0, 1, "equal")
+    output = paired_bootstrap("bleu", Bleu(), one, list(one), draws=100)
+    assert (output.difference, output.low, output.high, output.p, output.verdict) == (0, 0, 0, 1, "equal")
 
 
 def test_no_number_of_draws_shows_a_p_of_zero():
-    found = paired_bootstrap("m", ExactMatch(), right_or_wrong([0] * 30), right_or_wrong([1] * 30), draws=99)
-    assert found.p == 2 / 100
+    output = paired_bootstrap("m", ExactMatch(), right_or_wrong([0] * 30), right_or_wrong([1] * 30), draws=99)
+    assert output.p == 2 / 100
 
 
 def test_a_metric_without_statistics_gets_fewer_draws():

@@ -137,8 +137,8 @@ def test_the_same_variant_and_seed_twice_is_refused(tmp_path):
     two = finish(tmp_path / "after", "pre", 1, {"exact_match": 0.75})
     with pytest.raises(UserError) as caught:
         compare(collect([tmp_path]), "name", tmp_path, "exact_match")
-    told = str(caught.value)
-    assert "are both 'pre' with seed 1; compare one of them" in told and str(one) in told and str(two) in told
+    message = str(caught.value)
+    assert "are both 'pre' with seed 1; compare one of them" in message and str(one) in message and str(two) in message
 
 
 def test_one_recipe_run_twice_is_told_apart_by_the_folders_that_were_asked_for(tmp_path):
@@ -195,11 +195,11 @@ def test_a_difference_is_paired_by_seed_with_scipys_interval(tmp_path):
     base, other = [0.50, 0.60, 0.55, 0.70], [0.58, 0.65, 0.66, 0.75]
     series(tmp_path, "base", base)
     series(tmp_path, "other", other)
-    found = by_name(table(tmp_path))["other"].difference
+    output = by_name(table(tmp_path))["other"].difference
     interval = stats.ttest_rel(other, base).confidence_interval(0.95)
-    assert found.mean == pytest.approx(0.0725)
-    assert (found.mean - found.half_width, found.mean + found.half_width) == pytest.approx(tuple(interval))
-    assert (found.pairs, found.verdict) == (4, "better")
+    assert output.mean == pytest.approx(0.0725)
+    assert (output.mean - output.half_width, output.mean + output.half_width) == pytest.approx(tuple(interval))
+    assert (output.pairs, output.verdict) == (4, "better")
 
 
 def test_only_seeds_in_common_are_paired(tmp_path):
@@ -207,10 +207,10 @@ def test_only_seeds_in_common_are_paired(tmp_path):
         finish(tmp_path, "base", seed, {"exact_match": value})
     for seed, value in ((4, 0.1), (3, 0.8), (2, 0.7)):
         finish(tmp_path, "other", seed, {"exact_match": value})
-    found = by_name(table(tmp_path))["other"].difference
-    assert found.pairs == 2
-    assert found.mean == pytest.approx(0.0)  # +0.1 and −0.1
-    assert found.half_width == pytest.approx(12.706205 * math.sqrt(0.02) / math.sqrt(2))
+    output = by_name(table(tmp_path))["other"].difference
+    assert output.pairs == 2
+    assert output.mean == pytest.approx(0.0)  # +0.1 and −0.1
+    assert output.half_width == pytest.approx(12.706205 * math.sqrt(0.02) / math.sqrt(2))
 
 
 def test_no_seed_in_common_is_no_difference(tmp_path):
@@ -235,9 +235,9 @@ def test_no_seed_in_common_is_no_difference(tmp_path):
 def test_a_verdict_is_given_only_where_the_interval_excludes_zero(tmp_path, metric, values, verdict):
     series(tmp_path, "base", [0.50, 0.60, 0.70], metric)
     series(tmp_path, "other", values, metric)
-    found = by_name(table(tmp_path, metric, "base"))["other"].difference
-    assert found.verdict == verdict
-    assert (found.half_width is None) == (len(values) == 1)
+    output = by_name(table(tmp_path, metric, "base"))["other"].difference
+    assert output.verdict == verdict
+    assert (output.half_width is None) == (len(values) == 1)
 
 
 def test_the_baseline_has_no_difference_and_can_be_chosen(tmp_path):
@@ -332,9 +332,9 @@ def test_scores_on_different_texts_are_not_compared(tmp_path):
     """A recipe may train one model on several corpora: there is no difference, and no best."""
     for variant in ("a", "b"):
         series(tmp_path, variant, [0.5, 0.75], data=variant)
-    found = table(tmp_path, baseline="a")
-    assert [row.difference for row in found.rows] == [None, None]
-    assert verdict(found) == "The runs are of 2 corpora: scores on different texts are not compared."
+    output = table(tmp_path, baseline="a")
+    assert [row.difference for row in output.rows] == [None, None]
+    assert verdict(output) == "The runs are of 2 corpora: scores on different texts are not compared."
     series(tmp_path / "same", "a", [0.5, 0.75], data="same")
     series(tmp_path / "same", "b", [0.5, 0.75], data="same")
     assert by_name(table(tmp_path / "same"))["b"].difference.verdict == "equal"

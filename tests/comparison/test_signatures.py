@@ -68,8 +68,8 @@ def test_the_signature_is_in_every_form_of_the_report(tmp_path):
 def test_runs_that_were_scored_in_other_ways_are_told(tmp_path):
     finish(tmp_path, "pre", 1, 30.0)
     finish(tmp_path, "post", 1, 31.0, signatures={"bleu": "tok:zh"})
-    told = compare(collect([tmp_path]), "multi30k", tmp_path, "bleu").signatures["bleu"]
-    assert told == f"not comparable between these runs: tok:zh and {SIGNATURE}"
+    sentence = compare(collect([tmp_path]), "multi30k", tmp_path, "bleu").signatures["bleu"]
+    assert sentence == f"not comparable between these runs: tok:zh and {SIGNATURE}"
 
 
 @pytest.mark.parametrize("key", ["directions", "units", "signatures"])

@@ -65,7 +65,7 @@ def test_laws(make_model, make_batch, stepwise, overrides):
         padded = make_batch(extra_padding=4)
         np.testing.assert_allclose(real(model(padded)[0], padded), real(full, batch), rtol=2e-5, atol=2e-5)
         alone = make_batch((5,), (4,))  # the first sentence of the same draw: no neighbours, no padding
-        first = batch._replace(**{name: getattr(batch, name)[:1] for name in batch._fields[:7]})
+        first = batch.each(lambda part: part[:1])
         close(model(first)[0][:, :4], full[:1, :4])
         assert alone.target_in.shape == [1, 4]
         changed = batch.target_in.clone()

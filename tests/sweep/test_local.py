@@ -1,4 +1,5 @@
-"""Runs side by side in processes: the same numbers, plugins that survive the trip, and ends that leave nothing behind."""
+"""Runs side by side in processes: the same numbers, plugins that survive the trip, and ends that leave nothing
+behind."""
 
 import os
 import signal
@@ -11,7 +12,8 @@ import pytest
 
 TINY = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}",
-    "model.max_length=10", "model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=1", "model.decoder_layers=1",
+    "model.max_length=10", "model.d_model=16", "model.num_heads=2", "model.d_ff=24",
+    "model.encoder_layers=1", "model.decoder_layers=1",
     "train.max_tokens=128", "train.steps=6", "evaluate.every=3", "evaluate.examples=5",
     "variants={pre: {}, post: {model.placement: post}}",
 ]  # fmt: skip

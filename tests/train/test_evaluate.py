@@ -1,5 +1,5 @@
-"""Likelihood and prediction do not depend on how examples are batched; tasks, searches and metrics that do not keep their
-promise are told in a sentence."""
+"""Likelihood and prediction do not depend on how examples are batched; tasks, searches and metrics that do not keep
+their promise are told in a sentence."""
 
 import numpy as np
 import pytest
@@ -26,12 +26,12 @@ def test_likelihood_does_not_depend_on_processes(make_run, monkeypatch):
     run = make_run()
     run.model.eval()
     monkeypatch.setattr(processes, "MIN_BATCH_TOKENS", 8)
-    found = []
+    output = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        found.append(likelihood(run.model, run.encoded["valid"], max_tokens=64))
-    assert found[1].negative_log == pytest.approx(found[0].negative_log, rel=1e-5)
-    assert found[1][1:] == found[0][1:]
+        output.append(likelihood(run.model, run.encoded["valid"], max_tokens=64))
+    assert output[1].negative_log == pytest.approx(output[0].negative_log, rel=1e-5)
+    assert output[1][1:] == output[0][1:]
 
 
 @pytest.mark.parametrize("search", ["greedy", {"name": "beam", "size": 3}])
@@ -48,11 +48,11 @@ def test_predictions_do_not_depend_on_neighbours_or_order(make_run, registry, se
     assert [p.source for p in together] == [example.example.source for example in examples]
 
 
-@pytest.mark.parametrize("found", [None, [], [[]], [[Hypothesis([4], -1.0)], []]])
-def test_a_search_without_a_hypothesis_is_named(make_run, found):
+@pytest.mark.parametrize("output", [None, [], [[]], [[Hypothesis([4], -1.0)], []]])
+def test_a_search_without_a_hypothesis_is_named(make_run, output):
     class Mute(Search):
         def run(self, decoding):
-            return found
+            return output
 
     run = make_run()
     with pytest.raises(

@@ -1,4 +1,5 @@
-"""Scores compare with the corpus' own text, not with what a tokenizer makes of it; texts fall into buckets by length."""
+"""Scores compare with the corpus' own text, not with what a tokenizer makes of it; texts fall into buckets by
+length."""
 
 import pytest
 
@@ -16,19 +17,19 @@ def test_the_reference_is_the_corpus_own_text(make_run, tmp_path):
     run = make_run("tokenizer={name: word, lowercase: true}")
     target = " Zwei\u00a0 ▁Männer\t2 "
     examples = run.codec.encode_all([Example("1  2", target)])
-    (found,) = predict(run.model, run.codec, examples, run.search())
-    assert found.source == "1  2"
-    assert found.reference == "Zwei ▁Männer 2"  # the tokenizer would write: zwei _männer 2
-    assert found.reference_pieces == tuple(run.codec.target.tokenize(target))
-    assert run.codec.text(found.reference_pieces) == "zwei _männer 2"
+    (output,) = predict(run.model, run.codec, examples, run.search())
+    assert output.source == "1  2"
+    assert output.reference == "Zwei ▁Männer 2"  # the tokenizer would write: zwei _männer 2
+    assert output.reference_pieces == tuple(run.codec.target.tokenize(target))
+    assert run.codec.text(output.reference_pieces) == "zwei _männer 2"
 
 
 def test_a_tokenizer_that_cannot_write_the_reference_is_never_right(make_run, tmp_path):
     run = make_run("tokenizer={name: word, lowercase: true}")
     written = predict(run.model, run.codec, run.codec.encode_all([Example("1 2", "x")]), run.search())[0].hypothesis
     for target, right in ((f"  {written} ", 1.0), (f"{written} A", 0.0)):
-        found = predict(run.model, run.codec, run.codec.encode_all([Example("1 2", target)]), run.search())
-        assert ExactMatch().compute(found, Likelihood(0.0, 0, 0)) == right
+        output = predict(run.model, run.codec, run.codec.encode_all([Example("1 2", target)]), run.search())
+        assert ExactMatch().compute(output, Likelihood(0.0, 0, 0)) == right
     capital = [Prediction("", "Zwei Hunde", "zwei hunde", ("▁zwei", "▁hunde"), ("▁zwei", "▁hunde"))]
     assert ExactMatch().compute(capital, Likelihood(0.0, 0, 0)) == 0
     assert TokenErrorRate().compute(capital, Likelihood(0.0, 0, 0)) == 0  # pieces are the tokenizer's form
@@ -37,13 +38,13 @@ def test_a_tokenizer_that_cannot_write_the_reference_is_never_right(make_run, tm
 def test_the_hypothesis_is_kept_as_it_is_scored(make_run, tmp_path):
     run = make_run("tokenizer=char")
     examples = run.encoded["test"]
-    found = predict(run.model, run.codec, examples, run.search())
+    output = predict(run.model, run.codec, examples, run.search())
     raw = [run.codec.text(run.codec.pieces(each[0].ids)) for each in decode_all(run.model, examples, run.search())]
-    assert [each.hypothesis for each in found] == [" ".join(text.split()) for text in raw]
-    write_predictions(tmp_path / "p.tsv", found)
+    assert [each.hypothesis for each in output] == [" ".join(text.split()) for text in raw]
+    write_predictions(tmp_path / "p.tsv", output)
     rows = [line.split("\t") for line in (tmp_path / "p.tsv").read_text("utf-8").splitlines()[1:]]
-    assert [row[3] for row in rows] == [each.hypothesis for each in found]
-    assert [row[0] == "yes" for row in rows] == [each.hypothesis == each.reference for each in found]
+    assert [row[3] for row in rows] == [each.hypothesis for each in output]
+    assert [row[0] == "yes" for row in rows] == [each.hypothesis == each.reference for each in output]
 
 
 def test_texts_alone_have_no_loss():

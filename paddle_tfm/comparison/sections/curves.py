@@ -13,7 +13,8 @@ from paddle_tfm.plotting import FAINT, INK
 
 def html(comparison: Comparison, png: bytes, svg: str) -> str:
     """The figure as `svg`, or as `png` where that is smaller."""
-    text = f"Validation {units.metric_name(comparison.metric)} against training steps, and its value at the end, for each variant"
+    name = units.metric_name(comparison.metric)
+    text = f"Validation {name} against training steps, and its value at the end, for each variant"
     encoded = base64.b64encode(png).decode("ascii")
     drawing = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL).strip()
     if len(encoded) < len(drawing.encode("utf-8")):

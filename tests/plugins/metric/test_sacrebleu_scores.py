@@ -118,9 +118,9 @@ def test_the_value_and_the_signature_are_those_of_the_program(tmp_path):
     for metric, name in ((Bleu, "bleu"), (Chrf, "chrf"), (Ter, "ter")):
         command = [sys.executable, "-m", "sacrebleu", "ref", "-i", "hyp", "-m", name, "-w", "9", "-f", "text"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        told, _, score = done.stdout.partition(" = ")
+        message, _, score = done.stdout.partition(" = ")
         ours = metric()
-        assert told.partition("|")[2] == ours.signature()
+        assert message.partition("|")[2] == ours.signature()
         assert float(score.split()[0]) == pytest.approx(ours.compute(pairs, NONE), abs=1e-9)
 
 

@@ -13,7 +13,7 @@ FIELDS = ("source", "source_valid", "target_in", "target_valid", "target_out")
 
 
 @dataclass(frozen=True)
-class Given:
+class Workload:
     """What a peer is built from, as NumPy and numbers: no side needs the libraries of another.
 
     Args:
@@ -35,17 +35,17 @@ class Given:
         np.savez(folder / "batches.npz", **arrays)
         np.savez(folder / "weights.npz", **self.weights)
         facts = {"sizes": self.sizes, "clip_norm": self.clip_norm, "learning_rate": self.learning_rate}
-        (folder / "given.json").write_text(json.dumps(facts), "utf-8")
+        (folder / "workload.json").write_text(json.dumps(facts), "utf-8")
 
     @classmethod
-    def read(cls, folder: Path) -> Given:
+    def read(cls, folder: Path) -> Workload:
         """What `write` wrote."""
         with np.load(folder / "weights.npz") as arrays:
             weights = dict(arrays)
         with np.load(folder / "batches.npz") as arrays:
             count = len(arrays.files) // len(FIELDS)
             batches = [[arrays[f"{i}.{name}"] for name in FIELDS] for i in range(count)]
-        return cls(weights=weights, batches=batches, **json.loads((folder / "given.json").read_text("utf-8")))
+        return cls(weights=weights, batches=batches, **json.loads((folder / "workload.json").read_text("utf-8")))
 
     def jobs(self) -> dict[str, list[list[np.ndarray]]]:
         """The batches of each job of `decode.JOBS`; `sizes` says how many."""
