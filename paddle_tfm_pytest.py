@@ -56,7 +56,7 @@ def conformance_check(request: pytest.FixtureRequest):
 
     def run() -> None:
         from paddle_tfm import UserError
-        from paddle_tfm.testing import FAIL, LIMIT, SKIP, examine, installed, with_class
+        from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, SKIP, examine, installed, with_class
         from paddle_tfm.testing.target import examine_class
 
         only = frozenset({name})
@@ -68,8 +68,8 @@ def conformance_check(request: pytest.FixtureRequest):
                 outcome = examine(*with_class(registry, component), options, registry, only)[name]
         except UserError as error:
             pytest.fail(str(error), pytrace=False)
-        if outcome.status in (LIMIT, SKIP):
-            pytest.skip(f"{outcome.status}: {outcome.seen}")
+        if outcome.status in (EXPECTED_FAILURE, SKIP):
+            pytest.skip(f"{outcome.status}: {outcome.detail}")
         if outcome.status == FAIL:
             pytest.fail(str(outcome), pytrace=False)
 

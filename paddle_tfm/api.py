@@ -73,7 +73,7 @@ def build_model(
             raise UserError(f"`{side}` must be a number of pieces above {len(SPECIAL)}, but is {size!r}")
     plan = plan_run(recipes.load(name, overrides).runs()[0], registry).require_sound(name)
     try:
-        return build(plan.model, source_vocabulary, target_vocabulary, seed)
+        return build(plan.sound_model, source_vocabulary, target_vocabulary, seed)
     except RecipeError as error:
         raise RecipeError(name, plan.located(error.problems)) from error
 

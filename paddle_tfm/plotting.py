@@ -7,31 +7,36 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+if TYPE_CHECKING:
+    from matplotlib.typing import LineStyleType
+
 # Okabe and Ito's colours (https://jfly.uni-koeln.de/color/), which colour-blind readers tell apart; black is grey and
 # yellow is wine here, so that all eight show on white and on black.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A828C", "#A2386B")
-STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+STYLES: tuple[LineStyleType, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 # A page replaces these two by its own colours, light or dark.
 INK, FAINT = "#24292f", "#c9d1d9"
 FIRST_FONT = "DejaVu Sans"  # comes with matplotlib
 # Of several fonts that show as much, the first of these: simplified Chinese forms before Japanese and Korean ones.
-PREFERRED_FONTS = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC")
-PREFERRED_FONTS += ("Hiragino Sans GB", "Microsoft YaHei", "SimHei", "Arial Unicode MS")
+PREFERRED_FONTS = (
+    *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC"),
+    *("Hiragino Sans GB", "Microsoft YaHei", "SimHei", "Arial Unicode MS"),
+)
 
 
 class LineStyle(NamedTuple):
     """How a variant is drawn, the same in every panel."""
 
     colour: str
-    style: str | tuple
+    style: LineStyleType
     marker: str
 
 
@@ -71,17 +76,19 @@ def _lacking(file: str, characters: set[str]) -> set[str]:
 @contextmanager
 def settings(families: Sequence[str] = (FIRST_FONT,), size: float = 10) -> Iterator[None]:
     """Fonts and sizes of our pictures, and no warning about characters that no font here has."""
-    options = {
-        "font.family": list(families),
-        "font.size": size,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "paddle-tfm",
-        "axes.unicode_minus": True,
-    }
+    context = matplotlib.rc_context(
+        {
+            "font.family": list(families),
+            "font.size": size,
+            "svg.fonttype": "none",
+            "svg.hashsalt": "paddle-tfm",
+            "axes.unicode_minus": True,
+        }
+    )
     log = logging.getLogger("matplotlib.font_manager")
     level = log.level
     log.setLevel(logging.CRITICAL)  # nor about weights that a font lacks
-    with warnings.catch_warnings(), matplotlib.rc_context(options):
+    with warnings.catch_warnings(), context:
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         try:
             yield
@@ -89,9 +96,9 @@ def settings(families: Sequence[str] = (FIRST_FONT,), size: float = 10) -> Itera
             log.setLevel(level)
 
 
-def new_figure(size: Sequence[float]) -> Figure:
+def new_figure(size: tuple[float, float]) -> Figure:
     """An empty figure of `size` (width, height) in inches, which pyplot knows nothing of."""
-    figure = Figure(figsize=tuple(size), layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

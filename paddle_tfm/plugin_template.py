@@ -22,14 +22,14 @@ WHAT = {
 
 
 @dataclass(frozen=True)
-class Written:
+class NewPlugin:
     """The files, and what to do next."""
 
     files: tuple[Path, ...]
     advice: str
 
 
-def write(name: str, kind: str, single_file: bool = False, out: Path | None = None) -> Written:
+def write(name: str, kind: str, single_file: bool = False, out: Path | None = None) -> NewPlugin:
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
@@ -45,7 +45,7 @@ def write(name: str, kind: str, single_file: bool = False, out: Path | None = No
     if single_file:
         file = out or Path(f"{words['module']}.py")
         _write({file: _single(component, words)})
-        return Written(
+        return NewPlugin(
             (file,), _advice(f"plugin check {file}", f"run reverse model.{kind}={words['module']} --plugin {file}")
         )
     folder = out or Path(name)
@@ -59,7 +59,7 @@ def write(name: str, kind: str, single_file: bool = False, out: Path | None = No
     }
     _write(files)
     advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}")
-    return Written(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
+    return NewPlugin(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
 
 
 def _advice(check: str, run: str) -> str:

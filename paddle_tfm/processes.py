@@ -63,13 +63,13 @@ def signals_wait() -> Iterator[None]:
     pending: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in before.items() if handler is not None}  # None: not Python's
-    for number in before:
-        signal.signal(number, lambda number, frame: pending.append(number))
+    for handled in before:
+        signal.signal(handled, lambda number, frame: pending.append(number))
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for handled, handler in before.items():
+            signal.signal(handled, handler)
     for number in pending:
         signal.raise_signal(number)
 

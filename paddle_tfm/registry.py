@@ -31,8 +31,9 @@ class Option:
 
 def component_kind(annotation: object) -> tuple[str, bool] | None:
     """(kind, is a list) when an option's annotation is a protocol type, or a list of one; None otherwise."""
-    if isinstance(annotation, type) and isinstance(getattr(annotation, "kind", None), str):
-        return annotation.kind, False
+    kind = getattr(annotation, "kind", None)
+    if isinstance(annotation, type) and isinstance(kind, str):
+        return kind, False
     arguments = typing.get_args(annotation)
     origin = typing.get_origin(annotation)
     if isinstance(origin, type) and issubclass(origin, (list, tuple, typing.Sequence)) and arguments:
@@ -61,7 +62,8 @@ def parameters(cls: type) -> Mapping[str, Option]:
 def _parameters(classes: tuple[type, ...]) -> dict[str, Option]:
     """The parameters of the first constructor that `classes`, a method resolution order, define."""
     level = next(i for i, cls in enumerate(classes) if "__init__" in vars(cls))
-    owner, constructor = classes[level], classes[level].__init__
+    owner = classes[level]
+    constructor = vars(owner)["__init__"]
     if constructor is object.__init__ or constructor.__module__.startswith("paddle."):
         return {}  # no component defines a constructor
     try:
@@ -149,7 +151,7 @@ class Registry:
             return ComponentPlan(kind, "", path, problems=(Problem(path, str(error)),))
         try:
             entry = self.entry(kind, spec.name)
-            cls = entry.load()
+            cls: type = entry.load()
         except UserError as error:
             return ComponentPlan(kind, spec.name, path, problems=(Problem(path, str(error)),))
         if getattr(cls, "kind", None) != kind:

@@ -15,7 +15,7 @@ from paddle_tfm import protocols
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
 from paddle_tfm.hookspecs import KINDS
-from paddle_tfm.testing import FAIL, INFO, LIMIT, PASS, SKIP, checks
+from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, checks
 
 ROOT = Path(__file__).parent.parent
 PAGE, TRANSLATION = "docs/plugins.md", "docs/plugins.zh-CN.md"
@@ -106,12 +106,12 @@ def test_links_within_the_page_lead_somewhere(page):
 
 
 def _tables(page):
-    """(checks of every layer, kind → its own, checks of a whole model): pairs of name and law."""
+    """(checks of every layer, kind → its own, checks of a whole model): pairs of name and invariant."""
     shared, own, whole = re.findall(r"(?:^\|[^\n]*\|\n)+", _text(page).split("\n## 6 ")[1], re.MULTILINE)
     pair = re.compile(r"^\| `(\w+)` \| (.+) \|$", re.MULTILINE)
     of_kinds: dict[str, list[tuple[str, str]]] = {}
-    for kind, name, law in re.findall(r"^\| ([\w-]+) \| `(\w+)` \| (.+) \|$", own, re.MULTILINE):
-        of_kinds.setdefault(kind, []).append((name, law))
+    for kind, name, invariant in re.findall(r"^\| ([\w-]+) \| `(\w+)` \| (.+) \|$", own, re.MULTILINE):
+        of_kinds.setdefault(kind, []).append((name, invariant))
     return pair.findall(shared), of_kinds, pair.findall(whole)
 
 
@@ -121,12 +121,12 @@ def test_the_table_of_checks_is_complete(page, kind):
     shared, own, whole = _tables(page)
     assert set(own) == {*LAYERS, "initializer"}
     listed = whole if kind == WHOLE else [*(shared if kind in LAYERS else []), *own[kind]]
-    known = {each.name: each.law for each in checks(kind)}
+    known = {each.name: each.invariant for each in checks(kind)}
     assert sorted(name for name, _ in listed) == sorted(known)
     if page == PAGE:
         assert dict(listed) == known
     else:
-        assert all(re.search("[\u4e00-\u9fff]", law) for _, law in listed)
+        assert all(re.search("[\u4e00-\u9fff]", text) for _, text in listed)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -140,23 +140,25 @@ def test_the_table_of_givens_is_that_of_the_protocols(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_the_table_of_statuses_is_complete(page):
     section = _text(page).split("\n## 2 ")[0]
-    statuses = {PASS, FAIL, LIMIT, SKIP, INFO}
+    statuses = {PASS, FAIL, EXPECTED_FAILURE, SKIP, INFO}
     assert statuses <= set(re.findall(r"^\| `([a-z ]+)` \|", section, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES, *CLINICS])
 def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
     known = {each.name: each for kind in (*LAYERS, WHOLE) for each in checks(kind) if kind != WHOLE}
-    sentences = {kind: {getattr(each, kind) for each in known.values()} for kind in ("law", "means", "look")}
+    sentences = {
+        kind: {getattr(each, kind) for each in known.values()} for kind in ("invariant", "consequence", "hint")
+    }
     shown = "\n".join(text for language, text in _blocks(page) if language == "")
-    lines = re.findall(r"^  (pass|fail|not here|declared limit|information) +(\w+) +(.+)$", shown, re.MULTILINE)
+    lines = re.findall(r"^  (pass|fail|skip|expected failure|information) +(\w+) +(.+)$", shown, re.MULTILINE)
     assert lines
     for status, name, told in lines:
         assert name in known
-        assert status != PASS or told == known[name].law or name == "invariances"
-    for heading, of in (("the law", "law"), ("it means", "means"), ("look at", "look")):
-        for told in re.findall(rf"^ +{heading} +(.+)$", shown, re.MULTILINE):
-            assert told in sentences[of]
+        assert status != PASS or told == known[name].invariant or name == "invariances"
+    for part in ("invariant", "consequence", "hint"):
+        for sentence in re.findall(rf"^ +{part} +(.+)$", shown, re.MULTILINE):
+            assert sentence in sentences[part]
 
 
 # -------------------------------------------------------------------------------------------------------------- commands
@@ -286,7 +288,7 @@ def test_the_kit_says_what_the_page_shows(line, folder, capsys):
     summary = [line for line in out.splitlines() if re.search(r": \d+ pass", line)]
     if "start" not in line and not re.search("RootMeanSquare|Translator", line):
         assert summary[0] in _text(PAGE).splitlines()
-    for told in re.findall(r"^  (?:fail|declared limit|note) .*$", out, re.MULTILINE):
+    for told in re.findall(r"^  (?:fail|expected failure|note) .*$", out, re.MULTILINE):
         assert told in _text(PAGE).splitlines()
 
 
@@ -295,7 +297,7 @@ MISTAKES = {
     "null_key.py": (
         r"(        null = [^\n]*\n)(        q = at[^\n]*\n)",
         r"\2\1",
-        ["--option", "start=0.5", "--only", "honours"],
+        ["--option", "start=0.5", "--only", "supported_hooks"],
     ),
 }
 

@@ -21,7 +21,8 @@ from paddle_tfm.cli.common import (
 from paddle_tfm.errors import UserError
 
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
-COLOURS = {"pass": "green", "declared limit": "yellow", "fail": "red", "not here": "dim", "information": "cyan"}
+COLOURS = {"pass": "green", "expected failure": "yellow", "fail": "red", "skip": "dim", "information": "cyan"}
+STATUS_WIDTH, NAME_WIDTH = 16, 22
 
 
 @click.group(name="plugin")
@@ -48,17 +49,17 @@ def listing(plugins) -> None:
 # --------------------------------------------------------------------------------------------------------------- check
 
 
-def _options(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, object]:
-    found = {}
-    for item in given:
+def _options(context: click.Context, parameter: click.Parameter, items: Sequence[str]) -> dict[str, object]:
+    options = {}
+    for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"'{item}' must be NAME=VALUE")
         try:
-            found[name] = yaml.safe_load(value)
+            options[name] = yaml.safe_load(value)
         except yaml.YAMLError:
-            found[name] = value
-    return found
+            options[name] = value
+    return options
 
 
 def _complete_target(context: click.Context, parameter: click.Parameter, incomplete: str):
@@ -67,15 +68,15 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 
     entries = [entry for entry in create_registry() if not entry.wrong_on_purpose]
     names = {entry.name for entry in entries} | {f"{entry.kind}:{entry.name}" for entry in entries}
-    found = [] if context.params.get("way") else sorted(name for name in names if name.startswith(incomplete))
-    return [*map(CompletionItem, found), CompletionItem(incomplete, type="file")]
+    matching = [] if context.params.get("as_kind") else sorted(name for name in names if name.startswith(incomplete))
+    return [*map(CompletionItem, matching), CompletionItem(incomplete, type="file")]
 
 
 @command.command(name="check")
 @click.argument("target", required=False, shell_complete=_complete_target)
 @click.option(
     "--as",
-    "way",
+    "as_kind",
     type=click.Choice(("attention", "norm", "position", "encoder-decoder")),
     help="TARGET is an ordinary layer or a whole model, written without paddle_tfm.",
 )
@@ -91,16 +92,19 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option("--pad-id", default=0, show_default=True, help="With --as encoder-decoder: the id of padding.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")
 @click.option("--kind", default=None, help="Without TARGET: all components of this kind.")
-@click.option("--brief", is_flag=True, help="Print failures and declared limits only.")
+@click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
+@click.option("--brief", is_flag=True, help="Print failures and expected failures only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @plugin_option
 @device_option
-def examination(target, way, options, mask, pad_id, only, kind, brief, as_json, plugins, device) -> None:
+def examination(
+    target, as_kind, options, mask, pad_id, only, kind, with_wrong, brief, as_json, plugins, device
+) -> None:
     """Find out whether TARGET is right: a component's name (or kind:name), package.module:Class, FILE.py or FILE.py:Class.
-    Without TARGET, all that is installed is checked.
+    Without TARGET, all that is installed is checked, but for what is wrong on purpose.
 
-    It is built alone and inside small real models, and each check prints one line: pass, declared limit (the class says why
-    it does not hold), or fail, with what was seen, what it means and where to look. Exit status: 0 all is right, 1 a check
+    It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class says
+    why the invariant does not hold), or fail, with what was seen, its consequence and a hint. Exit status: 0 all is right, 1 a check
     failed, 2 it could not be checked.
 
     \b
@@ -116,37 +120,40 @@ def examination(target, way, options, mask, pad_id, only, kind, brief, as_json, 
     from paddle_tfm.testing import target as targets
 
     registry = create_registry(plugins)
-    if way is not None:
+    if as_kind is not None:
         if target is None:
-            raise UserError(f"--as {way}: name a class, as in --as {way} my_transformer.py:MyClass")
-        _known(only, [way], checks)
-        told = _Told(brief, as_json, target)
-        report = targets.examine_ordinary(way, target, options, mask, pad_id, registry, frozenset(only), told.outcome)
-        told.end(report)
-        return told.finish()
+            raise UserError(f"--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
+        _refuse_unknown(only, [as_kind], checks)
+        printer = ReportPrinter(brief, as_json)
+        printer.begin(target)
+        report = targets.examine_ordinary(
+            as_kind, target, options, mask, pad_id, registry, frozenset(only), printer.outcome
+        )
+        printer.end(report)
+        return printer.finish()
     if target is None:
-        found = [each for each in targets.everything(registry) if kind in (None, each[0])]
-        if not found:
+        components = [each for each in targets.everything(registry, with_wrong) if kind in (None, each[0])]
+        if not components:
             raise UserError(f"--kind {kind}: there is nothing to check of that kind")
     else:
-        found = targets.find(target, registry)
-    _known(only, {each[0] for each in found}, checks)
+        components = targets.find(target, registry)
+    _refuse_unknown(only, {each[0] for each in components}, checks)
     from paddle_tfm.testing import examine
 
-    told = _Told(brief or target is None, as_json, None)
-    for of_kind, name in found:
-        told.begin(f"{of_kind} {name}")
+    printer = ReportPrinter(brief or target is None, as_json)
+    for component_kind, name in components:
+        printer.begin(f"{component_kind} {name}")
         try:
-            told.end(examine(of_kind, name, options, registry, frozenset(only), told.outcome))
+            printer.end(examine(component_kind, name, options, registry, frozenset(only), printer.outcome))
         except UserError as error:
-            if len(found) == 1:
+            if len(components) == 1:
                 raise
-            told.refused(str(error))
-    told.finish()
+            printer.refusal(str(error))
+    printer.finish()
     return None
 
 
-def _known(only: Sequence[str], kinds, checks) -> None:
+def _refuse_unknown(only: Sequence[str], kinds, checks) -> None:
     from paddle_tfm.errors import unknown
 
     known = {each.name for kind in kinds for each in checks(kind)}
@@ -155,37 +162,32 @@ def _known(only: Sequence[str], kinds, checks) -> None:
             raise UserError(f"--only: {unknown('check', name, known)}")
 
 
-class _Told:
-    """Prints what comes out, and remembers whether something failed."""
+class ReportPrinter:
+    """Prints outcomes as they come, and counts failures."""
 
-    def __init__(self, brief: bool, as_json: bool, title: str | None):
-        self.brief, self.as_json, self.failed, self.reports = brief, as_json, 0, []
-        if title is not None:
-            self.begin(title)
+    def __init__(self, brief: bool, as_json: bool):
+        self.brief, self.as_json, self.failures, self.reports = brief, as_json, 0, []
 
     def begin(self, title: str) -> None:
-        self.title, self.seen = title, 0
+        self.title, self.lines = title, 0
         if not self.as_json and not self.brief:
             console().print(f"[bold]{title}[/]")
 
     def outcome(self, outcome) -> None:
         from rich.markup import escape
 
-        self.failed += outcome.status == "fail"
-        if self.as_json or (self.brief and outcome.status not in ("fail", "declared limit")):
+        self.failures += outcome.status == "fail"
+        if self.as_json or (self.brief and outcome.status not in ("fail", "expected failure")):
             return
-        if self.brief and not self.seen:
+        if self.brief and not self.lines:
             console().print(f"[bold]{self.title}[/]")
-        self.seen += 1
-        colour = COLOURS[outcome.status]
-        seen = f"  {escape(outcome.seen)}" if outcome.seen else ""
-        console().print(
-            f"  [{colour}]{outcome.status:<14}[/] {outcome.check.name:<22}{seen or '  ' + escape(outcome.check.law)}"
-        )
+        self.lines += 1
+        check, colour = outcome.check, COLOURS[outcome.status]
+        detail = escape(outcome.detail or check.invariant)
+        console().print(f"  [{colour}]{outcome.status:<{STATUS_WIDTH}}[/] {check.name:<{NAME_WIDTH}}  {detail}")
         if outcome.status == "fail":
-            console().print(f"  {'':<14} [dim]the law[/]      {escape(outcome.check.law)}")
-            console().print(f"  {'':<14} [dim]it means[/]     {escape(outcome.check.means)}")
-            console().print(f"  {'':<14} [dim]look at[/]      {escape(outcome.check.look)}")
+            for part in ("invariant", "consequence", "hint"):
+                console().print(f"  {'':<{STATUS_WIDTH}} [dim]{part:<{NAME_WIDTH}}[/]  {escape(getattr(check, part))}")
 
     def end(self, report) -> None:
         from rich.markup import escape
@@ -196,11 +198,11 @@ class _Told:
         counts = {status: sum(each.status == status for each in report) for status in COLOURS}
         if not self.brief:
             for note in report.notes:
-                console().print(f"  [dim]note[/]           {escape(note)}")
-        said = ", ".join(f"[{COLOURS[status]}]{number} {status}[/]" for status, number in counts.items() if number)
-        console().print(f"[bold]{self.title}[/]: {said}")
+                console().print(f"  [dim]{'note':<{STATUS_WIDTH}}[/] {escape(note)}")
+        summary = ", ".join(f"[{COLOURS[status]}]{number} {status}[/]" for status, number in counts.items() if number)
+        console().print(f"[bold]{self.title}[/]: {summary}")
 
-    def refused(self, sentence: str) -> None:
+    def refusal(self, sentence: str) -> None:
         from rich.markup import escape
 
         if not self.as_json:
@@ -209,9 +211,9 @@ class _Told:
     def finish(self) -> None:
         if self.as_json:
             click.echo(json.dumps([_as_data(report) for report in self.reports], indent=1, ensure_ascii=False))
-        elif self.failed:
-            console().print(f"[red]{count(self.failed, 'check')} failed[/]")
-        if self.failed:
+        elif self.failures:
+            console().print(f"[red]{count(self.failures, 'check')} failed[/]")
+        if self.failures:
             raise click.exceptions.Exit(1)
 
 
@@ -221,8 +223,13 @@ def _as_data(report) -> dict[str, object]:
         "name": report.name,
         "notes": list(report.notes),
         "checks": [
-            {"name": each.check.name, "status": each.status, "seen": each.seen, "law": each.check.law}
-            for each in report
+            {
+                "name": outcome.check.name,
+                "status": outcome.status,
+                "detail": outcome.detail,
+                "invariant": outcome.check.invariant,
+            }
+            for outcome in report
         ],
     }
 
@@ -246,7 +253,7 @@ def new(name: str, kind: str, single_file: bool, out: Path | None) -> None:
     """
     from paddle_tfm.plugin_template import write
 
-    written = write(name, kind, single_file, out)
-    for path in written.files:
+    new_plugin = write(name, kind, single_file, out)
+    for path in new_plugin.files:
         click.echo(f"wrote {path}")
-    click.echo("\n" + written.advice)
+    click.echo("\n" + new_plugin.advice)

@@ -72,8 +72,8 @@ def resampled_values(
     """float64 [draws, systems]: the metric of each system on each draw, the same draws for all systems and metrics."""
     size = len(systems[0])
     if type(metric).statistics is Metric.statistics:
-        counts = (row for block in draw_counts(size, draws, seed) for row in block)
-        rows = (np.repeat(np.arange(size), count) for count in islice(counts, SLOW_DRAWS))
+        single_draws = (row for block in draw_counts(size, draws, seed) for row in block)
+        rows = (np.repeat(np.arange(size), counts).tolist() for counts in islice(single_draws, SLOW_DRAWS))
         return np.array(
             [[metric.compute([system[i] for i in row], NO_LIKELIHOOD) for system in systems] for row in rows]
         )

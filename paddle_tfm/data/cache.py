@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +17,8 @@ from paddle_tfm.data.fetch import Unreachable, fetch
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import sha256, write_whole
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:
-    fcntl = None  # no POSIX system: two processes that fetch at once may spoil a file, which its hash then shows
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Dataset, RemoteFile
@@ -66,9 +65,10 @@ def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[
 
 @contextlib.contextmanager
 def _locked(where: Path) -> Iterator[None]:
-    """Within this block no other process fetches into the folder."""
+    """Within this block no other process fetches into the folder. Windows has no such lock: there two processes that fetch
+    at once may spoil a file, which its hash then shows."""
     with (where / LOCK).open("ab") as file:
-        if fcntl is not None:
+        if sys.platform != "win32":
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -95,9 +95,9 @@ def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
         listing = "".join(f"\n  {file.name}  from {' or '.join(file.urls)}" for file in missing)
         raise UserError(f"{where.name} cannot be fetched: {error}. Put into {where} by hand:{listing}") from error
     except OSError as error:
-        missing = ", ".join(file.name for file in files if not (where / file.name).is_file())
+        names = ", ".join(file.name for file in files if not (where / file.name).is_file())
         raise UserError(
-            f"{where} lacks {missing} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder "
+            f"{where} lacks {names} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder "
             "that has what is missing, or to one that can be written"
         ) from error
 

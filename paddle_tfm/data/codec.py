@@ -93,10 +93,10 @@ class EncodedTexts(Sequence[Encoded]):
 
     def select(self, positions: Sequence[int]) -> EncodedTexts:
         """The examples at these positions; the cache is shared."""
-        positions = np.asarray(positions, dtype=np.int64)
-        subset = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in positions)))
+        index = np.asarray(positions, dtype=np.int64)
+        subset = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in index)))
         subset._cache = self._cache
-        subset._lengths = None if self._lengths is None else self._lengths[positions]
+        subset._lengths = None if self._lengths is None else self._lengths[index]
         return subset
 
     @property

@@ -6,8 +6,9 @@ import hashlib
 import json
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.errors import UserError
@@ -40,7 +41,15 @@ class Texts(Sequence[Example]):
     def __len__(self) -> int:
         return len(self._starts)
 
-    def __getitem__(self, i: int) -> Example:
+    @overload
+    def __getitem__(self, i: int) -> Example: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[Example]: ...
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
         self._file.seek(self._starts[i])
         return _example(self._file.readline())
 
@@ -58,7 +67,7 @@ def _example(line: bytes) -> Example:
 class Corpus:
     """The splits of a task, and a hash of each one's texts."""
 
-    splits: dict[str, Sequence[Example]]
+    splits: Mapping[str, Sequence[Example]]
     fingerprint: dict[str, str]
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 

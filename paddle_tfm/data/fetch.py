@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO
 
 from paddle_tfm.files import sha256
 from paddle_tfm.protocols import RemoteFile
@@ -131,7 +130,7 @@ def _receive(url: str, part: Path, size: int | None, progress: Progress) -> None
         raise _TransientError("the connection ended early")
 
 
-def _open(url: str, have: int, part: Path) -> BinaryIO:
+def _open(url: str, have: int, part: Path) -> http.client.HTTPResponse:
     headers = {"User-Agent": "paddle-tfm", **({"Range": f"bytes={have}-"} if have else {})}
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_SECONDS)
@@ -151,7 +150,7 @@ def _open(url: str, have: int, part: Path) -> BinaryIO:
     return response
 
 
-def _blocks(response) -> Iterator[bytes]:
+def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
     while True:
         try:
             block = response.read1(BLOCK_BYTES)

@@ -66,9 +66,9 @@ def draw(alignment: Alignment, families: Sequence[str], missing: set[str]) -> by
     """A PNG: a row for each target piece, a column for each source piece, the darker the more attention. A piece with a
     `missing` character is named by its index, as [i]."""
     rows, columns = alignment.weights.shape
-    size = [min(MAX_INCHES, 1.6 + PIECE_INCHES * number) for number in (columns, rows)]
+    width, height = (min(MAX_INCHES, 1.6 + PIECE_INCHES * number) for number in (columns, rows))
     with plotting.settings(families, size=9):
-        figure = plotting.new_figure(size)
+        figure = plotting.new_figure((width, height))
         axes = figure.subplots()
         axes.imshow(alignment.weights, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
         axes.xaxis.tick_top()

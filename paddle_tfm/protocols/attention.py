@@ -51,7 +51,7 @@ class Attention(Component, nn.Layer):
             parameter is refused by placements that need one.
 
     Invariances: padding and later tokens change no output; a batch's sentences do not see each other.
-    Expected failures: `expected_failures` names checks ("looks", "averages", "values", "temperature", "both_ways", …).
+    Expected failures: `expected_failures` names checks ("attends", "averages", "values", "temperature", "bidirectional", …).
     Raises: ValueError in the constructor, where head numbers or the site do not fit.
 
     Example::

@@ -82,7 +82,7 @@ class Mask:
         name = str(dtype).removeprefix("paddle.")
         if name not in self._dense:
             bias, hidden = self._bias, self._visible.additive(name)
-            self._dense[name] = hidden if bias is None else hidden + bias.astype(name)
+            self._dense[name] = hidden if bias is None else hidden + bias.astype(_dtype(name))
         return self._dense[name]
 
     @cached_property
@@ -132,7 +132,7 @@ class _Visible:
         """[B, 1, Tq|1, Tk]: 0 where allowed, elsewhere very negative."""
         if dtype not in self._additive:
             lowest = MASKED_SCORE if dtype in ("float32", "float64") else MASKED_SCORE_HALF
-            self._additive[dtype] = (1.0 - self.allowed.astype(dtype)) * lowest
+            self._additive[dtype] = (1.0 - self.allowed.astype(_dtype(dtype))) * lowest
         return self._additive[dtype]
 
     def restricted(self, key: Hashable, condition: Callable[[], Tensor]) -> _Visible:
@@ -141,6 +141,10 @@ class _Visible:
             allowed = paddle.logical_and(self.allowed, condition().unsqueeze(1))
             self._restricted[key] = _Visible(lambda: allowed)  # without a way back: a cycle would outlive the pass
         return self._restricted[key]
+
+
+def _dtype(name: str) -> paddle.dtype:
+    return getattr(paddle, name)
 
 
 def _allowed(q_positions: Tensor, k_positions: Tensor, k_valid: Tensor, causal: bool) -> Tensor:

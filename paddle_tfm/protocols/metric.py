@@ -12,9 +12,8 @@ from paddle_tfm.units import UNITS
 
 
 class Prediction(NamedTuple):
-    """One translated example. Texts are what people read, white space squeezed: `reference` is the corpus' own text,
-    with what a tokenizer does not keep (case, rare characters). Pieces are the tokenizer's; there are none where the
-    texts come from a file."""
+    """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own, with its
+    case and rare characters. Pieces are the tokenizer's; texts that come from a file have none."""
 
     source: str
     reference: str
@@ -25,8 +24,7 @@ class Prediction(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Sums over the real target tokens of a split under teacher forcing, and how many characters the references
-    have."""
+    """Sums over the real target tokens of a split under teacher forcing, and the references' number of characters."""
 
     negative_log: float
     correct: int
@@ -42,7 +40,6 @@ class Metric(Component):
     most are: that is what resampling a test set works on. Otherwise write `compute`.
 
     Givens: none; the options are the constructor's keyword parameters.
-
     Invariances: the order of the predictions does not matter.
     Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range, and where there is nothing to measure.

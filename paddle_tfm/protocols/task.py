@@ -16,14 +16,22 @@ class Example(NamedTuple):
     source: str
     target: str
     labels: tuple[str, ...] = ()
-    ends = True  # whether the target ends here
+
+    @property
+    def ends(self) -> bool:
+        """Whether the target ends here."""
+        return True
 
 
 class Excerpt(Example):
     """An example whose target is cut out of a longer text and continues beyond it: it gets no end token."""
 
     __slots__ = ()
-    ends = False
+
+    @property
+    def ends(self) -> bool:
+        """No: the text continues."""
+        return False
 
 
 class Task(Component):

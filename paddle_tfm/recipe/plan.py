@@ -38,6 +38,13 @@ class Plan:
             raise RecipeError(self.run.recipe, self.problems)
         return self.run.settings
 
+    @property
+    def sound_model(self) -> ModelPlan:
+        """The model; only where the structure of its section is sound."""
+        if self.model is None:
+            raise RecipeError(self.run.recipe, self.problems)
+        return self.model
+
     def tokenizer(self, side: str) -> ComponentPlan:
         """That of the side `source` or `target`; the same object where one serves both sides."""
         return self.components[tokenizer_specs(self.run.data["tokenizer"])[side][0]]

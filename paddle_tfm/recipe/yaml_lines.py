@@ -127,16 +127,16 @@ class _Dumper(yaml.SafeDumper):
     }
 
 
-def _represent(dumper: yaml.Dumper, mapping: dict) -> yaml.Node:
+def _represent(dumper: _Dumper, mapping: dict) -> yaml.Node:
     small = all(not isinstance(item, (dict, list)) for item in mapping.values()) and len(str(mapping)) < 90
     return dumper.represent_mapping("tag:yaml.org,2002:map", mapping, flow_style=small and len(mapping) < 6)
 
 
-def _represent_list(dumper: yaml.Dumper, items: list) -> yaml.Node:
+def _represent_list(dumper: _Dumper, items: list) -> yaml.Node:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=len(str(items)) < 90)
 
 
-def _represent_text(dumper: yaml.Dumper, text: str) -> yaml.Node:
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if len(text.splitlines()) > 1 else None)
 
 

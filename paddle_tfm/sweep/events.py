@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ class Card:
     parameters: int
     examples: int
     best: str
-    units: dict[str, str]  # of metrics
+    units: Mapping[str, str]  # of metrics
 
     @classmethod
     def of_run(cls, run: Run) -> Card:
@@ -72,4 +72,5 @@ class Watcher:
         self._emit("end", run, results)
 
     def _emit(self, kind: str, run: Run, data: dict) -> None:
-        self.on_event(Event(kind, replace(self.card, step=run.step), data))
+        card = Card.of_run(run) if self.card is None else replace(self.card, step=run.step)
+        self.on_event(Event(kind, card, data))

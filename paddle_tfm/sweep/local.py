@@ -21,6 +21,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.runtime import load_paddle
 
 if TYPE_CHECKING:  # a spawned worker imports this module before Paddle is set up
+    from multiprocessing.context import ForkContext, SpawnContext
+
     from paddle_tfm.sweep.cells import Cell
     from paddle_tfm.sweep.events import Event
 
@@ -68,7 +70,9 @@ class LocalExecutor:
         from paddle_tfm.train.trainer import Interrupted
 
         # A fork has Paddle loaded: the first step comes two seconds sooner.
-        context = multiprocessing.get_context("fork" if processes.can_fork() else "spawn")
+        context: ForkContext | SpawnContext = multiprocessing.get_context("spawn")
+        if processes.can_fork():
+            context = multiprocessing.get_context("fork")
         pending, messages, halt = context.Queue(), context.Queue(), context.Event()
         for item in (*cells, *[None] * self.workers):  # a worker ends at its None
             pending.put(item)
@@ -93,7 +97,9 @@ class LocalExecutor:
     def _relay(self, pool: Sequence, messages, halt) -> tuple[list[Exception], list[str]]:
         """Pass on what the workers report until all have ended; a failure or `stop` halts them. Returns the failures in
         the order in which they came, and the names of the runs that were interrupted."""
-        failures, interrupted, ended = [], [], 0
+        failures: list[Exception] = []
+        interrupted: list[str] = []
+        ended = 0
         while ended < self.workers:
             if self.stop() or failures:
                 halt.set()

@@ -16,18 +16,18 @@ In a test module of your own, with the pytest plugin that comes with paddle_tfm:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from paddle_tfm import runtime
 from paddle_tfm.components import Entry
 from paddle_tfm.plugins import Provider, create_plugins
 from paddle_tfm.registry import Registry
-from paddle_tfm.testing.report import CHECKS, FAIL, INFO, LIMIT, PASS, SKIP, Check, Outcome, Report
+from paddle_tfm.testing.report import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, Check, Outcome, Report
 
 __all__ = [
+    "EXPECTED_FAILURE",
     "FAIL",
     "INFO",
-    "LIMIT",
     "PASS",
     "SKIP",
     "Check",
@@ -42,7 +42,7 @@ __all__ = [
 
 def checks(kind: str) -> list[Check]:
     """All checks of a kind, in the order in which they are shown; empty for kinds that have none."""
-    from paddle_tfm.testing import attention, feed_forward, head, laws, norm, others, placement, position, whole  # noqa: F401
+    from paddle_tfm.testing.catalogue import CHECKS
 
     return CHECKS.get(kind, [])
 
@@ -60,36 +60,33 @@ def examine(
     options: Mapping[str, object] | None = None,
     registry: Registry | None = None,
     only: frozenset[str] = frozenset(),
-    tell: Callable[[Outcome], None] = lambda outcome: None,
+    on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Report:
     """Run the checks of a component.
 
     Args:
-        options: what a recipe would set. registry: where it is found; default: all installed plugins. only: names of
-            checks; empty: all. tell: called with each outcome as it comes.
+        options: what a recipe would set. registry: where its name is known; default: all installed plugins. only: names of
+            checks; empty: all. on_outcome: called with each outcome as it comes.
     Raises:
         UserError: there is no such component, or it cannot be built at any site.
     """
     from paddle_tfm.testing.subject import Subject
 
     subject = Subject(registry or installed(), kind, name, options)
-    found = list(_outcomes(subject, only, tell))
-    return Report(kind, name, tuple(found), tuple(_notes(subject)))
+    notes = [f"not at {site}: {sentence}" for site, sentence in subject.refusals.items()]
+    return Report(kind, name, run_checks(subject, only, on_outcome), tuple(notes))
 
 
-def _outcomes(subject, only: frozenset[str], tell: Callable[[Outcome], None]) -> Iterator[Outcome]:
-    for each in checks(subject.kind):
-        if not only or each.name in only:
-            outcome = each.run(subject)
-            tell(outcome)
-            yield outcome
-            if each.name == "runs" and outcome.status == FAIL:
-                return
-
-
-def _notes(subject) -> Iterator[str]:
-    for site, sentence in subject.refusals.items():
-        yield f"not at {site}: {sentence}"
+def run_checks(subject, only: frozenset[str], on_outcome: Callable[[Outcome], None]) -> tuple[Outcome, ...]:
+    """The outcomes of all checks of a subject's kind, or of `only` these; none after `runs` where that fails."""
+    outcomes = []
+    for check in checks(subject.kind):
+        if not only or check.name in only:
+            outcomes.append(check.run(subject))
+            on_outcome(outcomes[-1])
+            if check.name == "runs" and outcomes[-1].status == FAIL:
+                break
+    return tuple(outcomes)
 
 
 def installed() -> Registry:

@@ -5,64 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-PASS, LIMIT, FAIL, SKIP, INFO = "pass", "declared limit", "fail", "not here", "information"
+from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
-
-class Failed(Exception):
-    """A check saw what must not be; the text says what."""
-
-
-class NotHere(Exception):
-    """A check has nothing to look at; the text says why."""
-
-
-class Seen(Exception):
-    """A check passed, and saw something worth telling."""
+PASS, EXPECTED_FAILURE, FAIL, SKIP, INFO = "pass", "expected failure", "fail", "skip", "information"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One law. `law`: what must hold. `means`: what it means where it does not. `look`: where to look then."""
+    """`invariant`: what must hold. `consequence`: what happens to a user where it does not. `hint`: where to look then."""
 
     name: str
-    law: str
-    means: str
-    look: str
-    function: Callable
+    invariant: str
+    consequence: str
+    hint: str
+    function: Callable[[object], Result]
     each_scene: bool = False
     information: bool = False
 
     def run(self, subject) -> Outcome:
         """Try it on everything that `subject` offers; the first failure ends it. An error is a failure too."""
-        told = []
-        try:
-            for scene in subject.scenes if self.each_scene else [subject]:
-                told += self._once(scene)
-        except NotHere as reason:
-            return Outcome(self, SKIP, str(reason))
-        except Failed as failure:
-            return self._failed(subject.expected_failures, str(failure))
-        return Outcome(self, INFO if self.information else PASS, "; ".join(told))
+        notes = []
+        for target in subject.scenes if self.each_scene else [subject]:
+            result = self.once(target)
+            if isinstance(result, Skip):
+                return Outcome(self, SKIP, result.text)
+            if isinstance(result, Failed):
+                where = f" [{target}]" if self.each_scene else ""
+                return self._failure(subject.expected_failures, f"{result.text}{where}")
+            if isinstance(result, Note):
+                notes.append(result.text)
+        return Outcome(self, INFO if self.information else PASS, "; ".join(notes))
 
-    def _once(self, scene) -> list[str]:
-        where = f" [{scene}]" if self.each_scene else ""
+    def once(self, target) -> Result:
+        """The result on one scene; an error is a failure with its first line and the component's line that raised it."""
         try:
-            self.function(scene)
-        except Seen as seen:
-            return [str(seen)]
-        except Failed as failure:
-            raise Failed(f"{failure}{where}") from failure
-        except NotHere:
-            raise
+            result = self.function(target)
+        except ComponentError as error:
+            return Failed(str(error))
         except Exception as error:  # the component is anybody's code
             text = " ".join(str(error).split())
-            raise Failed(f"{type(error).__name__}: {text[:200]}{_line(error)}{where}") from error
-        return []
+            return Failed(f"{type(error).__name__}: {text[:200]}{_line(error)}")
+        if not isinstance(result, Result):
+            raise TypeError(f"the check {self.name} must return Passed, Note, Skip or Failed, but returned {result!r}")
+        return result
 
-    def _failed(self, expected_failures: Mapping[str, str], seen: str) -> Outcome:
+    def _failure(self, expected_failures: Mapping[str, str], detail: str) -> Outcome:
         if self.name in expected_failures:
-            return Outcome(self, LIMIT, expected_failures[self.name])
-        return Outcome(self, FAIL, seen)
+            return Outcome(self, EXPECTED_FAILURE, expected_failures[self.name])
+        return Outcome(self, FAIL, detail)
 
 
 def _line(error: BaseException) -> str:
@@ -78,21 +68,22 @@ def _line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check said of one component: `status` is one of pass, declared limit, fail, not here, information."""
+    """What one check said of one component: `status` is one of pass, expected failure, fail, skip, information."""
 
     check: Check
     status: str
-    seen: str = ""
+    detail: str = ""
 
     def __str__(self) -> str:
         if self.status == FAIL:
-            return f"{self.check.name}: {self.seen}\n  it means: {self.check.means}\n  look at: {self.check.look}"
-        return f"{self.check.name}: {self.status}{': ' + self.seen if self.seen else ''}"
+            check = self.check
+            return f"{check.name}: {self.detail}\n  consequence: {check.consequence}\n  hint: {check.hint}"
+        return f"{self.check.name}: {self.status}{': ' + self.detail if self.detail else ''}"
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that was found about one component."""
+    """The outcomes of all checks of one component."""
 
     kind: str
     name: str
@@ -115,13 +106,21 @@ class Report:
 CHECKS: dict[str, list[Check]] = {}
 
 
-def check(*kinds: str, law: str, means: str, look: str, each_scene: bool = False, information: bool = False):
-    """Register the function below as a check of these kinds, under its own name."""
+def check(
+    *kinds: str,
+    invariant: str,
+    consequence: str,
+    hint: str,
+    name: str = "",
+    each_scene: bool = False,
+    information: bool = False,
+):
+    """Register the function below as a check of these kinds, under its own name or `name`."""
 
-    def register(function: Callable) -> Callable:
-        made = Check(function.__name__, law, means, look, function, each_scene, information)
+    def register(function: Callable[[object], Result]) -> Callable[[object], Result]:
+        new = Check(name or function.__name__, invariant, consequence, hint, function, each_scene, information)
         for kind in kinds:
-            CHECKS.setdefault(kind, []).append(made)
+            CHECKS.setdefault(kind, []).append(new)
         return function
 
     return register

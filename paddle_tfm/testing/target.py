@@ -6,16 +6,16 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.registry import Registry
-from paddle_tfm.testing import Outcome, Report, checks, examine, installed, with_class
+from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
 
-WAYS = ("attention", "norm", "position", "encoder-decoder")
-Tell = Callable[[Outcome], None]
+AS_KINDS = ("attention", "norm", "position", "encoder-decoder")
+OnOutcome = Callable[[Outcome], None]
 
 
 def find(target: str, registry: Registry) -> list[tuple[str, str]]:
@@ -25,24 +25,28 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
     Raises:
         UserError: nothing of that name; the nearest is given.
     """
-    place, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
-    if place in KINDS:
-        registry.entry(place, attribute)
-        return [(place, attribute)]
-    if place.endswith(".py"):
-        return _in_file(Path(place), attribute, registry)
+    module_name, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
+    if module_name in KINDS:
+        registry.entry(module_name, attribute)
+        return [(module_name, attribute)]
+    if module_name.endswith(".py"):
+        return _in_file(Path(module_name), attribute, registry)
     if attribute:
-        return [_component(_attribute(_imported(place), attribute, place), registry)]
-    found = [(entry.kind, entry.name) for entry in registry if entry.name == target]
-    if not found:
+        return [_component(_attribute(_imported(module_name), attribute, module_name), registry)]
+    entries = [(entry.kind, entry.name) for entry in registry if entry.name == target]
+    if not entries:
         names = sorted({entry.name for entry in registry if checks(entry.kind)})
         raise UserError(f"{unknown('component', target, names)}. A class: package.module:Class, or FILE.py:Class")
-    return found
+    return entries
 
 
-def everything(registry: Registry) -> list[tuple[str, str]]:
-    """(kind, name) of all installed components of which there is something to check."""
-    return [(entry.kind, entry.name) for entry in registry if checks(entry.kind)]
+def everything(registry: Registry, wrong_on_purpose: bool = False) -> list[tuple[str, str]]:
+    """(kind, name) of all installed components that there are checks for; also of those that are wrong on purpose, if asked."""
+    return [
+        (entry.kind, entry.name)
+        for entry in registry
+        if checks(entry.kind) and (wrong_on_purpose or not entry.wrong_on_purpose)
+    ]
 
 
 def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, str]]:
@@ -95,10 +99,10 @@ def _classes(module) -> Iterator[type]:
 
 
 def _attribute(module, name: str, place: str) -> type:
-    found = getattr(module, name, None)
-    if not isinstance(found, type):
+    value = getattr(module, name, None)
+    if not isinstance(value, type):
         raise UserError(f"{place}: {unknown('class', name, [cls.__name__ for cls in _classes(module)])}")
-    return found
+    return value
 
 
 def _component(cls: type, registry: Registry) -> tuple[str, str]:
@@ -117,64 +121,54 @@ def _component(cls: type, registry: Registry) -> tuple[str, str]:
 
 
 def examine_ordinary(
-    way: str,
+    as_kind: str,
     target: str,
     options: Mapping[str, object],
     mask: str | None = None,
     pad_id: int = 0,
     registry: Registry | None = None,
     only: frozenset[str] = frozenset(),
-    tell: Tell = lambda outcome: None,
+    on_outcome: OnOutcome = lambda outcome: None,
 ) -> Report:
     """Check an ordinary layer `FILE.py:Class` or `package.module:Class` as it is.
 
     Args:
-        way: attention | norm | position | encoder-decoder. mask: what its mask means, allowed | hidden | additive; None:
+        as_kind: attention | norm | position | encoder-decoder. mask: what its mask means, allowed | hidden | additive; None:
             worked out. pad_id: what pads a source (encoder-decoder).
     Raises:
         UserError: there is no such class, or it cannot be built or called.
     """
-    return examine_class(way, _ordinary_class(target, way), options, mask, pad_id, registry, only, tell)
+    return examine_class(as_kind, _ordinary_class(target, as_kind), options, mask, pad_id, registry, only, on_outcome)
 
 
 def examine_class(
-    way: str,
+    as_kind: str,
     cls: type,
     options: Mapping[str, object],
     mask: str | None = None,
     pad_id: int = 0,
     registry: Registry | None = None,
     only: frozenset[str] = frozenset(),
-    tell: Tell = lambda outcome: None,
+    on_outcome: OnOutcome = lambda outcome: None,
 ) -> Report:
     """The same for a class at hand."""
-    from paddle_tfm.testing import adapt
+    from paddle_tfm.testing.adapters import layers
+    from paddle_tfm.testing.adapters.attention import attention
+    from paddle_tfm.testing.adapters.whole_model import WholeModel
 
-    notes: Sequence[str] = ()
-    if way == "encoder-decoder":
-        return _examine_model(cls, options, pad_id, only, tell)
-    if way == "attention":
-        component, call = adapt.attention(cls, options, mask)
+    if as_kind == "encoder-decoder":
+        return Report(as_kind, cls.__name__, run_checks(WholeModel(cls, options, pad_id), only, on_outcome))
+    if as_kind == "attention":
+        component, call = attention(cls, options, mask)
     else:
-        component, call = getattr(adapt, way)(cls, options), None
+        component, call = getattr(layers, as_kind)(cls, options), None
     registry = registry or installed()
-    report = examine(*with_class(registry, component), registry=registry, only=only, tell=tell)
-    notes = (*report.notes, call.told()) if call is not None else report.notes
-    return Report(way, cls.__name__, report.outcomes, notes)
+    report = examine(*with_class(registry, component), registry=registry, only=only, on_outcome=on_outcome)
+    notes = (*report.notes, call.description()) if call is not None else report.notes
+    return Report(as_kind, cls.__name__, report.outcomes, notes)
 
 
-def _examine_model(cls: type, options, pad_id: int, only: frozenset[str], tell: Tell) -> Report:
-    from paddle_tfm.testing.whole import KIND, WholeModel
-
-    model, found = WholeModel(cls, options, pad_id), []
-    for each in checks(KIND):
-        if not only or each.name in only:
-            found.append(each.run(model))
-            tell(found[-1])
-    return Report(KIND, cls.__name__, tuple(found))
-
-
-def _ordinary_class(target: str, way: str) -> type:
+def _ordinary_class(target: str, as_kind: str) -> type:
     place, _, name = target.rpartition(":") if ":" in target else (target, "", "")
     module = load(Path(place)) if place.endswith(".py") else _imported(place)
     if name:
@@ -184,5 +178,5 @@ def _ordinary_class(target: str, way: str) -> type:
     classes = [cls for cls in _classes(module) if issubclass(cls, nn.Layer) and not inspect.isabstract(cls)]
     if len(classes) != 1:
         known = ", ".join(cls.__name__ for cls in classes) or "none"
-        raise UserError(f"{place} holds {len(classes)} layers ({known}); say which: --as {way} {place}:Class")
+        raise UserError(f"{place} holds {len(classes)} layers ({known}); say which: --as {as_kind} {place}:Class")
     return classes[0]

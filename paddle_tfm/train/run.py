@@ -179,7 +179,7 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
 def _model(plan: Plan, codec: Codec) -> Transformer:
     sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
     try:
-        return build(plan.model, *sizes, seed=plan.run.seed)
+        return build(plan.sound_model, *sizes, seed=plan.run.seed)
     except RecipeError as error:
         raise RecipeError(plan.run.recipe, plan.located(error.problems)) from error
 

@@ -74,8 +74,6 @@ class Trainer:
         self.stream = self._stream()
         self.progress = Progress()
 
-    # ---------------------------------------------------------------------------------------------------- whole course
-
     def train(self, resume: bool = False) -> dict:
         """All steps, then the best checkpoint scored on the test split. Returns what `results.json` holds.
 
@@ -139,8 +137,6 @@ class Trainer:
         speed, left = progress.tokens_per_second, (run.settings.train.steps - step) * progress.seconds / step
         self.emit("on_step_end", step=step, metrics={**metrics, "tokens_per_second": speed, "seconds_left": left})
         return None
-
-    # ------------------------------------------------------------------------------------------- evaluation and saving
 
     def _evaluate(self) -> None:
         """Score the validation split, log that and how far the norms' running statistics are off, keep the best

@@ -65,11 +65,11 @@ class Convolution(Attention):
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
-        "looks": "a kernel belongs to places around a token: no query is compared with a key",
+        "attends": "a kernel belongs to places around a token: no query is compared with a key",
         "averages": "weights on padding or beyond the ends are lost, as in the paper's code: near the ends they sum "
         "to less than 1",
         "values": "what is averaged went through a gate, which is not linear",
-        "both_ways": "a kernel has weights of their own for what precedes a token and for what follows",
+        "bidirectional": "a kernel has weights of their own for what precedes a token and for what follows",
         "temperature": "there are no scores: the kernels that a softmax makes weights of are trained or predicted",
     }
 

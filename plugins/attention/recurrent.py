@@ -189,11 +189,11 @@ class Recurrent(Attention):
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
-        "looks": "tokens are read in order: no query is compared with a key",
+        "attends": "tokens are read in order: no query is compared with a key",
         "averages": "the output is a gated state, no mean of values",
         "values": "gates are not linear",
         "temperature": "there are no scores",
-        "both_ways": "each direction has a network of its own",
+        "bidirectional": "each direction has a network of its own",
     }
 
     def __init__(

@@ -61,8 +61,8 @@ class Synthesizer(Attention):
 
     supports = frozenset({"embed", "bias"})
     expected_failures: ClassVar[dict[str, str]] = {
-        "looks": "mode random has the same weights for every text: no query and no key is read",
-        "both_ways": "a score belongs to two places of the text, not to what stands there",
+        "attends": "mode random has the same weights for every text: no query and no key is read",
+        "bidirectional": "a score belongs to two places of the text, not to what stands there",
         "temperature": "scores are no products of queries and keys: the method has no sqrt(head_dim), and the scores of "
         "mode random are drawn",
     }

@@ -23,17 +23,8 @@ class Beam(Bounded):
     no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
     """
 
-    def __init__(
-        self,
-        size: int = 5,
-        alpha: float = 0.6,
-        max_ratio: float = 2.0,
-        max_extra: int = 20,
-        min_length: int = 0,
-        max_length: int | None = None,
-        no_repeat_ngram: int = 0,
-    ):
-        super().__init__(max_ratio, max_extra, min_length, max_length, no_repeat_ngram)
+    def __init__(self, size: int = 5, alpha: float = 0.6, **parent):
+        super().__init__(**parent)
         at_least(1, size=size)
         not_negative(alpha=alpha)
         self.size = self.nbest = size

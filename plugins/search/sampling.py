@@ -37,13 +37,9 @@ class Sampling(OneByOne):
         top_p: float = 1.0,
         samples: int = 1,
         seed: int = 1,
-        max_ratio: float = 2.0,
-        max_extra: int = 20,
-        min_length: int = 0,
-        max_length: int | None = None,
-        no_repeat_ngram: int = 0,
+        **parent,
     ):
-        super().__init__(max_ratio, max_extra, min_length, max_length, no_repeat_ngram)
+        super().__init__(**parent)
         if not 0 < temperature < math.inf:
             raise ValueError(
                 f"`temperature` must be a number above 0, but is {temperature}; `greedy` is its limit at 0"

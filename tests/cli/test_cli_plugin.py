@@ -39,14 +39,25 @@ def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
     file = twin("alibi", ("return -distance", "return distance"))
     done = call("plugin", "check", f"{file}:Twin", "--only", "nearness")
     assert done.status == 1
-    for told in ("fail", "2,000 positions away", "it means", "the sign of the slope", "1 check failed"):
+    for told in ("fail", "2,000 positions away", "consequence", "the sign of the slope", "1 check failed"):
         assert told in done.out
 
 
-def test_a_declared_limit_is_told_with_its_reason():
+def test_an_expected_failure_is_shown_with_its_reason():
     done = call("plugin", "check", "norm:batch", "--only", "causal_in_training")
     assert done.status == 0
-    assert "declared limit" in done.out and "mix all tokens of the batch" in done.out
+    assert "expected failure" in done.out and "mix all tokens of the batch" in done.out
+
+
+def test_what_is_wrong_on_purpose_is_checked_when_it_is_named_or_asked_for():
+    wrong = {"norm clinic_batch_statistics", "norm clinic_counts_padding"}
+    for arguments, expected in (((), set()), (("--all",), wrong)):
+        done = call("plugin", "check", "--kind", "norm", "--only", "runs", "--json", *arguments)
+        names = {f"{report['kind']} {report['name']}" for report in json.loads(done.out)}
+        assert {name for name in names if "clinic" in name} == expected
+        assert "norm layer" in names
+    done = call("plugin", "check", "clinic_no_scale", "--only", "temperature")
+    assert done.status == 0 and "expected failure" in done.out
 
 
 def test_an_ordinary_layer_is_checked_as_it_is():
@@ -61,7 +72,7 @@ def test_a_whole_model_is_checked_from_outside():
     file = twin("transformer", ("paddle.tril(", "paddle.ones_like("))
     done = call("plugin", "check", "--as", "encoder-decoder", f"{file}:Twin", "--only", "causal", "--only", "shapes")
     assert done.status == 1
-    assert "changing the target from position 1 on changes earlier logits" in done.out
+    assert "changing the target from position 1 on changes earlier outputs" in done.out
     assert "1 pass, 1 fail" in done.out
 
 
@@ -69,7 +80,9 @@ def test_the_report_as_json():
     done = call("plugin", "check", "schedule:noam", "--json")
     (report,) = json.loads(done.out)
     assert (report["kind"], report["name"]) == ("schedule", "noam")
-    assert {each["name"]: each["status"] for each in report["checks"]} == {"rates": "pass"}
+    (outcome,) = report["checks"]
+    assert (outcome["name"], outcome["status"]) == ("rates", "pass")
+    assert outcome["invariant"].startswith("a function of the step alone") and "at step 1" in outcome["detail"]
 
 
 @pytest.mark.parametrize(

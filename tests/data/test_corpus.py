@@ -29,6 +29,7 @@ def test_texts_come_back_as_they_were(monkeypatch, memory):
     texts = Texts(ODD)
     assert list(texts) == ODD and len(texts) == 3
     assert [texts[i] for i in (2, 0, 1, -1)] == [ODD[2], ODD[0], ODD[1], ODD[2]]
+    assert texts[1:] == ODD[1:] and texts[::-1] == ODD[::-1]
     texts.add(ODD[0])
     assert texts[3] == ODD[0] and texts[1] == ODD[1]
     with pytest.raises(IndexError):

@@ -29,7 +29,7 @@ OF_THE_ZOO = [
         "window limits the past side only",
         '(q - k).abs() <= self.window',
         'q - k <= self.window',
-        "both_ways",
+        "bidirectional",
     ),
     (
         "attention/qk_norm",

@@ -1,0 +1,78 @@
+"""Arguments of constructors whose names differ from author to author."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+
+from paddle import Tensor
+
+from paddle_tfm.errors import UserError, unknown
+
+# what the kit has -> what authors call it
+NAMES: dict[str, tuple[str, ...]] = {
+    "d_model": (
+        "d_model", "embed_dim", "hidden_size", "hidden_dim", "model_dim", "dim", "n_embd", "emb_size", "embed_size",
+        "embedding_dim", "d_embed", "emb_dim", "input_dim", "features", "num_features", "normalized_shape", "size", "d",
+    ),
+    "num_heads": ("num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads"),
+    "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "depth"),
+    "dropout": (
+        "dropout", "dropout_rate", "dropout_prob", "dropout_p", "drop", "drop_prob", "p", "attn_dropout", "attention_dropout",
+        "drop_rate",
+    ),
+    "d_ff": ("d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim"),
+    "layers": (
+        "num_layers", "n_layers", "n_layer", "layers", "num_layer", "n", "num_encoder_layers", "num_decoder_layers",
+        "encoder_layers", "decoder_layers", "n_encoder_layers", "n_decoder_layers",
+    ),
+    "vocabulary": (
+        "vocab_size", "vocab", "n_vocab", "src_vocab_size", "tgt_vocab_size", "trg_vocab_size", "src_vocab", "tgt_vocab",
+        "trg_vocab", "source_vocab_size", "target_vocab_size", "source_vocabulary", "target_vocabulary", "input_vocab_size",
+        "enc_voc_size", "dec_voc_size", "output_dim",
+    ),
+    "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
+    "max_length": ("max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length"),
+}  # fmt: skip
+SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
+
+
+def constructor(cls: type, values: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
+    """Arguments for a constructor: the options, and for its other parameters the kit's `values` under any usual name; numbers
+    in the place of their defaults too, so that what is built is small.
+
+    Raises:
+        UserError: an option that it does not have, or a required parameter that nobody can fill.
+    """
+    signature = inspect.signature(cls.__init__).parameters
+    accepted = {name: p for name, p in list(signature.items())[1:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    for name in options:
+        if name not in accepted:
+            raise UserError(unknown(f"option of {cls.__name__}", name, accepted))
+    meaning = {alias: key for key, aliases in NAMES.items() for alias in aliases}
+    arguments = {}
+    for name, parameter in accepted.items():
+        key = meaning.get(name.lower())
+        if name in options:
+            arguments[name] = options[name]
+        elif key in values and (parameter.default is parameter.empty or _is_size(name, parameter.default)):
+            arguments[name] = values[key]
+        elif parameter.default is parameter.empty:
+            raise UserError(
+                f"{cls.__name__} needs the argument '{name}', which the kit does not know; give it: --option {name}=…"
+            )
+    return arguments
+
+
+def _is_size(name: str, default: object) -> bool:
+    return isinstance(default, (int, float)) and not isinstance(default, bool) and name.lower() not in SHORT
+
+
+def first(out: object) -> Tensor:
+    """The output of a layer that may return weights beside it."""
+    out = out[0] if isinstance(out, (tuple, list)) else out
+    if not isinstance(out, Tensor):
+        raise UserError(
+            f"`forward` returns {type(out).__name__}; it must return a tensor, or a tuple that begins with one"
+        )
+    return out

@@ -1,0 +1,192 @@
+"""An attention of anybody's, `forward(query, key, value, mask)` and the like, as a component.
+
+The form of the mask differs from author to author; it is worked out here, and reported.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
+from paddle_tfm.testing.adapters.arguments import constructor, first
+
+CONVENTIONS = {
+    "allowed": "True where it may look",
+    "hidden": "True where it may not look",
+    "additive": "added to the scores",
+}
+SHAPES = {4: "[B, 1, Tq, Tk]", 3: "[B, Tq, Tk]", 2: "[Tq, Tk]"}
+QUERY, KEY, VALUE = ("query", "q", "queries", "x"), ("key", "k", "keys", "memory"), ("value", "v", "values")
+MASK = ("mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "masks", "causal_mask")
+OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm.layers.Dropout gives each step its own"
+
+
+class Call:
+    """How to call `forward`: which parameter is what, and what a mask looks like."""
+
+    def __init__(self, cls: type, convention: str | None):
+        names = [
+            name
+            for name, p in list(inspect.signature(cls.forward).parameters.items())[1:]
+            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+        self.cls, self.conventions = cls, [convention] if convention else list(CONVENTIONS)
+        self.mask = next((name for name in names if name.lower() in MASK), None)
+        rest = [name for name in names if name != self.mask]
+        self.key = next((name for name in rest if name.lower() in KEY), None)
+        self.value = next((name for name in rest if name.lower() in VALUE), None)
+        self.query = next((name for name in rest if name.lower() in QUERY), rest[0] if rest else None)
+        if self.query is None:
+            raise UserError(f"{cls.__name__}.forward takes no input; it should be forward(query, key, value, mask)")
+        self.form: tuple[str, int] | None = None
+        """(convention, dimensions) of the mask, once it is worked out."""
+
+    def __call__(self, layer: nn.Layer, x: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> Tensor:
+        """allowed bool [B, 1, Tq, Tk]."""
+        form = self.form if self.form is not None else (self.conventions[0], 4)
+        return first(layer(**self._arguments(x, key, value, allowed, form)))
+
+    def _arguments(self, x, key, value, allowed, form: tuple[str, int]) -> dict[str, Tensor]:
+        arguments = {self.query: x}
+        if self.key is not None:
+            arguments[self.key] = key
+        if self.value is not None:
+            arguments[self.value] = value
+        if self.mask is not None:
+            arguments[self.mask] = mask_of_form(allowed, *form, x.dtype)
+        return arguments
+
+    def settle(self, layer: nn.Layer, width: int) -> None:
+        """Work out the form of the mask: the one under which the future is hidden and the past is not; if there is none, the
+        first that runs, so that the checks say what is wrong.
+
+        Raises:
+            UserError: the layer fails whatever mask it gets.
+        """
+        if self.form is not None or self.mask is None:
+            return
+        training, layer.training = layer.training, False
+        layer.eval()
+        first_error = None
+        for form in self._forms():
+            try:
+                hides = self._hides_the_future(layer, width, form)
+            except UserError:
+                raise
+            except Exception as error:
+                first_error = first_error or error
+                continue
+            self.form = form if hides or self.form is None else self.form
+            if hides:
+                break
+        if training:
+            layer.train()
+        if self.form is None:
+            text = " ".join(str(first_error).split())[:300]
+            raise UserError(f"{self.cls.__name__}.forward fails on [2, 4, {width}] with any mask: {text}")
+
+    def _hides_the_future(self, layer: nn.Layer, width: int, form: tuple[str, int]) -> bool:
+        """Whether, under a causal mask of this form, other first tokens change the last output and no other way round."""
+        rng = np.random.default_rng(2)
+        x = paddle.to_tensor(rng.normal(size=(2, 4, width)).astype(paddle.get_default_dtype()))
+        texts = [x, x.clone(), x.clone()]
+        for text, t in zip(texts[1:], (0, 3)):
+            text[:, t] = x[:, t] + 1.0
+        past = paddle.tril(paddle.ones([4, 4])).astype("bool").expand([2, 1, 4, 4])
+        with paddle.no_grad():
+            usual, early, late = (first(layer(**self._arguments(x, y, y, past, form))).numpy() for y in texts)
+        if list(usual.shape) != [2, 4, width]:
+            raise ValueError(f"it returns {list(usual.shape)}")
+        effect, leak = np.abs(early - usual)[:, 3].max(), np.abs(late - usual)[:, :3].max()
+        return bool(np.isfinite(usual).all() and leak < 1e-6 < effect)
+
+    def _forms(self) -> Iterator[tuple[str, int]]:
+        for convention in self.conventions:
+            yield from ((convention, dimensions) for dimensions in SHAPES)
+
+    def expected_failures(self) -> dict[str, str]:
+        """What cannot be seen of a layer that is called like this."""
+        failures = {}
+        if self.key is None:
+            failures["attends"] = "queries, keys and values are one text"
+        if self.mask is None:
+            failures["bidirectional"] = "it takes no mask: which way it looks, it decides itself"
+        return failures
+
+    def description(self) -> str:
+        """What was worked out about the mask, for people."""
+        if self.mask is None:
+            return "it takes no mask"
+        convention, dimensions = self.form or (self.conventions[0], 4)
+        return f"mask `{self.mask}` {SHAPES[dimensions]}: {CONVENTIONS[convention]}"
+
+
+def mask_of_form(allowed: Tensor, convention: str, dimensions: int, dtype) -> Tensor:
+    """A mask bool [B, 1, Tq, Tk] in somebody's form."""
+    if convention == "hidden":
+        allowed = paddle.logical_not(allowed)
+    if convention == "additive":
+        allowed = (1.0 - allowed.astype(dtype)) * MASKED_SCORE
+    return {4: allowed, 3: allowed[:, 0], 2: allowed[0, 0]}[dimensions]
+
+
+@dataclass(frozen=True)
+class OneText:
+    """The cache of a layer that takes one text for queries, keys and values: none of them can be changed alone."""
+
+    kv: KeyValue
+
+    def extend(self, new: OneText) -> OneText:
+        return OneText(self.kv.extend(new.kv))
+
+    def select(self, rows: Tensor) -> OneText:
+        return OneText(self.kv.select(rows))
+
+
+def attention(cls: type, options: Mapping[str, object], mask: str | None = None) -> tuple[type[Attention], Call]:
+    """An attention `forward(query, key, value, mask)`, or `forward(x, mask)` for self-attention alone."""
+    call = Call(cls, mask)
+
+    class OrdinaryAttention(Attention):
+        """The layer; what is cached of the past are the vectors that it gets."""
+
+        expected_failures = {
+            "repeatable": OWN_DROPOUT,
+            **call.expected_failures(),
+            **getattr(cls, "expected_failures", {}),
+        }
+
+        def __init__(self, d_model: int, num_heads: int, dropout: float, site: LayerSite, max_length: int):
+            super().__init__()
+            if call.key is None and site.sublayer == "cross":
+                raise ValueError(f"{cls.__name__}.forward takes no key and no value, so it cannot look at another text")
+            values = {"d_model": d_model, "num_heads": num_heads, "head_dim": d_model // num_heads}
+            self.layer = cls(**constructor(cls, values | {"dropout": dropout, "max_length": max_length}, options))
+            call.settle(self.layer, d_model)
+
+        def project(self, source: Tensor, info: TokenInfo) -> KeyValue | OneText:
+            kv = KeyValue(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
+            return kv if call.key is not None else OneText(kv)
+
+        def forward(self, x: Tensor, kv: KeyValue | OneText, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+            kv = kv.kv if isinstance(kv, OneText) else kv
+            key, value = kv.key.squeeze(1), kv.value.squeeze(1)
+            queries, keys = x.shape[1], key.shape[1]
+            allowed = mask.allowed().expand([x.shape[0], 1, queries, keys])
+            if call.key is not None:
+                return call(self.layer, x, key, value, allowed)
+            # It computes queries for the whole text, we want those of x alone.
+            before = paddle.ones([x.shape[0], 1, keys - queries, keys], "bool")
+            if mask.causal:
+                before = before & (paddle.arange(keys - queries).unsqueeze(1) >= paddle.arange(keys))
+            return call(self.layer, key, key, value, paddle.concat([before, allowed], 2))[:, keys - queries :]
+
+    OrdinaryAttention.__name__ = OrdinaryAttention.__qualname__ = cls.__name__
+    return OrdinaryAttention, call

@@ -1,0 +1,122 @@
+"""A whole encoder-decoder model of anybody's, `model(source, target_in) -> logits`, looked at from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+from paddle_tfm.data.batches import Batch
+from paddle_tfm.errors import UserError
+from paddle_tfm.testing.adapters.arguments import constructor, first
+from paddle_tfm.testing.invariants import WHOLE_MODEL
+from paddle_tfm.testing.model_under_test import ModelUnderTest
+
+VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 64, 3, 5
+SOURCE_LENGTHS, TARGET_LENGTHS = (6, 3, 4), (4, 6, 2)
+SIZES = {"d_model": 32, "num_heads": 4, "head_dim": 8, "d_ff": 48, "layers": 2, "vocabulary": VOCABULARY}
+
+
+class WholeModel(ModelUnderTest):
+    """A model class, built small; ids from 3 on are words, 1 begins a target (2 if 1 is `pad_id`), `pad_id` pads.
+
+    Raises:
+        UserError: the constructor needs what the kit does not know, or the model cannot be built or called.
+    """
+
+    foreign = True
+    training_dtype, training_tolerance = "float32", 5e-5
+    steps, learning_rate, loss_ratio = 120, 2e-3, 0.5
+
+    def __init__(self, cls: type, options: Mapping[str, object], pad_id: int = 0):
+        self.cls, self.options, self.pad_id = cls, options, pad_id
+        self.expected_failures: Mapping[str, str] = getattr(cls, "expected_failures", {})
+        self.kind, self.name = WHOLE_MODEL, cls.__name__
+        self.scenes = [self]
+        try:
+            self.logits(self.model(), self.batch())
+        except UserError:
+            raise
+        except Exception as error:
+            text = " ".join(str(error).split())[:300]
+            raise UserError(
+                f"{cls.__name__}(…)(source [3, 6], target_in [3, 6]) fails: {type(error).__name__}: {text}"
+            ) from error
+
+    def __str__(self) -> str:
+        return ""
+
+    def model(self, dtype: str = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
+        """In evaluation mode, with its initial values: what training would move is not known of somebody else's class."""
+        values = {**SIZES, "max_length": MAX_LENGTH, "dropout": dropout, "pad_id": self.pad_id}
+        paddle.seed(seed)
+        model = self.cls(**constructor(self.cls, values, self.options))
+        model.eval()
+        return model
+
+    # ---------------------------------------------------------------------------------------------------------- batches
+
+    def batch(self, extra_padding: int = 0, seed: int = 0) -> Batch:
+        """Each target token is the word of the source at its place, if there is one."""
+        rng = np.random.default_rng([seed, 3])
+        words = [i for i in range(FIRST_WORD, VOCABULARY) if i != self.pad_id]
+        source, target_in = (np.full((3, 6 + extra_padding), self.pad_id, dtype=np.int64) for _ in range(2))
+        for ids, lengths in ((source, SOURCE_LENGTHS), (target_in, TARGET_LENGTHS)):
+            for row, length in zip(ids, lengths):
+                row[:length] = rng.choice(words, length)
+        target_in[:, 0] = 1 if self.pad_id != 1 else 2
+        source_valid, target_valid = source != self.pad_id, target_in != self.pad_id
+        tokens = int((source_valid & target_valid).sum())
+        parts = (source, source_valid, source, target_in, source, source, target_valid)
+        return Batch(*parts, extra=0, index=np.arange(3), tokens=tokens).tensors()
+
+    def padded_batches(self) -> Iterator[tuple[str, Batch]]:
+        batch, longer = self.batch(), self.batch(extra_padding=4)
+        source = {"source": longer.source, "source_valid": longer.source_valid, "copy_ids": longer.copy_ids}
+        target = {"target_in": longer.target_in, "target_valid": longer.target_valid}
+        yield "with 4 more columns of padding in the source", batch._replace(**source)
+        yield "with 4 more columns of padding in the target", batch._replace(**target)
+
+    def without_source(self, batch: Batch, rows: list[int]) -> Batch:
+        source, valid = batch.source.numpy().copy(), batch.source_valid.numpy().copy()
+        source[rows], valid[rows] = self.pad_id, False
+        return batch._replace(source=paddle.to_tensor(source), source_valid=paddle.to_tensor(valid))
+
+    def other_ids(self, ids: Tensor, step: int = 1) -> Tensor:
+        return (ids - FIRST_WORD + step) % (VOCABULARY - FIRST_WORD) + FIRST_WORD
+
+    def other_words(self, ids: Tensor, step: int = 1) -> Tensor:
+        return paddle.where((ids >= FIRST_WORD) & (ids != self.pad_id), self.other_ids(ids, step), ids)
+
+    def last_word_changed(self, ids: Tensor) -> Tensor:
+        """The last word of the longest text is another one."""
+        changed = ids.clone()
+        row = int(np.argmax((ids.numpy() != self.pad_id).sum(1)))
+        changed[row, 5] = next(i for i in range(FIRST_WORD, VOCABULARY) if i not in (self.pad_id, int(ids[row, 5])))
+        return changed
+
+    # ---------------------------------------------------------------------------------------------------------- outputs
+
+    def logits(self, model: nn.Layer, batch: Batch) -> np.ndarray:
+        """[B, T, V]"""
+        with paddle.no_grad():
+            return first(model(batch.source, batch.target_in)).numpy()
+
+    def decoder_outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
+        return self.logits(model, batch)
+
+    def outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
+        """Logits at real target tokens [N, V]."""
+        return self.logits(model, batch)[batch.target_valid.numpy()]
+
+    def losses(self, model: nn.Layer, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        logits = first(model(batch.source, batch.target_in))
+        length = min(batch.target_out.shape[1], logits.shape[1])
+        logits, target = logits[:, :length], batch.target_out[:, :length]
+        known = batch.target_valid[:, :length] & (target != self.pad_id)
+        losses = F.cross_entropy(logits, target.unsqueeze(-1), reduction="none").squeeze(-1)
+        total = paddle.where(known, losses, paddle.zeros_like(losses)).sum()
+        return total, total

@@ -1,0 +1,10 @@
+"""All checks, in the order in which they are shown: what holds for every kind, then what holds for one.
+
+Importing a module registers its checks, so this is the one place where the order is decided.
+"""
+
+# isort: off
+from paddle_tfm.testing.invariants import training, independence, decoding, numerics, seeds, cost  # noqa: F401
+from paddle_tfm.testing.kinds import attention, norm, placement, position, feed_forward, head, initializer  # noqa: F401
+from paddle_tfm.testing.kinds import search, schedule, optimizer, metric, whole_model  # noqa: F401
+from paddle_tfm.testing.report import CHECKS  # noqa: F401

@@ -1,0 +1,120 @@
+"""Caches, beams and state: decoding step by step is the model that was trained."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+
+from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
+from paddle_tfm.testing.model_under_test import ModelUnderTest
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
+from paddle_tfm.testing.scene import Scene
+
+CHUNKS = ([1], [2], [1, 3], [4, 1])  # tokens fed at once; the last number again and again
+
+
+@check(
+    *LAYERS,
+    invariant="decoding step by step through the key/value cache equals the full pass, in chunks too",
+    consequence="the model that translates is not the one that was trained",
+    hint="positions counted from the tensor's length instead of `info.positions`, keys rotated twice or not at all, a cache "
+    "that forgets or repeats",
+    each_scene=True,
+)
+def cached(scene: Scene) -> Result:
+    model, batch = scene.model(), scene.batch()
+    valid, full = batch.target_valid.numpy(), scene.decoder_outputs(model, batch)
+    for chunks in CHUNKS:
+        stepwise = scene.stepwise_outputs(model, batch, chunks)
+        what = f"{chunks[0]} tokens first, then {chunks[-1]} at a time"
+        if failed := difference(full[valid], stepwise[valid], what):
+            return failed
+    return Passed()
+
+
+@check(
+    *LAYERS,
+    invariant="choosing rows in the middle of decoding gives what these rows give (beams reorder)",
+    consequence="beam search mixes hypotheses up",
+    hint="`select` of what `project` returns: every tensor in it, and nothing kept elsewhere",
+    each_scene=True,
+)
+def beams(scene: Scene) -> Result:
+    model, batch = scene.model(), scene.batch()
+    num_rows, length = batch.target_in.shape
+    if length < 3:
+        return Skip("sentences too short")
+    everyone = batch._replace(target_valid=paddle.ones_like(batch.target_valid))
+    with paddle.no_grad():
+        memory = scene.memory(model, everyone)
+        full = model.decode(everyone.target_in, model.start(memory))[0]
+        order = [*reversed(range(num_rows)), 0, 0]
+        rows = paddle.to_tensor(order, dtype="int64")
+        _, state = model.decode(everyone.target_in[:, :2], model.start(memory))
+        h, _ = model.decode(everyone.target_in[:, 2:].index_select(rows), state.select(rows))
+        if failed := difference(full.numpy()[order][:, 2:], h.numpy(), "rows chosen after two tokens"):
+            return failed
+        twice = paddle.to_tensor([row for row in range(num_rows) for _ in range(2)], dtype="int64")
+        _, state = model.decode(everyone.target_in[:, :1], model.start(memory))
+        words = paddle.to_tensor([[4 + i % 9] for i in range(2 * num_rows)])
+        _, state = model.decode(words, state.select(twice))
+        swap = paddle.to_tensor([row + (1 if row % 2 == 0 else -1) for row in range(2 * num_rows)], dtype="int64")
+        stays, moves = (model.decode(words, state.select(swap, same))[0].numpy() for same in (True, False))
+    return difference(stays, moves, "beams of a sentence change places, its memory kept or moved along") or Passed()
+
+
+@check(
+    *LAYERS,
+    invariant="the layers keep nothing between calls, and evaluation changes nothing",
+    consequence="a result depends on what was computed before it",
+    hint="attributes set in `forward`; buffers updated in evaluation mode; caches kept in the layer instead of in what "
+    "`project` returns",
+    each_scene=True,
+)
+def stateless(scene: Scene) -> Result:
+    model, batch, other = scene.model(), scene.batch(), scene.batch(seed=9)
+    before = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+    first = scene.outputs(model, batch)
+    scene.outputs(model, other)
+    if not np.array_equal(first, scene.outputs(model, batch)):
+        return Failed("the same batch, after another one, gives other numbers")
+    new, used = scene.model(moved=False), scene.model(moved=False)
+    scene.outputs(used, other)
+    if not np.array_equal(scene.outputs(new, batch), scene.outputs(used, batch)):
+        return Failed("a batch gives other numbers in a new model than in one that has seen another batch")
+    for name, tensor in model.state_dict().items():
+        if not np.array_equal(before[name], tensor.numpy()):
+            return Failed(f"{name} changed in evaluation mode")
+    if model.decoder is None:
+        return Passed()
+    second = slice(1, 2) if batch.target_in.shape[1] > 1 else slice(0, 1)
+    with paddle.no_grad():
+        start = model.start(scene.memory(model, batch))
+        _, state = model.decode(batch.target_in[:, :1], start)
+        once = model.decode(batch.target_in[:, second], state)[0]
+        model.decode(batch.target_in[:, :1], start)
+        model.decode(other.target_in[:, :1], model.start(scene.memory(model, other)))
+        again = model.decode(batch.target_in[:, second], state)[0]
+    return difference(once.numpy(), again.numpy(), "decoding twice from one state", 0.0) or Passed()
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="saved and loaded, it is the same",
+    consequence="a checkpoint does not hold the model that was trained",
+    hint="tensors that change in training and are neither parameters nor persistable buffers; values drawn in the "
+    "constructor and kept outside both",
+    each_scene=True,
+)
+def saved(model_under_test: ModelUnderTest) -> Result:
+    model, other = model_under_test.model(), model_under_test.model(seed=99, moved=False)
+    state = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+    if state.keys() != other.state_dict().keys():
+        return Failed("two models of one recipe have different names in their state")
+    for name, tensor in other.state_dict().items():
+        tensor.set_value(state[name])
+    batch = model_under_test.batch()
+    usual, loaded = (model_under_test.outputs(each, batch) for each in (model, other))
+    return difference(usual, loaded, "the loaded model", 0.0) or Passed()

@@ -1,0 +1,180 @@
+"""What an output must not depend on: the future, padding, and the other sentences of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from paddle_tfm.data.batches import Batch
+from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
+from paddle_tfm.testing.model_under_test import ModelUnderTest, lengths, select_rows
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, distance
+
+ZERO = 1e-20  # of the largest gradient: Paddle's softmax on a CPU gives a masked key 1e-28
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="no future leak in the decoder: a position depends on earlier ones and itself only",
+    consequence="teacher forcing shows the model the answer: training looks excellent, and translation is nonsense",
+    hint="the causal mask (that it reaches the decoder's self-attention, its direction, an off-by-one), the axis of a softmax, "
+    "sums or norms over time, a reshape that mixes positions and heads",
+    each_scene=True,
+)
+def causal(model_under_test: ModelUnderTest) -> Result:
+    model, batch = model_under_test.model(), model_under_test.batch()
+    if failed := _changed_future(model_under_test, model, batch):
+        return failed
+    for t, gradient in model_under_test.gradients_by_position(model, batch):
+        if not np.isfinite(gradient).all():
+            return Failed("a gradient that is not finite")
+        late = np.nonzero(gradient[t + 1 :] > ZERO * max(1.0, gradient.max()))[0]
+        if late.size:
+            return Failed(f"position {t}'s output has a gradient with respect to position {t + 1 + int(late[0])}")
+    return Passed()
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="no future leak in the decoder while training either",
+    consequence="what is trained is not what will be decoded",
+    hint="statistics over the batch or over time that are used in training mode only, such as BatchNorm's in a decoder",
+    each_scene=True,
+)
+def causal_in_training(model_under_test: ModelUnderTest) -> Result:
+    model = model_under_test.training_model()
+    if isinstance(model, Skip):
+        return model
+    return _changed_future(model_under_test, model, model_under_test.batch()) or Passed()
+
+
+def _changed_future(model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch) -> Failed | None:
+    length = batch.target_in.shape[1]
+    usual, compared = model_under_test.decoder_outputs(model, batch), model_under_test.compared_positions(batch)
+    for t in sorted({1, length // 2, length - 1} - {0}):
+        later = paddle.to_tensor(np.arange(length) >= t).unsqueeze(0)
+        tokens = paddle.where(later, model_under_test.other_ids(batch.target_in), batch.target_in)
+        changed = model_under_test.decoder_outputs(model, batch._replace(target_in=tokens))
+        early = compared[:, :t]
+        size = distance(changed[:, :t][early], usual[:, :t][early])
+        if size > CLOSE:
+            return Failed(f"changing the target from position {t} on changes earlier outputs by {size:.2g}")
+    return None
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="padding changes nothing: more of it, or other ids in it",
+    consequence="a sentence is translated differently depending on the length of its neighbours",
+    hint="the mask (inverted, or of the wrong side; in the encoder and in cross-attention), sums and means over positions that "
+    "are not real, softmax before the mask",
+    each_scene=True,
+)
+def padding(model_under_test: ModelUnderTest) -> Result:
+    model = model_under_test.model()
+    usual = model_under_test.outputs(model, model_under_test.batch())
+    for what, batch in model_under_test.padded_batches():
+        if failed := difference(usual, model_under_test.outputs(model, batch), what):
+            return failed
+    return Passed()
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="padding changes no output, no loss and no gradient in training",
+    consequence="what is learned depends on how sentences were put into batches",
+    hint="means over positions that are not real; a loss, or statistics (BatchNorm's), that count padding",
+    each_scene=True,
+)
+def padding_in_training(model_under_test: ModelUnderTest) -> Result:
+    model = model_under_test.training_model(model_under_test.training_dtype)
+    if isinstance(model, Skip):
+        return model
+    usual, padded = (_step(model_under_test, model, extra) for extra in (0, 5))
+    if usual.keys() != padded.keys():
+        return Failed(f"padding decides which parameters get a gradient: {sorted(usual.keys() ^ padded.keys())}")
+    for name, value in usual.items():
+        what = f"5 more columns of padding, {name}"
+        if failed := difference(value, padded[name], what, model_under_test.training_tolerance):
+            return failed
+    return Passed()
+
+
+def _step(model_under_test: ModelUnderTest, model: nn.Layer, extra_padding: int) -> dict[str, np.ndarray]:
+    """Outputs, the loss and all gradients of a batch with so much more padding."""
+    batch = model_under_test.batch(extra_padding=extra_padding)
+    model.clear_gradients()
+    loss = model_under_test.losses(model, batch, smoothing=0.1)[1]
+    loss.backward()
+    gradients = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}
+    return {"outputs": model_under_test.outputs(model, batch), "the loss": loss.numpy(), **gradients}
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="sentences of a batch do not influence each other, and their order does not matter",
+    consequence="a translation depends on what happens to be translated beside it",
+    hint="statistics over the batch used in evaluation, reshapes that mix rows, [T, B, C] taken for [B, T, C], the axis of a "
+    "softmax",
+    each_scene=True,
+)
+def neighbours(model_under_test: ModelUnderTest) -> Result:
+    model, batch = model_under_test.model(), model_under_test.batch()
+    if failed := _other_neighbours(model_under_test, model, batch):
+        return failed
+    counts, num_rows = lengths(batch.target_valid), batch.source.shape[0]
+    if num_rows < 2:
+        return Passed()
+    rows = np.split(model_under_test.outputs(model, batch), np.cumsum(counts)[:-1])
+    order = list(range(num_rows))[::-1]
+    reordered = model_under_test.outputs(model, select_rows(batch, order))
+    ends = np.cumsum([counts[i] for i in order])
+    blocks = dict(zip(order, np.split(reordered, ends[:-1])))
+    if failed := difference(
+        np.concatenate(rows), np.concatenate([blocks[i] for i in range(num_rows)]), "in another order"
+    ):
+        return failed
+    for i, source_length in enumerate(lengths(batch.source_valid)):
+        alone = select_rows(batch, [i])
+        sources = {name: getattr(alone, name)[:, :source_length] for name in ("source", "source_valid", "copy_ids")}
+        if failed := difference(
+            model_under_test.outputs(model, alone._replace(**sources)), rows[i], f"sentence {i} alone"
+        ):
+            return failed
+    return Passed()
+
+
+@check(
+    *LAYERS,
+    invariant="sentences of a batch do not influence each other while training either",
+    consequence="what is trained is not what will be decoded",
+    hint="statistics over the batch",
+    each_scene=True,
+)
+def neighbours_in_training(model_under_test: ModelUnderTest) -> Result:
+    model = model_under_test.training_model()
+    if isinstance(model, Skip):
+        return model
+    return _other_neighbours(model_under_test, model, model_under_test.batch()) or Passed()
+
+
+def _other_neighbours(model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch) -> Failed | None:
+    """Failed where other words in all sentences but the first change the first."""
+    num_rows = batch.source.shape[0]
+    if num_rows < 2:
+        return None
+    first = paddle.to_tensor(np.arange(num_rows) == 0).unsqueeze(-1)
+
+    def changed(part):
+        return part if part.dtype == paddle.bool else paddle.where(first, part, model_under_test.other_words(part))
+
+    count = lengths(batch.target_valid)[0]
+    before, after = (model_under_test.decoder_outputs(model, b)[0, :count] for b in (batch, batch.each(changed)))
+    return difference(before, after, "with other neighbours")

@@ -1,0 +1,172 @@
+"""Numbers at the edges: rows without a key, spikes, the backward pass, half precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm.data.batches import Batch
+from paddle_tfm.data.vocabulary import PAD
+from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
+from paddle_tfm.testing.model_under_test import ModelUnderTest
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
+from paddle_tfm.testing.scene import Scene
+
+FACTORS = (1e4, 1e-6, 0.0)
+STEP_SIZES = (1e-4, 1e-6, 1e-8, 1e-3)
+"""Of finite differences: kinks (ReLU, the choice of an expert) need a small one, parts held in float32 a large one."""
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="a row that sees nothing stays finite, in values and gradients",
+    consequence="one empty sentence turns the weights of the whole model into NaN",
+    hint="softmax over nothing but −inf (use a large negative number), divisions by a count that may be 0",
+    each_scene=True,
+)
+def masked_rows(model_under_test: ModelUnderTest) -> Result:
+    num_rows = model_under_test.batch().source.shape[0]
+    for rows in ([0], list(range(num_rows))):
+        model, batch = model_under_test.model(), model_under_test.batch()
+        model.train()
+        empty = model_under_test.without_source(batch, rows)
+        if failed := _not_finite(model_under_test, model, empty, "a source that is all padding"):
+            return failed
+    return Passed()
+
+
+@check(
+    *LAYERS,
+    invariant="very large and very small inputs stay finite, in values and gradients",
+    consequence="a spike in training ends in NaN",
+    hint="exp, division, square roots at 0, squares of large numbers: shift, clip or add a small number",
+    each_scene=True,
+)
+def extremes(scene: Scene) -> Result:
+    for factor in FACTORS:
+        what = f"its input times {factor:g}"
+        model = scene.model()
+        model.train()
+        if scene.subject.kind == "head":
+            if failed := _head_not_finite(model, scene, factor, what):
+                return failed
+            continue
+        if scene.subject.kind == "position":  # it gets positions; what it is added to is beside it
+            what = f"embeddings times {factor:g}"
+            with paddle.no_grad():
+                for table in _embeddings(model):
+                    table.weight.set_value(table.weight * factor)
+        for layer in scene.instances(model)[
+            :1
+        ]:  # at one place: from layer to layer a factor would grow beyond all numbers
+            layer.register_forward_pre_hook(lambda layer, inputs, factor=factor: (inputs[0] * factor, *inputs[1:]))
+        if failed := _not_finite(scene, model, scene.batch(), what):
+            return failed
+    return Passed()
+
+
+def _embeddings(model) -> list[nn.Layer]:
+    tables = (model.source_embedding, model.target_embedding)
+    return list({id(table): table for table in tables if table is not None}.values())
+
+
+def _head_not_finite(model, scene: Scene, factor: float, what: str) -> Failed | None:
+    batch = scene.batch()
+    h, memory = model(batch)
+    h = h.detach() * factor
+    h.stop_gradient = False
+    losses = model.head.loss(h, model.target(batch), memory)
+    losses.sum().backward()
+    if not (np.isfinite(losses.numpy()).all() and np.isfinite(h.grad.numpy()).all()):
+        return Failed(f"{what}: the loss or its gradient is not finite")
+    with paddle.no_grad():
+        if not np.isfinite(model.head.log_probs(h, memory).numpy()).all():
+            return Failed(f"{what}: log-probabilities are not finite")
+    return None
+
+
+def _not_finite(model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch, what: str) -> Failed | None:
+    loss = model_under_test.losses(model, batch)[1]
+    if not np.isfinite(float(loss)):
+        return Failed(f"{what}: the loss is {float(loss)}")
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and not np.isfinite(parameter.grad.numpy()).all():
+            return Failed(f"{what}: the gradient of {name} is not finite")
+    model.eval()
+    if not np.isfinite(model_under_test.decoder_outputs(model, batch)).all():
+        return Failed(f"{what}: the output in evaluation is not finite")
+    return None
+
+
+@check(
+    *LAYERS,
+    invariant="gradients agree with finite differences, in float64",
+    consequence="the backward pass is not that of the forward pass: it learns something else",
+    hint="a PyLayer's backward; values that reach the output past the graph (NumPy, `detach`)",
+    each_scene=True,
+)
+def gradients(scene: Scene) -> Result:
+    model, batch = scene.model("float64"), scene.batch()
+    model.train()
+    rng = np.random.default_rng(11)
+    model.clear_gradients()
+    model.loss(batch).backward()
+    own = {id(parameter) for layer in scene.instances(model) for parameter in layer.parameters()}
+    tables = {id(table.weight) for table in _embeddings(model)}
+    trained = [(name, p) for name, p in model.named_parameters() if p.grad is not None]
+
+    def agree(parameters: dict[str, Tensor]) -> bool:
+        directions = {name: rng.normal(size=p.shape) for name, p in parameters.items()}
+        for name, p in parameters.items():
+            if id(p) in tables:
+                directions[name][PAD] = 0.0  # padding's row stays zero, whatever reaches it
+        return _slopes_agree(parameters, directions, lambda: model.loss(batch))
+
+    for group in (own, tables - own):  # its own parameters, and what gradients reach through it
+        parameters = {name: p for name, p in trained if id(p) in group}
+        if parameters and not agree(parameters):
+            wrong = [name for name, p in parameters.items() if not agree({name: p})]
+            return Failed(f"the backward pass and finite differences disagree: {', '.join(wrong or parameters)}")
+    return Passed()
+
+
+def _slopes_agree(parameters: dict[str, Tensor], directions: dict[str, np.ndarray], loss: Callable[[], Tensor]) -> bool:
+    """Whether the derivative in a direction is the slope measured from both sides, for one step size at least."""
+    products = [float((p.grad.numpy() * directions[name]).sum()) for name, p in parameters.items()]
+    norm = float(np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in parameters.values())))
+    derivative, start = sum(products), {name: p.numpy().copy() for name, p in parameters.items()}
+    for step in STEP_SIZES:
+        sides = []
+        for sign in (1, -1):
+            with paddle.no_grad():
+                for name, p in parameters.items():
+                    p.set_value(start[name] + sign * step * directions[name])
+                sides.append(float(loss()))
+        for name, p in parameters.items():
+            p.set_value(start[name])
+        if abs((sides[0] - sides[1]) / (2 * step) - derivative) < 1e-3 * max(norm, 1e-3):
+            return True
+    return False
+
+
+@check(
+    *LAYERS,
+    invariant="half precision (bfloat16) stays finite and near float32, where the device has it",
+    consequence="mixed-precision training would diverge",
+    hint="constants that half precision cannot hold; sums that should be kept in float32",
+    each_scene=True,
+)
+def half_precision(scene: Scene) -> Result:
+    if paddle.device.get_device() == "cpu":
+        return Skip("a CPU trains in float32; run the check on a GPU")
+    model, batch = scene.model(), scene.batch()
+    usual = scene.outputs(model, batch)
+    with paddle.amp.auto_cast(dtype="bfloat16"):
+        half = scene.outputs(model, batch)
+    return difference(usual, half.astype("float32"), "bfloat16", 0.1) or Passed()

@@ -1,0 +1,1 @@
+"""What holds for one kind of component by itself: a file a kind."""

@@ -1,0 +1,224 @@
+"""What holds for an attention by itself: what it attends to, and how softly."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm.errors import RecipeError
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.testing.probe import Probe
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, distance, relative_distance
+from paddle_tfm.testing.scene import open_gates
+from paddle_tfm.testing.subject import Subject
+
+LENGTH = 32  # keys
+MAX_CONCENTRATION = 0.4  # Σ weight²: 1 is all on one key
+MIN_CONCENTRATION = 1.02 / LENGTH  # 1 / LENGTH is the same for all keys
+MIN_EFFECT = 1e-3  # of the largest output: what a change must move it by
+SHAPES = ((256, 1), (256, 16), (32, 2))  # (d_model, heads)
+OFFSETS = (0, 7)  # of all positions
+
+
+class AttentionProbe:
+    """An attention with weights that keep variances (normal, of variance 1 / fan-in), attending from one text to another."""
+
+    def __init__(self, subject: Subject, d_model: int = 32, num_heads: int = 2, site: str = "decoder.cross"):
+        self.site = subject.site(site)
+        self.offset = 0
+        self.rng = np.random.default_rng(5)
+        self.attention = subject.build(self.site, d_model=d_model, num_heads=num_heads)
+        self.attention.eval()
+        redraw(self.attention, self.rng)
+        open_gates(self.attention, self.rng)
+        self.x = self.normal(1, LENGTH, d_model)
+        self.source = self.x if self.site.sublayer == "self" else self.normal(1, LENGTH, d_model)
+        self.encoding = PositionalEncoding()
+
+    def normal(self, *shape: int) -> Tensor:
+        return paddle.to_tensor(self.rng.normal(size=shape).astype("float32"))
+
+    def info(self, x: Tensor) -> TokenInfo:
+        positions = paddle.arange(self.offset, self.offset + x.shape[1], dtype="int64").unsqueeze(0)
+        return TokenInfo(self.encoding, positions, paddle.ones(x.shape[:2], dtype="bool"))
+
+    def project(self, source: Tensor):
+        with paddle.no_grad():
+            return self.attention.project(source, self.info(source))
+
+    def key_value(self) -> KeyValue | Skip:
+        """Keys and values of the source, or why there are none."""
+        kv = self.project(self.source)
+        return kv if isinstance(kv, KeyValue) else Skip(f"it keeps {type(kv).__name__} instead of keys and values")
+
+    def __call__(self, x: Tensor, kv, keys: int = LENGTH) -> np.ndarray:
+        """[B, T, C]; only the first `keys` keys may be seen."""
+        info = self.info(x)
+        valid = (paddle.arange(LENGTH) < keys).expand([x.shape[0], LENGTH])
+        k_positions = paddle.arange(self.offset, self.offset + LENGTH, dtype="int64").unsqueeze(0)
+        mask = Mask(info.positions, k_positions, valid, self.site.causal, self.encoding)
+        with paddle.no_grad():
+            return self.attention(x, kv, info, mask, Tap()).numpy()
+
+    def attended(self) -> np.ndarray:
+        """The output for x, attending to the source."""
+        return self(self.x, self.project(self.source))
+
+
+def redraw(layer: nn.Layer, rng: np.random.Generator) -> None:
+    """Matrices normal with variance 1 / fan-in; vectors stay."""
+    for parameter in layer.parameters():
+        if parameter.ndim > 1 and not getattr(parameter, "keep_initial", False):
+            value = rng.normal(size=parameter.shape) / np.sqrt(parameter.shape[0])
+            parameter.set_value(value.astype("float32"))
+
+
+@check(
+    "attention",
+    invariant="the output depends on the queries' text, on the keys and on the values",
+    consequence="it does not attend: it looks at the wrong text, or at nothing",
+    hint="which input each projection gets: keys and values come from `source`, queries from `x`",
+)
+def attends(subject: Subject) -> Result:
+    probe = AttentionProbe(subject)
+    kv = probe.project(probe.source)
+    out = probe(probe.x, kv)
+    changed = {"another text to attend to": probe(probe.x, probe.project(probe.normal(*probe.source.shape)))}
+    changed["other queries"] = probe(probe.normal(*probe.x.shape), kv)
+    if isinstance(kv, KeyValue):
+        changed["other keys"] = probe(probe.x, KeyValue(probe.normal(*kv.key.shape), kv.value))
+        changed["other values"] = probe(probe.x, KeyValue(kv.key, probe.normal(*kv.value.shape)))
+    for what, other in changed.items():
+        if relative_distance(out, other) < MIN_EFFECT:
+            return Failed(f"{what} {'changes' if what.startswith('another') else 'change'} nothing")
+    return Passed()
+
+
+@check(
+    "attention",
+    invariant="in an encoder it is bidirectional: a text turned around gives the same, turned around, where it gets no positions",
+    consequence="what follows a word is not seen, or seen otherwise than what precedes it",
+    hint="a causal mask where the whole text should be seen (`mask.causal`); a window without the distance's absolute value; "
+    "weights of its own for each direction, by design: declare it in `expected_failures`",
+)
+def bidirectional(subject: Subject) -> Result:
+    if "encoder.self" not in subject.site_names:
+        return Skip("it does not stand in an encoder")
+    probe = AttentionProbe(subject, site="encoder.self")
+    reversed_x = probe.x.flip([1])
+    reversed_out = probe(reversed_x, probe.project(reversed_x))[:, ::-1]
+    usual = probe(probe.x, probe.project(probe.x))
+    return difference(usual, reversed_out, "a text, and the same text turned around", 1e-4) or Passed()
+
+
+@check(
+    "attention",
+    invariant="weights sum to one: where all values are equal, the output is the same for every query",
+    consequence="the size of the output depends on how much there is to look at",
+    hint="softmax over the keys (the last axis), after the mask and not before it; nothing that scales weights afterwards",
+)
+def averages(subject: Subject) -> Result:
+    probe = AttentionProbe(subject)
+    kv = probe.key_value()
+    if isinstance(kv, Skip):
+        return kv
+    equal = KeyValue(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
+    out, fewer = probe(probe.x, equal), probe(probe.x, equal, keys=LENGTH // 2)
+    first = np.broadcast_to(out[:, :1], out.shape)
+    return (
+        difference(out, first, "all values equal: outputs of different queries", 1e-4)
+        or difference(out, fewer, "all values equal: outputs with half of the keys hidden", 1e-4)
+        or Passed()
+    )
+
+
+@check(
+    "attention",
+    invariant="the output is linear in the values: heads attend side by side, none sees another's result",
+    consequence="heads are chained, or something bends the values: it is another function than attention",
+    hint="the loop over heads: every head gets the same query; nothing nonlinear after the weighted sum",
+)
+def values(subject: Subject) -> Result:
+    probe = AttentionProbe(subject)
+    kv = probe.key_value()
+    if isinstance(kv, Skip):
+        return kv
+    other = probe.normal(*kv.value.shape)
+    zero, one, two, total = (
+        probe(probe.x, KeyValue(kv.key, value))
+        for value in (paddle.zeros_like(kv.value), kv.value, other, kv.value + other)
+    )
+    return difference(total - zero, (one - zero) + (two - zero), "out(v + w) against out(v) + out(w)", 1e-4) or Passed()
+
+
+@check(
+    "attention",
+    invariant="every positional-encoding hook in `supports` acts, and by distances where the encoding does",
+    consequence="an encoding that users combine with it does nothing, or something else",
+    hint="queries and keys both through `info.encoding`, with their own positions; the mask's bias; the terms of scores and "
+    "values",
+)
+def supported_hooks(subject: Subject) -> Result:
+    probe = AttentionProbe(subject)
+    geometry = subject.cls.geometry(32, 2, **{key: value for key, value in subject.spec.items() if key != "name"})
+
+    def at_offsets() -> list[np.ndarray]:
+        outputs = []
+        for probe.offset in OFFSETS:
+            outputs.append(probe.attended())
+        return outputs
+
+    without = at_offsets()
+    by_distances = distance(*without) < 1e-4  # weights of its own may belong to places in the text
+    for hook in sorted(subject.cls.supports - {"embed"}):
+        probe.encoding = Probe(geometry.score_heads, geometry.head_dim, [hook])
+        outputs = at_offsets()
+        if distance(without[0], outputs[0]) < 1e-4:
+            return Failed(f"it accepts encodings that act through {hook}, and one changes nothing")
+        what = f"an encoding by distances through {hook}: text and queries moved by {OFFSETS[1]} positions"
+        if by_distances and (failed := difference(*outputs, what, 1e-3)):
+            return failed
+    return Passed()
+
+
+@check(
+    "attention",
+    invariant="at initialization attention is soft, and not blind, whatever the width and the number of heads",
+    consequence="scores grow with the width of a head, softmax saturates and hardly any gradient passes; or they vanish",
+    hint="scores are divided by sqrt(head_dim), the width of what is multiplied, whatever d_model / num_heads is",
+)
+def temperature(subject: Subject) -> Result:
+    for d_model, num_heads in SHAPES:
+        try:
+            probe = AttentionProbe(subject, d_model, num_heads)
+        except RecipeError:  # it refuses this number of heads
+            continue
+        kv = probe.key_value()
+        if isinstance(kv, Skip):
+            return kv
+        if probe.site.causal:
+            return Skip("it stands where only the past is seen")
+        concentration = _concentration(probe, kv)
+        what = f"d_model {d_model}, {num_heads} heads, {LENGTH} keys: Σ weight² is {concentration:.2f}"
+        if concentration > MAX_CONCENTRATION:
+            return Failed(f"{what}; {1 / LENGTH:.2f} is even, 1 is all on one key")
+        if concentration < MIN_CONCENTRATION:
+            return Failed(f"{what}: all keys get the same, whatever they hold")
+    return Passed()
+
+
+def _concentration(probe: AttentionProbe, kv: KeyValue) -> float:
+    """The mean over heads and queries of Σ weight², seen from outside: how much the output moves when one key's value does,
+    for each key, against all at once."""
+    delta = probe.normal(1, kv.value.shape[1], 1, kv.value.shape[3])
+    one_hot = paddle.eye(LENGTH).reshape([LENGTH, 1, LENGTH, 1])
+    moved = kv.value + delta * one_hot  # a row for each key that moves
+    queries = probe.x[:, :4]
+    usual = probe(queries, kv)
+    keys = kv.key.expand([LENGTH, *kv.key.shape[1:]])
+    separate = probe(queries.expand([LENGTH, *queries.shape[1:]]), KeyValue(keys, moved))
+    together = probe(queries, KeyValue(kv.key, kv.value + delta))
+    effect = ((separate - usual) ** 2).sum(-1).sum(0)  # [Tq]
+    return float(np.mean(effect / np.maximum(((together - usual) ** 2).sum(-1)[0], 1e-30)))

@@ -1,0 +1,81 @@
+"""What holds for a feed-forward sublayer by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.testing.kinds.attention import redraw
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
+from paddle_tfm.testing.scene import open_gates
+from paddle_tfm.testing.subject import Subject
+
+WIDTH, LENGTH = 16, 6
+MIN_EFFECT = 1e-3  # of the largest output
+
+
+class FeedForwardProbe:
+    """A feed-forward sublayer and two sentences of six tokens."""
+
+    def __init__(self, subject: Subject):
+        rng = np.random.default_rng(4)
+        self.layer = subject.build(subject.site(), d_model=WIDTH, d_ff=3 * WIDTH)
+        self.layer.eval()
+        redraw(self.layer, rng)
+        open_gates(self.layer, rng)
+        self.x = paddle.to_tensor(rng.normal(size=(2, LENGTH, WIDTH)).astype("float32"))
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        positions = paddle.arange(x.shape[1]).unsqueeze(0)
+        info = TokenInfo(PositionalEncoding(), positions, paddle.ones(x.shape[:2], dtype="bool"))
+        with paddle.no_grad():
+            return self.layer(x, info, Tap()).numpy()
+
+
+@check(
+    "feed_forward",
+    invariant="each token goes through it by itself",
+    consequence="it mixes positions: in the decoder it may see the future",
+    hint="means, sums or a softmax over the time axis",
+)
+def position_wise(subject: Subject) -> Result:
+    probe = FeedForwardProbe(subject)
+    together = probe(probe.x)
+    for t in range(LENGTH):
+        what = f"token {t} among others, and by itself"
+        if failed := difference(together[:, t : t + 1], probe(probe.x[:, t : t + 1]), what):
+            return failed
+    return Passed()
+
+
+@check(
+    "feed_forward",
+    invariant="it is not linear",
+    consequence="two matrices one after the other are one matrix: the activation is missing",
+    hint="the activation between the matrices",
+)
+def nonlinear(subject: Subject) -> Result:
+    probe = FeedForwardProbe(subject)
+    a, b = probe.x, probe.x.flip([0])
+    zero, one, two = probe(paddle.zeros_like(a)), probe(a), probe(b)
+    if relative_distance(probe(a + b) - zero, (one - zero) + (two - zero)) < MIN_EFFECT:
+        return Failed("f(a + b) is f(a) + f(b)")
+    return Passed()
+
+
+@check(
+    "feed_forward",
+    invariant="it tells x from −x",
+    consequence="half of what a token says is lost: opposite directions look the same",
+    hint="a square or an absolute value before the activation, where it belongs after it; a product of two projections without "
+    "an activation is even by design: declare it in `expected_failures`",
+)
+def sign(subject: Subject) -> Result:
+    probe = FeedForwardProbe(subject)
+    zero = probe(paddle.zeros_like(probe.x))
+    if relative_distance(probe(probe.x) - zero, probe(-probe.x) - zero) < MIN_EFFECT:
+        return Failed("f(x) is f(−x)")
+    return Passed()

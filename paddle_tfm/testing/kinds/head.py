@@ -1,0 +1,81 @@
+"""What holds for a head by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+
+from paddle_tfm.data.vocabulary import PAD
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, difference
+from paddle_tfm.testing.scene import VOCABULARY, Scene, real
+
+
+def _predictions(scene: Scene, smoothing: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log-probabilities [N, V], losses [N], targets [N]) of the real tokens."""
+    model, batch = scene.model(), scene.batch()
+    with paddle.no_grad():
+        h, memory = model(batch)
+        target = model.target(batch)
+        parts = model.head.log_probs(h, memory), model.head.loss(h, target, memory, smoothing), target
+    return tuple(real(part, batch) for part in parts)
+
+
+@check(
+    "head",
+    invariant="probabilities sum to one",
+    consequence="scores of hypotheses mean nothing, and perplexity is wrong",
+    hint="the axis of the softmax; words that are counted twice or left out",
+    each_scene=True,
+)
+def sums_to_one(scene: Scene) -> Result:
+    log_probs, _, _ = _predictions(scene)
+    total = np.exp(log_probs.astype(np.float64)).sum(-1)
+    worst = float(np.abs(total - 1).max())
+    if not worst < 1e-4:
+        return Failed(f"Σ exp(log_probs) is between {total.min():.4g} and {total.max():.4g}")
+    return Passed()
+
+
+@check(
+    "head",
+    invariant="the loss is −log_probs of the target",
+    consequence="what is trained is not what is searched",
+    hint="`loss` and `log_probs` compute the same distribution; sums where means are meant, and the reverse",
+    each_scene=True,
+)
+def loss_is_log_prob(scene: Scene) -> Result:
+    log_probs, losses, target = _predictions(scene)
+    picked = np.take_along_axis(log_probs, target[:, None], -1)[:, 0]
+    return difference(-picked, losses, "−log_probs of the target, and the loss", 1e-4) or Passed()
+
+
+@check(
+    "head",
+    invariant="label smoothing ε gives (1 − ε) of the target's loss and ε of the mean over all words but padding",
+    consequence="the smoothed loss rewards something else, padding for instance",
+    hint="what the mean runs over, and its weight",
+    each_scene=True,
+)
+def smoothing(scene: Scene) -> Result:
+    log_probs, losses, target = _predictions(scene, smoothing=0.2)
+    picked = np.take_along_axis(log_probs, target[:, None], -1)[:, 0]
+    words = np.delete(log_probs[:, :VOCABULARY], PAD, axis=1)
+    return difference(-0.8 * picked - 0.2 * words.mean(-1), losses, "the smoothed loss", 1e-4) or Passed()
+
+
+@check(
+    "head",
+    invariant="the loss is finite wherever the target is padding",
+    consequence="0 × inf is NaN: one padded row ends the training",
+    hint="the loss of rows whose target is padding",
+    each_scene=True,
+)
+def padded_targets(scene: Scene) -> Result:
+    model, batch = scene.model(), scene.batch(extra_padding=2)
+    with paddle.no_grad():
+        h, memory = model(batch)
+        for smoothing in (0.0, 0.1):
+            if not np.isfinite(model.head.loss(h, model.target(batch), memory, smoothing).numpy()).all():
+                return Failed(f"label smoothing {smoothing}: a loss at padding is not finite")
+    return Passed()

@@ -1,0 +1,92 @@
+"""What holds for a norm by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, distance
+from paddle_tfm.testing.subject import Subject
+
+WIDTH, ROWS, LENGTH = 32, 24, 6
+NUM_BATCHES = 300  # enough for running statistics with a weight of 0.02 or more for each new batch
+MAX_GAP = 0.15  # what running statistics may then be off
+MAX_MOVE = 2e-3  # of the output, under a change that it is invariant to
+CHANGES = ("scale", "shift", "channel_scale", "channel_shift")
+
+
+class NormProbe:
+    """A norm and tokens [B, T, C] of different means and variances, the last positions of half the sentences padding."""
+
+    def __init__(self, subject: Subject):
+        self.norm = subject.build(subject.site(), d_model=WIDTH)
+        rng = np.random.default_rng(8)
+        x = rng.normal(size=(ROWS, LENGTH, WIDTH)) * rng.uniform(0.5, 2, size=WIDTH) + rng.normal(size=WIDTH)
+        self.x = paddle.to_tensor(x.astype("float32"))
+        valid = np.ones((ROWS, LENGTH), dtype=bool)
+        valid[::2, -2:] = False
+        self.valid = paddle.to_tensor(valid)
+        self.positions = paddle.arange(LENGTH, dtype="int64").unsqueeze(0)
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        """The real tokens of the output [N, C]."""
+        with paddle.no_grad():
+            return self.norm(x, self.valid, self.positions).numpy()[self.valid.numpy()]
+
+    def gap(self) -> float:
+        """The mean difference of evaluation from training, as a share of the mean size."""
+        training = self(self.x)
+        self.norm.eval()
+        evaluation = self(self.x)
+        self.norm.train()
+        return float(np.abs(training - evaluation).mean() / np.abs(training).mean().clip(1e-9))
+
+
+def _changed(x: Tensor) -> dict[str, Tensor]:
+    rng = np.random.default_rng(9)
+    by_token = paddle.to_tensor(rng.uniform(1, 3, size=[*x.shape[:2], 1]).astype("float32"))
+    by_channel = paddle.to_tensor(rng.uniform(1, 3, size=[1, 1, x.shape[2]]).astype("float32"))
+    inputs = (x * by_token, x + 5 * by_token, x * by_channel, x + 5 * by_channel)
+    return dict(zip(CHANGES, inputs))
+
+
+@check(
+    "norm",
+    invariant="the output does not depend on what the class says that it does not (`invariances`)",
+    consequence="it normalizes something else than it says",
+    hint="the axis of the mean and of the variance; what is subtracted and divided by; norms applied twice",
+)
+def invariances(subject: Subject) -> Result:
+    moves = {}
+    for change in CHANGES:
+        probe = NormProbe(subject)
+        probe.norm.train() if change.startswith("channel") else probe.norm.eval()
+        moves[change] = distance(probe(probe.x), probe(_changed(probe.x)[change]))
+    for change in sorted(subject.cls.invariances):
+        if moves[change] >= MAX_MOVE:
+            return Failed(f"it says that it is invariant to {change}, and moves by {moves[change]:.2g}")
+    return Note(f"invariant to {', '.join(sorted(c for c in CHANGES if moves[c] < MAX_MOVE)) or 'nothing'}")
+
+
+@check(
+    "norm",
+    invariant="after training on the same tokens again and again, evaluation gives what training gave",
+    consequence="what is evaluated is not what was trained: running statistics are wrong, never updated, or of padding too",
+    hint="the update of running statistics: its direction, what it counts, that it happens at all, the variance",
+)
+def running_statistics(subject: Subject) -> Result:
+    probe = NormProbe(subject)
+    probe.norm.train()
+    before = probe.gap()
+    for _ in range(NUM_BATCHES):
+        probe(probe.x)
+    after = probe.gap()
+    if after > MAX_GAP:
+        return Failed(
+            f"after {NUM_BATCHES} batches, evaluation differs by {after:.2g} from training (at first by {before:.2g})"
+        )
+    if before > 1e-6:
+        return Note(f"train-evaluation gap {before:.2g} at first, {after:.2g} after {NUM_BATCHES} batches")
+    return Passed()

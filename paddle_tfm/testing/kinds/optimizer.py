@@ -1,0 +1,124 @@
+"""What holds for an optimizer by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, difference
+from paddle_tfm.testing.subject import Subject
+
+
+def _problem(subject: Subject, rate: float):
+    """A least-squares problem with one parameter that gets no gradient."""
+    rng = np.random.default_rng(5)
+    parameters = []
+    for name, shape in {"a": [6, 4], "b": [4], "idle": [3, 3]}.items():
+        parameter = paddle.create_parameter(shape, "float32")
+        parameter.name = f"decoder.layers.0.feed_forward.{name}"  # as in a model: what a rule does may go by it
+        parameter.set_value(rng.normal(size=shape).astype("float32"))
+        parameters.append(parameter)
+    optimizer = subject.build().create(parameters)
+    optimizer.set_lr(rate)
+    x, y = (paddle.to_tensor(rng.normal(size=shape).astype("float32")) for shape in ((32, 6), (32, 4)))
+
+    def step() -> float:
+        loss = ((paddle.matmul(x, parameters[0]) + parameters[1] - y) ** 2).mean()
+        loss.backward()
+        with paddle.utils.unique_name.guard():  # as the trainer: moments named after parameters
+            optimizer.step()
+        optimizer.clear_grad()
+        return float(loss)
+
+    return parameters, optimizer, step
+
+
+@check(
+    "optimizer",
+    invariant="it lowers a loss, and leaves a parameter without a gradient alone",
+    consequence="nothing is learned, or weights move that nothing asked to move",
+    hint="the sign and size of the update; parameters whose `grad` is None",
+)
+def lowers(subject: Subject) -> Result:
+    parameters, _, step = _problem(subject, 1e-2)
+    idle = parameters[2].numpy().copy()
+    losses = [step() for _ in range(200)]
+    if not losses[-1] < 0.9 * losses[0]:
+        return Failed(f"200 steps with the rate 0.01 on least squares: {losses[0]:.3g} to {losses[-1]:.3g}")
+    if not np.array_equal(idle, parameters[2].numpy()):
+        return Failed("a parameter without a gradient moved")
+    return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="a rate of zero changes nothing",
+    consequence="the schedule does not decide how fast weights move",
+    hint="steps, or a decay of weights, that are not multiplied by the learning rate",
+)
+def follows_the_rate(subject: Subject) -> Result:
+    parameters, _, step = _problem(subject, 0.0)
+    before = [parameter.numpy().copy() for parameter in parameters]
+    step()
+    for value, parameter in zip(before, parameters):
+        if failed := difference(value, parameter.numpy(), "after a step with the rate 0", 0.0):
+            return failed
+    return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="it has inertia: after twenty equal gradients, one opposite gradient does not turn it around",
+    consequence="momentum hardly acts: a batch that is unlike the others undoes what they did",
+    hint="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment; a rule without "
+    "momentum declares it in `expected_failures`",
+)
+def inertia(subject: Subject) -> Result:
+    rng = np.random.default_rng(7)
+    parameter = paddle.create_parameter([6, 4], "float32")
+    parameter.name = "decoder.layers.0.feed_forward.a"
+    parameter.set_value(rng.normal(size=[6, 4]).astype("float32"))
+    gradient = paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))
+    optimizer = subject.build().create([parameter])
+    optimizer.set_lr(1e-2)
+    for sign in [1.0] * 20 + [-1.0]:
+        before = parameter.clone()
+        (parameter * gradient * sign).sum().backward()
+        with paddle.utils.unique_name.guard():
+            optimizer.step()
+        optimizer.clear_grad()
+    along = float(((parameter - before) * gradient).sum())
+    if along >= 0:
+        return Failed("the step goes the other way at once")
+    return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="saved and loaded in the middle, it continues exactly",
+    consequence="a resumed run is another run",
+    hint="`state_dict` and `set_state_dict`: every moment and counter",
+)
+def resumes(subject: Subject) -> Result:
+    uninterrupted, _, step = _problem(subject, 1e-2)
+    for _ in range(6):
+        step()
+    saved, optimizer, step = _problem(subject, 1e-2)
+    for _ in range(3):
+        step()
+    state = {
+        key: value.clone() if isinstance(value, Tensor) else value for key, value in optimizer.state_dict().items()
+    }
+    resumed, optimizer, step = _problem(subject, 1e-2)
+    for source, target in zip(saved, resumed):
+        target.set_value(source)
+    optimizer.set_state_dict(state)
+    for _ in range(3):
+        step()
+    for a, b in zip(uninterrupted, resumed):
+        what = "six steps, and three steps saved, loaded and three more"
+        if failed := difference(a.numpy(), b.numpy(), what, 0.0):
+            return failed
+    return Passed()

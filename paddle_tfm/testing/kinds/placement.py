@@ -1,0 +1,199 @@
+"""What holds for a placement by itself: with sublayers and norms that count their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, difference, distance
+from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.subject import Subject
+
+WIDTH, NUM_LAYERS = 12, 3
+GATE = 0.5  # for gates that start at zero
+MIN_CORRELATION = 0.999
+WEIGHT_GAIN, MAX_OUTPUT_GAIN = 30.0, 3.0
+
+Branch = Callable[[int, Tensor], Tensor]
+
+
+class CountingNorm(nn.Layer):
+    """A layer norm that is nobody's plugin; it counts its calls, and notes whether it got all arguments."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = self.create_parameter([width], default_initializer=nn.initializer.Constant(1.0))
+        self.calls, self.complete = 0, True
+
+    def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        self.calls += 1
+        self.complete = self.complete and valid is not None and positions is not None
+        centred = x - x.mean(-1, keepdim=True)
+        return centred / paddle.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+class PlacementProbe:
+    """The placements of a stack, around sublayers that are functions."""
+
+    def __init__(self, subject: Subject, stack: str = "decoder"):
+        self.norms: list[CountingNorm] = []
+        names = ["self", "cross", "feed_forward"] if stack == "decoder" else ["self", "feed_forward"]
+        self.placements, self.count = [], len(names)
+        for layer in range(NUM_LAYERS):
+            sites = [LayerSite(stack, name, layer, NUM_LAYERS, NUM_LAYERS) for name in names]
+            placement = subject.build(sites=sites, norm=self._norm, d_model=WIDTH)
+            placement.eval()
+            for gate in placement.parameters():
+                if gate.ndim <= 1 and getattr(gate, "keep_initial", False):
+                    gate.set_value(paddle.full_like(gate, GATE))
+            self.placements.append(placement)
+        rng = np.random.default_rng(3)
+        self.x = paddle.to_tensor(rng.normal(size=(2, 4, WIDTH)).astype("float32"))
+
+    def _norm(self, site: LayerSite, width: int) -> CountingNorm:
+        self.norms.append(CountingNorm(width))
+        return self.norms[-1]
+
+    def __call__(self, x: Tensor, sublayer: Branch, layers: range = range(NUM_LAYERS)) -> np.ndarray:
+        """x through these layers; `sublayer(number, x)` is every branch, numbered from the bottom."""
+        positions = paddle.arange(4, dtype="int64").unsqueeze(0)
+        info = TokenInfo(PositionalEncoding(), positions, paddle.ones([2, 4], dtype="bool"))
+        for layer in layers:
+            first = layer * self.count
+            x = self.placements[layer](x, [lambda y, i=first + i: sublayer(i, y) for i in range(self.count)], info)
+        return x.numpy()
+
+
+def _stacks(subject: Subject) -> list[str]:
+    return [name.split(".")[0] for name in subject.site_names]
+
+
+@check(
+    "placement",
+    invariant="each sublayer is called exactly once a pass, and its output counts",
+    consequence="a sublayer is skipped, or its work is thrown away; or it is done twice",
+    hint="the loop over sublayers; what is added to x",
+)
+def each_branch_once(subject: Subject) -> Result:
+    for stack in _stacks(subject):
+        probe = PlacementProbe(subject, stack)
+        rng = np.random.default_rng(4)
+        total = NUM_LAYERS * probe.count
+        shifts = [paddle.to_tensor(rng.normal(size=WIDTH).astype("float32")) for _ in range(total)]
+        calls = [0] * total
+
+        def branch(i: int, y: Tensor, inverted: int, calls: list = calls, shifts: list = shifts) -> Tensor:
+            calls[i] += 1
+            return (y * 0.3 + shifts[i]) * (-1.0 if i == inverted else 1.0)
+
+        out = probe(probe.x, lambda i, y, branch=branch: branch(i, y, -1))
+        if set(calls) != {1}:
+            return Failed(f"{stack}: sublayers are called {calls} times")
+        for i in range(total):
+            changed = probe(probe.x, lambda i, y, j=i, branch=branch: branch(i, y, j))
+            if distance(out, changed) < 1e-4:
+                return Failed(f"{stack}: what sublayer {i} gives changes nothing")
+    return Passed()
+
+
+@check(
+    "placement",
+    invariant="every norm is used at one place: each sublayer has an instance of its own",
+    consequence="one set of gains, and with BatchNorm of statistics, has to serve inputs of different kinds",
+    hint="the list of norms: made inside the loop over sublayers, and indexed by the sublayer",
+)
+def own_norms(subject: Subject) -> Result:
+    for stack in _stacks(subject):
+        probe = PlacementProbe(subject, stack)
+        probe(probe.x, lambda i, y: y * 0.5 + i)
+        counts = [norm.calls for norm in probe.norms]
+        if any(count > 1 for count in counts):
+            return Failed(
+                f"{stack}: the {len(counts)} norms of {NUM_LAYERS} layers are called {counts} times in one pass"
+            )
+        if not all(counts):
+            return Failed(f"{stack}: {counts.count(0)} of {len(counts)} norms are never used")
+    return Passed()
+
+
+@check(
+    "placement",
+    invariant="norms get `valid` and `positions`: which tokens are real, and where they stand",
+    consequence="a BatchNorm counts padding, and one with statistics for each position fails",
+    hint="`self.norms[i](x, info.valid, info.positions)`",
+)
+def norm_arguments(subject: Subject) -> Result:
+    for stack in _stacks(subject):
+        probe = PlacementProbe(subject, stack)
+        probe(probe.x, lambda i, y: y * 0.5 + i)
+        if any(norm.calls and not norm.complete for norm in probe.norms):
+            return Failed(f"{stack}: a norm is called without `valid`, or without `positions`")
+    return Passed()
+
+
+@check(
+    "placement",
+    invariant="the residual passes: where branches give nothing, what goes in comes out - as it is, if the stack ends with a norm",
+    consequence="a residual is missing or normalized on the way: deep stacks lose their input; or it is post-norm under another "
+    "name",
+    hint="`x +`: the sum is with the input of the norm, not with its output; whether the norm stands around the sum",
+)
+def identity_path(subject: Subject) -> Result:
+    for stack in _stacks(subject):
+        probe = PlacementProbe(subject, stack)
+
+        def passed(x: Tensor, layers: range = range(NUM_LAYERS), probe: PlacementProbe = probe) -> np.ndarray:
+            return probe(x, lambda i, y: paddle.zeros_like(y), layers)
+
+        what = f"{stack}: all branches zero"
+        if subject.cls.final_norm:  # a norm may stand between the embeddings and the residual stream, at its bottom
+            above = passed(probe.x, range(1, NUM_LAYERS))
+            where = "x before and after the layers but the first (it has `final_norm`)"
+            if failed := difference(probe.x.numpy(), above, f"{what}, {where}", 1e-5):
+                return failed
+        out = passed(probe.x)
+        if distance(out, passed(probe.x.flip([-1]))) < 1e-3:
+            return Failed(f"{what}, two different inputs give the same output")
+        for before, after in zip(probe.x.numpy().reshape(-1, WIDTH), out.reshape(-1, WIDTH)):
+            if not np.corrcoef(before, after)[0, 1] >= MIN_CORRELATION:  # NaN of a constant row
+                return Failed(f"{what}, the output is no scaled and shifted input")
+    return Passed()
+
+
+@check(
+    "placement",
+    invariant="what leaves the stack is normalized, however large the branches are",
+    consequence="the output grows with depth, and the head's logits with it",
+    hint="`final_norm`: stacks whose residual is never normalized need it, others must not have it",
+    each_scene=True,
+)
+def output_normalized(scene: Scene) -> Result:
+    usual, large = (_output_sizes(scene, gain) for gain in (1.0, WEIGHT_GAIN))
+    for stack in usual:
+        if large[stack] > MAX_OUTPUT_GAIN * usual[stack]:
+            return Failed(
+                f"the {stack}'s output has a root mean square of {usual[stack]:.2g}, with weights of the branches "
+                f"{WEIGHT_GAIN:.0f} times as large {large[stack]:.2g}"
+            )
+    return Passed()
+
+
+def _output_sizes(scene: Scene, gain: float) -> dict[str, float]:
+    """Stack → the root mean square of its output, the weights of its branches times `gain`."""
+    model = scene.model(moved=False)
+    with paddle.no_grad():
+        for stack in (model.encoder, model.decoder):
+            if f"{stack.stack_name}.self" not in scene.where and "every" not in scene.where:
+                continue
+            for layer in stack.layers:
+                for weight in (weight for branch in layer.branches() for weight in branch.branch_weights()):
+                    weight.set_value(weight * gain)
+        batch = scene.batch()
+        memory = scene.memory(model, batch)
+        h, _ = model.decode(batch.target_in, model.start(memory), batch.target_valid)
+        return {name: float((x * x).mean().sqrt()) for name, x in {"encoder": memory.x, "decoder": h}.items()}

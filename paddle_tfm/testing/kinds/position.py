@@ -1,0 +1,288 @@
+"""What holds for a positional encoding by itself, and in a one-layer model."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, distance
+from paddle_tfm.testing.scene import MAX_LENGTH, Size
+from paddle_tfm.testing.subject import Subject
+
+WIDTH, HEADS, HEAD_DIM = 16, 2, 8
+LONG = 4 * MAX_LENGTH  # positions
+MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to it may have
+MAX_FAR_SCORE = 30.0  # what a far key's score may be above a near one's
+
+
+def _encoding(subject: Subject, prefer: str = "") -> PositionalEncoding:
+    encoding = subject.build(subject.site(prefer), d_model=WIDTH, num_heads=HEADS, head_dim=HEAD_DIM)
+    encoding.eval()
+    return encoding
+
+
+def _at(*positions: int) -> Tensor:
+    return paddle.to_tensor([list(positions)], dtype="int64")
+
+
+def _noise(seed: int, *shape: int) -> Tensor:
+    return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+
+
+def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions: Tensor) -> dict[str, np.ndarray]:
+    """What each hook of an encoding gives for queries at positions [1, Tq] and keys at [1, Tk], the time axes of each result
+    first: what stands at a position must depend on that position alone."""
+    queries, keys = q_positions.shape[1], k_positions.shape[1]
+    uses, outputs = encoding.uses(), {}
+    with paddle.no_grad():
+        same_q = _noise(1, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, queries, HEAD_DIM])
+        same_k = _noise(2, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, keys, HEAD_DIM])
+        if "embed" in uses:
+            x = _noise(3, 1, 1, WIDTH).expand([1, queries, WIDTH])
+            outputs["embed"] = encoding.embed(x, q_positions).numpy()[0]
+        if "rotate" in uses:
+            outputs["query"] = encoding.query(same_q, q_positions).numpy()[0].transpose(1, 0, 2)
+            same_positions = q_positions if keys == queries else k_positions
+            outputs["key"] = encoding.key(same_k, same_positions).numpy()[0].transpose(1, 0, 2)
+        if "bias" in uses:
+            outputs["bias"] = _pairs(encoding.bias(q_positions, k_positions), queries, keys)
+        if "scores" in uses:
+            outputs["scores"] = _pairs(encoding.scores(same_q, same_k, q_positions, k_positions), queries, keys)
+        if "values" in uses:
+            weights = paddle.full([1, HEADS, queries, keys], 1.0 / keys)
+            outputs["values"] = encoding.values(weights, q_positions, k_positions).numpy()[0].transpose(1, 0, 2)
+    return outputs
+
+
+def _pairs(term: Tensor, queries: int, keys: int) -> np.ndarray:
+    """[B|1, H|1, Tq, Tk] → [Tq, Tk, H]."""
+    return np.broadcast_to(term.numpy()[0], (term.shape[1], queries, keys)).transpose(1, 2, 0)
+
+
+@check(
+    "position",
+    invariant="a pure function of positions: other positions beside it, their order and their number change nothing",
+    consequence="cached decoding, where one position comes at a time, gives other numbers than training",
+    hint="arange over a tensor's length; tables cut to the length at hand; positions read from anywhere but the argument",
+)
+def pure(subject: Subject) -> Result:
+    some, every = [7, 3, 4, 9], _at(*range(12))
+    for site in subject.site_names:
+        encoding = _encoding(subject, site)
+        together = hook_outputs(encoding, every, every)
+        alone, last = hook_outputs(encoding, _at(*some), every), hook_outputs(encoding, _at(11), every)
+        pairs = [("key", some, hook_outputs(encoding, _at(*some), _at(*some)))] if "key" in together else []
+        pairs += [(hook, some, alone) for hook in together if hook != "key"]
+        pairs += [(hook, [11], last) for hook in together if hook != "key"]
+        for hook, positions, outputs in pairs:
+            what = f"{hook} of positions {positions}, alone and among 0 … 11"
+            if failed := difference(together[hook][positions], outputs[hook], what):
+                return failed
+        if failed := _rows_differ(encoding, paddle.concat([_at(*range(6)), _at(*range(4, 10))])):
+            return failed
+    return Passed()
+
+
+def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | None:
+    """Failed where positions of their own for each sentence [B, T] are not those of each sentence."""
+    rows = [positions[i : i + 1] for i in range(2)]
+    if "embed" in encoding.uses():
+        x = _noise(4, 2, 6, WIDTH)
+        with paddle.no_grad():
+            together = encoding.embed(x, positions).numpy()
+            separate = [encoding.embed(x[i : i + 1], row).numpy()[0] for i, row in enumerate(rows)]
+        if failed := difference(together, np.stack(separate), "embed with positions of their own for each sentence"):
+            return failed
+    if "bias" in encoding.uses():
+        with paddle.no_grad():
+            together = encoding.bias(positions, positions).numpy()
+            separate = np.stack([encoding.bias(row, row).numpy()[0] for row in rows])
+        return difference(np.broadcast_to(together, separate.shape), separate, "bias with positions for each sentence")
+    return None
+
+
+@check(
+    "position",
+    invariant="different positions look different",
+    consequence="the model cannot tell where a word stands: one vector was added to all, or to none",
+    hint="indexing by `positions`; a table filled for one position only; broadcasting over the time axis",
+)
+def positions_differ(subject: Subject) -> Result:
+    encoding = _encoding(subject)
+    if not encoding.uses():
+        return Failed("it does nothing: it overrides none of embed, query and key, bias, scores, values")
+    _trained(encoding)
+    smallest = {}
+    for hook, output in hook_outputs(encoding, _at(*range(8)), _at(*range(8))).items():
+        rows = output.reshape(len(output), -1)
+        smallest[hook] = min(float(np.abs(rows[i] - rows[j]).max()) for i in range(8) for j in range(i))
+    if max(smallest.values()) < 1e-5:
+        return Failed(f"of positions 0 … 7, two or more get the same ({', '.join(smallest)})")
+    return Passed()
+
+
+def _trained(encoding: PositionalEncoding) -> None:
+    """Parameters as after some training: not at an initial zero."""
+    rng = np.random.default_rng(12)
+    for parameter in encoding.parameters():
+        noise = rng.normal(scale=0.2, size=parameter.shape).astype("float32")
+        parameter.set_value(parameter + paddle.to_tensor(noise))
+
+
+@check(
+    "position",
+    invariant="order matters: a sentence with two words exchanged is another sentence",
+    consequence="the model sees a bag of words",
+    hint="whether the encoding reaches the scores or the embeddings at all",
+)
+def order_matters(subject: Subject) -> Result:
+    size = Size(WIDTH, HEADS, 16, 1, 1, (6,), (6,))
+    for site in subject.site_names:
+        if site.endswith("cross"):
+            continue
+        model = subject.make(subject.settings(size, subject.at([site])))
+        model.eval()
+        for encoding in model.sublayers():
+            if isinstance(encoding, subject.cls):
+                _trained(encoding)
+        tokens, exchanged = paddle.to_tensor([[4, 5, 6, 7, 8, 9]]), paddle.to_tensor([[5, 4, 6, 7, 8, 9]])
+        valid = paddle.ones([1, 6], dtype="bool")
+        with paddle.no_grad():
+            if site.startswith("encoder"):
+                last = [model.encode(ids, valid).x.numpy()[:, -1] for ids in (tokens, exchanged)]
+            else:
+                memory = model.encode(tokens, valid)
+                last = [model.decode(ids, model.start(memory))[0].numpy()[:, -1] for ids in (tokens, exchanged)]
+        if distance(*last) < 1e-6:
+            return Failed(f"{site}: the first two words exchanged, the last position's output is the same")
+    return Passed()
+
+
+@check(
+    "position",
+    invariant="an encoder tells before from after: positions mirrored are other positions",
+    consequence="“dog bites man” and “man bites dog” look the same from the verb",
+    hint="the distance's absolute value; buckets or a table for one direction only",
+)
+def direction(subject: Subject) -> Result:
+    if "encoder.self" not in subject.site_names:
+        return Skip("it does not stand in an encoder")
+    encoding = _encoding(subject, "encoder.self")
+    _trained(encoding)
+    forward, backward = _at(*range(8)), _at(*range(7, -1, -1))
+    usual, mirrored = hook_outputs(encoding, forward, forward), hook_outputs(encoding, backward, backward)
+    for outputs in (usual, mirrored):
+        if "key" in outputs:  # rotated by its position, a vector says nothing: the angle between two does
+            outputs["rotate"] = np.einsum("qhd,khd->qkh", outputs.pop("query"), outputs.pop("key"))
+    if all(distance(usual[hook], mirrored[hook]) < 1e-5 for hook in usual):
+        return Failed("positions 0 … 7 and 7 … 0 are the same to it")
+    return Passed()
+
+
+@check(
+    "position",
+    invariant="positions drawn for training stand in the order of the text",
+    consequence="in training words have no order, and the model learns none",
+    hint="`remap`: sort what was drawn",
+)
+def in_order(subject: Subject) -> Result:
+    if subject.cls.remap is PositionalEncoding.remap:
+        return Skip("it draws no positions")
+    for site in subject.site_names:
+        encoding = _encoding(subject, site)
+        encoding.train()
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            positions = encoding.remap(_at(*range(8)), lambda rng=rng: rng).numpy()
+            if (np.diff(positions) <= 0).any():
+                return Failed(f"{site}: positions 0 … 7 become {', '.join(map(str, positions[0].tolist()))}")
+    return Passed()
+
+
+@check(
+    "position",
+    invariant="what is added to a token is not much louder than the token",
+    consequence="positions drown words: all tokens look alike",
+    hint="`+ sqrt(d_model)` where `* sqrt(d_model)` was meant; the scale of a table's initial values",
+)
+def magnitude(subject: Subject) -> Result:
+    encoding = _encoding(subject)
+    if "embed" not in encoding.uses():
+        return Skip("it adds nothing to the embeddings")
+    x = _noise(6, 4, 20, WIDTH)  # tokens of size 1, as with embeddings times sqrt(d_model)
+    with paddle.no_grad():
+        added = encoding.embed(x, _at(*range(20))) - x
+    ratio = float((added * added).mean().sqrt() / (x * x).mean().sqrt())
+    if ratio > MAX_SIZE_RATIO:
+        return Failed(f"what is added is {ratio:.1f} times as large as the tokens")
+    return Passed()
+
+
+@check(
+    "position",
+    invariant="with rotated queries and keys, scores depend on distances only",
+    consequence="the same words at another place of the text get other scores",
+    hint="the sign of the rotation of keys; both rotated by their own position; the same frequencies for both",
+)
+def relative(subject: Subject) -> Result:
+    encoding = _encoding(subject)
+    if "rotate" not in encoding.uses():
+        return Skip("it rotates nothing")
+    q, k = _noise(7, 1, HEADS, 1, HEAD_DIM), _noise(8, 1, HEADS, 1, HEAD_DIM)
+
+    def score(i: int, j: int) -> np.ndarray:
+        with paddle.no_grad():
+            return (encoding.query(q, _at(i)) * encoding.key(k, _at(j))).sum(-1).numpy()
+
+    for i, j in ((3, 1), (9, 2), (5, 5)):
+        what = f"the score of positions {i} and {j}, and 11 further on"
+        if failed := difference(score(i, j), score(i + 11, j + 11), what, 1e-4):
+            return failed
+    if distance(score(3, 1), score(9, 1)) < 1e-5:
+        return Failed("scores do not depend on the distance")
+    return Passed()
+
+
+@check(
+    "position",
+    invariant="a bias does not grow with distance without end",
+    consequence="the farthest word gets all attention, more so the longer the text is",
+    hint="the sign of the slope; which of the two positions is subtracted from which",
+)
+def nearness(subject: Subject) -> Result:
+    for site in subject.site_names:
+        encoding = _encoding(subject, site)
+        if "bias" not in encoding.uses():
+            return Skip("it has no bias")
+        with paddle.no_grad():
+            bias = encoding.bias(_at(2000), _at(*range(0, 2001, 50)))
+        rows = np.broadcast_to(bias.numpy()[0], (bias.shape[1], 1, 41))[:, 0]
+        excess = float((rows[:, 0] - rows[:, -1]).max())
+        if excess > MAX_FAR_SCORE:
+            return Failed(f"{site}: a key 2,000 positions away gets a score {excess:.0f} higher than the nearest one")
+    return Passed()
+
+
+@check(
+    "position",
+    invariant="beyond the trained length the behaviour is clear: finite numbers, or a refusal in words",
+    consequence="a long sentence ends in a crash, or in NaN",
+    hint="indices beyond a table (clip them, and say so), functions of the position that overflow",
+)
+def beyond_length(subject: Subject) -> Result:
+    for site in subject.site_names:
+        encoding = _encoding(subject, site)
+        positions = _at(*range(0, LONG, 3))
+        try:
+            outputs = hook_outputs(encoding, positions, positions)
+        except ValueError as error:
+            if "InvalidArgument" in str(error) or "[Hint" in str(error):  # Paddle's, of an operator
+                return Failed(f"{site}: positions up to {LONG} (max_length {MAX_LENGTH}) end in an error of Paddle's")
+            return Note(f"beyond {MAX_LENGTH} positions it refuses: {error}")
+        for hook, numbers in outputs.items():
+            if not np.isfinite(numbers).all():
+                return Failed(f"{hook} is not finite at positions up to {LONG} (max_length {MAX_LENGTH})")
+    return Passed()

@@ -1,0 +1,118 @@
+"""What holds for a search by itself: over a table of log-probabilities in the place of a model."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm import randomness
+from paddle_tfm.protocols import Decoding, Hypothesis
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import ComponentError, Failed, Passed, Result
+from paddle_tfm.testing.subject import Subject
+
+WORDS = 7
+MAX_LENGTHS = [6, 9, 3, 7]
+
+
+class TableDecoding(Decoding):
+    """Log-probabilities that are a fixed function of a sentence's number and of the tokens so far."""
+
+    bos, eos = 1, 2
+
+    def __init__(self, max_lengths: list[int], sentences: list[int] | None = None, ending: float = 0.0):
+        self.max_lengths = max_lengths
+        self.sentences = list(range(len(max_lengths))) if sentences is None else sentences
+        self.rows = [(sentence, ()) for sentence in self.sentences]
+        self.ending, self.steps = ending, 0
+
+    def next(self, sentence: int, tokens: tuple[int, ...]) -> np.ndarray:
+        """log P(next token | sentence, tokens), float32 [V]; padding and the begin are impossible."""
+        scores = randomness.generator(sentence, *tokens).normal(scale=2.0, size=WORDS)
+        scores[2] += self.ending
+        scores[:2] = -np.inf
+        scores -= np.log(np.exp(scores).sum())
+        return np.maximum(scores, -1e9).astype("float32")
+
+    def advance(self, tokens: Tensor) -> Tensor:
+        self.steps += 1
+        if self.steps > 10 * max(self.max_lengths) + 50:
+            raise ComponentError(
+                f"it goes on after {self.steps - 1} steps, though no output may be longer than {max(self.max_lengths)}"
+            )
+        ids = tokens.numpy().tolist()
+        if len(ids) != len(self.rows):
+            raise ComponentError(f"it feeds {len(ids)} tokens to {len(self.rows)} rows")
+        self.rows = [
+            (sentence, so_far if token == self.bos and not so_far and self.steps == 1 else (*so_far, token))
+            for (sentence, so_far), token in zip(self.rows, ids)
+        ]
+        return paddle.to_tensor(np.stack([self.next(*row) for row in self.rows]))
+
+    def select(self, rows: Tensor) -> None:
+        self.rows = [self.rows[i] for i in rows.numpy().tolist()]
+
+
+def _hypotheses(subject: Subject, table: TableDecoding) -> list[list[Hypothesis]]:
+    with randomness.random_context(1, 1):
+        return subject.build().run(table)
+
+
+@check(
+    "search",
+    invariant="it ends: an output stops at the end token, and at its greatest length",
+    consequence="decoding never stops, or words follow the end of a sentence",
+    hint="the comparison with `eos` (not with `bos`), what happens to finished rows, `max_lengths`",
+)
+def stops(subject: Subject) -> Result:
+    for ending in (0.0, 3.0, -8.0):
+        table = TableDecoding(MAX_LENGTHS, ending=ending)
+        for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
+            if not hypotheses:
+                return Failed("a sentence without any hypothesis")
+            for hypothesis in hypotheses:
+                if len(hypothesis.ids) > MAX_LENGTHS[sentence]:
+                    return Failed(
+                        f"an output of {len(hypothesis.ids)} tokens, where {MAX_LENGTHS[sentence]} are allowed"
+                    )
+                if set(hypothesis.ids) & {0, TableDecoding.bos, TableDecoding.eos}:
+                    return Failed(f"an output holds special ids: {hypothesis.ids}")
+    return Passed()
+
+
+@check(
+    "search",
+    invariant="an output's score is the sum of the log-probabilities of its tokens and of its end",
+    consequence="the best of several hypotheses is not the best",
+    hint="which score is kept when beams change places; the end token's own probability",
+)
+def scores(subject: Subject) -> Result:
+    table = TableDecoding(MAX_LENGTHS, ending=1.0)
+    for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
+        for hypothesis in hypotheses:
+            path = [*hypothesis.ids, TableDecoding.eos]
+            total = sum(float(table.next(sentence, tuple(path[:i]))[token]) for i, token in enumerate(path))
+            open_end = total - float(table.next(sentence, tuple(hypothesis.ids))[TableDecoding.eos])
+            reached = len(hypothesis.ids) == MAX_LENGTHS[sentence]  # its end may have had no step
+            if abs(hypothesis.score - total) > 1e-3 and not (reached and abs(hypothesis.score - open_end) < 1e-3):
+                return Failed(f"{hypothesis.ids} has the score {hypothesis.score:.4f}, its tokens sum to {total:.4f}")
+    return Passed()
+
+
+@check(
+    "search",
+    invariant="sentences of a batch do not influence each other, and the same search gives the same",
+    consequence="a translation depends on what is translated beside it",
+    hint="top-k over the whole batch; rows mixed up when finished ones leave; draws that depend on a row's place",
+)
+def independent(subject: Subject) -> Result:
+    together = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
+    again = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
+    if [h[0].ids for h in together] != [h[0].ids for h in again]:
+        return Failed("the same search, done twice, gives different outputs")
+    for sentence, max_length in enumerate(MAX_LENGTHS):
+        alone = _hypotheses(subject, TableDecoding([max_length], [sentence]))[0]
+        if alone[0].ids != together[sentence][0].ids:
+            return Failed(f"sentence {sentence} alone gives {alone[0].ids}, among others {together[sentence][0].ids}")
+    return Passed()

@@ -1,0 +1,183 @@
+"""What holds for a whole encoder-decoder model beside the invariants that it shares with components."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm.testing.adapters.whole_model import WORD, WholeModel
+from paddle_tfm.testing.invariants import WHOLE_MODEL
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, relative_distance
+
+MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to all tokens alike may have
+MAX_EXCESS = 1.5  # nats a token, above log V
+MIN_EFFECT, MIN_EFFECT_OF_ORDER = 1e-5, 1e-6  # of the largest logit
+
+
+@check(
+    WHOLE_MODEL,
+    invariant="the residual passes: where the matrices of a stack's layers are zero, the logits still depend on its text",
+    consequence="a residual is missing: every layer has to pass on everything by itself, and deep stacks cannot",
+    hint="`x +` around each sublayer: norm(x + f(x)), or x + f(norm(x))",
+)
+def residual(whole: WholeModel) -> Result:
+    batch = whole.batch()
+    changes = {"encoder": {"source": whole.last_word_changed(batch.source)}}
+    changes["decoder"] = {"target_in": whole.last_word_changed(batch.target_in)}
+    for stack, change in changes.items():
+        model = whole.model()
+        matrices = _matrices(model, stack, whole.logits(model, batch).shape[-1])
+        if not matrices:
+            return Skip(f"which layers are the {stack}'s cannot be read from their names")
+        for matrix in matrices:
+            matrix.set_value(paddle.zeros_like(matrix))
+        usual, other = whole.logits(model, batch), whole.logits(model, batch._replace(**change))
+        if np.abs(usual - other).max() <= MIN_EFFECT_OF_ORDER * np.abs(usual).max():
+            return Failed(f"with the {stack}'s matrices zero, another word in the {stack}'s text changes nothing")
+    return Passed()
+
+
+def _matrices(model: nn.Layer, stack: str, vocabulary: int) -> list[Tensor]:
+    """The matrices of a stack's layers, without embeddings and the output."""
+    tables = {id(table.weight) for table in model.sublayers() if isinstance(table, nn.Embedding)}
+    return [
+        parameter
+        for name, parameter in model.named_parameters()
+        if parameter.ndim == 2
+        and _stack_of(name) == stack
+        and id(parameter) not in tables
+        and vocabulary not in parameter.shape
+    ]
+
+
+def _stack_of(name: str) -> str:
+    """The stack that a parameter's path names first: "body.decoder.layers.0.enc_dec_attention.query" is the decoder's."""
+    for part in name.split("."):
+        for stack in ("encoder", "decoder"):
+            if stack in part or part in (stack[:3], f"{stack[:3]}s") or part.startswith(f"{stack[:3]}_"):
+                return stack
+    return ""
+
+
+@check(
+    WHOLE_MODEL,
+    invariant="every norm is used at one place",
+    consequence="one set of gains, and with BatchNorm of statistics, has to serve inputs of different kinds",
+    hint="a norm for each sublayer of each layer: made inside the loop over layers",
+)
+def own_norms(whole: WholeModel) -> Result:
+    model = whole.model()
+    calls: dict[str, int] = {}
+    norms = []
+    for name, layer in model.named_sublayers():
+        layer.register_forward_post_hook(lambda *_, name=name: calls.update({name: calls.get(name, 0) + 1}))
+        if "norm" in type(layer).__name__.lower() and not list(layer.children()):
+            norms.append(name)
+    whole.logits(model, whole.batch())
+    for name in norms:
+        above = [".".join(name.split(".")[:depth]) for depth in range(name.count("."), 0, -1)]
+        parent = next((calls[outer] for outer in above if outer in calls), 1)  # a layer may be shared on purpose
+        if calls.get(name, 0) > parent:
+            return Failed(f"{name} is called {calls[name]} times in one pass of the layer that holds it")
+    return Passed()
+
+
+@check(
+    WHOLE_MODEL,
+    invariant="the output depends on the source, and on the target so far",
+    consequence="it does not translate: it is a language model, or ignores what it has written",
+    hint="what cross-attention gets as keys and values (the encoder's output)",
+)
+def attends(whole: WholeModel) -> Result:
+    model, batch = whole.model(), whole.batch()
+    usual = whole.logits(model, batch)
+    source = batch._replace(source=whole.other_words(batch.source, 4))
+    if relative_distance(usual, whole.logits(model, source)) < MIN_EFFECT:
+        return Failed("another source changes nothing")
+    target = batch.target_in.clone()
+    target[:, 1] = whole.other_ids(target[:, 1])
+    changed = whole.logits(model, batch._replace(target_in=target))
+    if np.abs(changed - usual)[:, 1:].max() < MIN_EFFECT * np.abs(usual).max():
+        return Failed("another target word changes nothing")
+    return Passed()
+
+
+@check(
+    WHOLE_MODEL,
+    invariant="order matters: a source with two words exchanged is another source",
+    consequence="the encoder sees a bag of words",
+    hint="whether positions reach the encoder: one vector for each position, and not one for all",
+)
+def order_matters(whole: WholeModel) -> Result:
+    model, batch = whole.model(), whole.batch()
+    exchanged = batch.source.clone()
+    exchanged[:, 0], exchanged[:, 1] = batch.source[:, 1], batch.source[:, 0]
+    usual, other = whole.logits(model, batch), whole.logits(model, batch._replace(source=exchanged))
+    if relative_distance(usual, other) < MIN_EFFECT_OF_ORDER:
+        return Failed("the first two source words exchanged, the logits are the same")
+    return Passed()
+
+
+@check(
+    WHOLE_MODEL,
+    invariant="tokens are not drowned by what is added to them",
+    consequence="all tokens look alike: the model hardly sees which word stands where",
+    hint="`+ sqrt(d_model)` where `* sqrt(d_model)` was meant; the scale of positions beside that of embeddings",
+)
+def magnitude(whole: WholeModel) -> Result:
+    embedded, entered = _embedded_and_entered(whole)
+    if embedded is None or entered is None:
+        return Skip("it has no nn.Embedding followed by nn.Linear or nn.LayerNorm to look at")
+    token, sums = embedded[0, 0], entered[0]  # [C], [T, C]: a · token + what positions add
+    a = float((sums @ token).mean() / (token @ token))
+    common = sums.mean(0) - a * token
+    ratio = float(np.sqrt((common**2).mean()) / max(1e-9, abs(a) * np.sqrt((token**2).mean())))
+    if ratio > MAX_SIZE_RATIO:
+        return Failed(f"what is added to every token alike is {ratio:.1f} times as large as the token itself")
+    return Passed()
+
+
+def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """([1, T, C] of the first table of words for a text of one word, what the first layer after it gets)."""
+    model = whole.model()
+    embedded: list[np.ndarray] = []
+    entered: list[np.ndarray] = []
+
+    def after_table(layer: nn.Layer, inputs: tuple, out: Tensor) -> None:
+        if (inputs[0] == WORD).all():  # words, not positions
+            embedded.append(out.numpy())
+
+    def before_layer(layer: nn.Layer, inputs: tuple) -> None:
+        shape = embedded[-1].shape if embedded else None
+        for x in inputs:
+            if isinstance(x, Tensor) and tuple(x.shape) == shape and x.dtype == paddle.float32:
+                entered.append(x.numpy())
+                return
+
+    for layer in model.sublayers():
+        if isinstance(layer, nn.Embedding):
+            layer.register_forward_post_hook(after_table)
+        elif isinstance(layer, (nn.Linear, nn.LayerNorm)):
+            layer.register_forward_pre_hook(before_layer)
+    text = paddle.full([1, 6], WORD, "int64")
+    whole.logits(model, whole.batch()._replace(source=text, target_in=text))
+    return embedded[0] if embedded else None, entered[0] if entered else None
+
+
+@check(
+    WHOLE_MODEL,
+    invariant="at the start the loss is about log V: the model has no opinion yet",
+    consequence="training first has to undo the initial values; deep models never recover",
+    hint="the scale of matrices: variance about 1 / width; U(−1, 1) is far too wide; no sqrt(head_dim) in the scores",
+)
+def initial_loss(whole: WholeModel) -> Result:
+    model, batch = whole.model(), whole.batch()
+    loss = float(whole.losses(model, batch)[0]) / batch.tokens
+    even = math.log(whole.logits(model, batch).shape[-1])
+    if not loss < even + MAX_EXCESS:
+        return Failed(f"{loss:.2f} nats a token, where log V is {even:.2f}")
+    return Note(f"{loss:.2f} nats a token, log V is {even:.2f}")

@@ -1,0 +1,90 @@
+"""What the invariants need of a model, whoever wrote it: one interface for a component inside small real models (`Scene`) and
+for anybody's whole model (`adapters.whole_model.WholeModel`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm.data.batches import Batch
+from paddle_tfm.testing.results import CLOSE, Skip, distance
+
+
+class ModelUnderTest(ABC):
+    """Models and batches are made anew whenever a check asks for them, the same ones each time."""
+
+    foreign: bool = False
+    """Written without paddle_tfm: it may hold a weight under two names, and parameters that are frozen."""
+    training_dtype: str = "float64"
+    """What losses and gradients are compared in."""
+    training_tolerance: float = 1e-5
+    """What they may differ by: a component may compute a part in float32."""
+    steps, learning_rate, loss_ratio = 60, 3e-3, 0.8
+    """Training on one batch: steps of Adam, their learning rate, and the share of the first loss that must be left at most."""
+
+    @abstractmethod
+    def model(self, dtype: str = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
+        """A model in evaluation mode; `moved`: with values as after some training."""
+
+    @abstractmethod
+    def batch(self, extra_padding: int = 0, seed: int = 0) -> Batch:
+        """Sentences of several lengths, padded at their ends by as much as is needed and `extra_padding` more."""
+
+    @abstractmethod
+    def decoder_outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
+        """What the decoder says at each target position [B, T, ·], without a graph."""
+
+    @abstractmethod
+    def outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
+        """What a user sees of a model at the N real target tokens [N, ·], in the order of sentences, without a graph."""
+
+    @abstractmethod
+    def losses(self, model: nn.Layer, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        """(cross entropy in nats a token, what training minimizes): scalars."""
+
+    @abstractmethod
+    def padded_batches(self) -> Iterator[tuple[str, Batch]]:
+        """(what is different, `batch()` with other padding)."""
+
+    @abstractmethod
+    def without_source(self, batch: Batch, rows: list[int]) -> Batch:
+        """The batch, the sources of these rows all padding."""
+
+    @abstractmethod
+    def other_ids(self, ids: Tensor) -> Tensor:
+        """Another id in each place."""
+
+    @abstractmethod
+    def other_words(self, ids: Tensor) -> Tensor:
+        """Another word in the place of each word; special ids stay."""
+
+    def compared_positions(self, batch: Batch) -> np.ndarray:
+        """bool [B, T]: the target positions whose outputs are compared."""
+        return batch.target_valid.numpy()
+
+    def gradients_by_position(self, model: nn.Layer, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
+        """(t, |∂ output t / ∂ input s| for each position s [T]) of the longest target; nothing where a model takes ids only."""
+        return iter(())
+
+    def training_model(self, dtype: str = "float32") -> nn.Layer | Skip:
+        """A model in training mode that draws nothing."""
+        model, batch = self.model(dtype), self.batch()
+        model.train()
+        if self.foreign and distance(self.decoder_outputs(model, batch), self.decoder_outputs(model, batch)) > CLOSE:
+            return Skip("its dropout could not be set to zero")
+        return model
+
+
+def select_rows(batch: Batch, rows: list[int]) -> Batch:
+    """These sentences of a batch, padded as before."""
+    index = paddle.to_tensor(rows, dtype="int64")
+    return batch.each(lambda part: part.index_select(index, 0))
+
+
+def lengths(valid: Tensor) -> list[int]:
+    """How many tokens of each row [B, T] are real."""
+    return valid.astype("int64").sum(1).tolist()

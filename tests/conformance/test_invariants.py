@@ -1,0 +1,105 @@
+"""The kit's invariants, quickly: each component on one small scene. `pytest -m conformance` tries all checks on all scenes, pairs
+of components, and broken ones."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm import create_registry
+from paddle_tfm.testing import checks
+from paddle_tfm.testing.invariants import COMPONENTS, LAYERS
+from paddle_tfm.testing.results import Failed, Note, Passed, Skip, difference
+from paddle_tfm.testing.scene import USUAL, Scene
+from paddle_tfm.testing.subject import Subject
+
+REGISTRY = create_registry()
+OPTIONS = {  # what is tried beside the options that a component needs
+    "chain": {"parts": ["sinusoidal", "alibi"]},
+    "randomized": {"encoding": {"name": "chain", "parts": ["sinusoidal", "rotary", "shaw"]}, "longest": 100},
+}
+QUICK = ("causal", "padding", "neighbours", "cached", "beams", "stateless")
+MIXED_NORMS = {
+    "encoder": "batch",
+    "decoder": {"self": "rms", "cross": "layer", "feed_forward": "layer_std", "final": "rms"},
+}
+
+
+def failures(scene: Scene, kind: str) -> dict[str, str]:
+    """Check → what it says, of the quick ones that fail where the component does not expect it."""
+    results = {check.name: check.once(scene) for check in checks(kind) if check.name in QUICK}
+    assert set(results) == set(QUICK)
+    expected = scene.subject.expected_failures
+    return {name: each.text for name, each in results.items() if isinstance(each, Failed) and name not in expected}
+
+
+@pytest.mark.parametrize(
+    "kind, name",
+    [
+        pytest.param(entry.kind, entry.name, id=f"{entry.kind} {entry.name}")
+        for entry in REGISTRY
+        if entry.kind in LAYERS and not entry.wrong_on_purpose
+    ],
+)
+def test_a_component_on_one_scene(kind, name):
+    """Whatever the registry holds: a new variant is checked by being registered."""
+    scene = Subject(REGISTRY, kind, name, OPTIONS.get(name)).scenes[0]
+    assert failures(scene, kind) == {}
+
+
+def test_norms_of_several_kinds_in_one_model():
+    subject = Subject(REGISTRY, "norm", "batch")
+    scene = Scene(subject, USUAL, subject.settings(USUAL, MIXED_NORMS), "mixed")
+    assert failures(scene, "norm") == {}
+
+
+def test_rows_that_are_not_the_same_decode_otherwise():
+    """What the check `beams` compares would differ if rows were mixed up."""
+    scene = Subject(REGISTRY, "norm", "layer").scenes[0]
+    model, batch = scene.model(), scene.batch()
+    words = paddle.to_tensor([[5], [6], [7], [8], [9]])
+    with paddle.no_grad():
+        _, state = model.decode(batch.target_in[:, :2], model.start(scene.memory(model, batch)))
+        _, state = model.decode(words, state.select(paddle.to_tensor([0, 0, 1, 1, 2])))
+        usual, other = (
+            model.decode(words, state.select(paddle.to_tensor(rows), False))[0].numpy()
+            for rows in ([1, 0, 3, 3, 4], [2, 0, 3, 3, 4])
+        )
+    assert difference(usual[1:], other[1:], "rows that stay") is None
+    assert isinstance(difference(usual, other, "another row"), Failed)
+
+
+def test_without_positions_the_encoder_sees_a_bag(make_model, make_batch):
+    """A bidirectional encoder without positions is permutation-equivariant; any encoding ends that."""
+    batch = make_batch((6,), (3,))
+    turned = batch.source.flip([1])
+    for position, equivariant in (("none", True), ("sinusoidal", False), ("rotary", False), ("alibi", False)):
+        model = make_model(f"model.position={position}")
+        if position == "alibi":  # its distances survive the reversal of all: turn two neighbours instead
+            order = paddle.to_tensor([1, 0, 2, 3, 4, 5])
+            turned, back = batch.source.index_select(order, 1), order
+        else:
+            turned, back = batch.source.flip([1]), paddle.arange(5, -1, -1)
+        x = model.encode(batch.source, batch.source_valid).x
+        y = model.encode(turned, batch.source_valid).x.index_select(back, 1)
+        assert np.allclose(x.numpy(), y.numpy(), atol=1e-5) == equivariant, position
+
+
+# -------------------------------------------------------------------------------------------------------------- the kit
+
+
+@pytest.mark.parametrize("kind", [*COMPONENTS, "encoder-decoder", "search", "schedule", "optimizer", "metric"])
+def test_every_check_says_what_holds_what_follows_and_where_to_look(kind):
+    assert checks(kind)
+    for check in checks(kind):
+        assert check.invariant and (check.information or (check.consequence and check.hint)), check.name
+    assert len({check.name for check in checks(kind)}) == len(checks(kind))
+
+
+def test_a_check_that_returns_no_result_is_an_error_of_the_kit():
+    check = checks("norm")[0]
+    for result in (Passed(), Note("n"), Skip("s"), Failed("f")):
+        assert type(check)("x", "i", "c", "h", lambda target, result=result: result).once(None) == result
+    with pytest.raises(TypeError, match="the check x must return Passed, Note, Skip or Failed, but returned None"):
+        type(check)("x", "i", "c", "h", lambda target: None).once(None)
+    failed = type(check)("x", "i", "c", "h", lambda target: 1 / 0).once(None)
+    assert failed.text.startswith("ZeroDivisionError: division by zero (test_invariants.py line")
