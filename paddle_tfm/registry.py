@@ -24,7 +24,7 @@ class Option:
     """A constructor's parameter that a recipe may set."""
 
     name: str
-    annotation: object
+    annotation: typing.Any
     required: bool
     default: object
 
@@ -233,7 +233,7 @@ def _coerce(option: Option, setting: object) -> object:
     if option.annotation is typing.Any:
         return setting
     try:
-        adapter: TypeAdapter = TypeAdapter(typing.cast(typing.Any, option.annotation))
+        adapter: TypeAdapter = TypeAdapter(option.annotation)
     except Exception:  # an annotation that pydantic does not know (a class of the plugin's own)
         return setting
     try:

@@ -55,7 +55,7 @@ def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, 
     from paddle_tfm.recipe import loading as recipe
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.recipe.plan import plan_run
-    from paddle_tfm.train.evaluate import of_texts
+    from paddle_tfm.train.evaluate import text_metrics
 
     (run,) = recipe.load(str(folder / "recipe.yaml")).runs()
     specs: Sequence[object] = plan_run(run, registry).settings.evaluate.metrics
@@ -64,7 +64,7 @@ def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, 
         specs = [spec for spec in specs if Spec.parse(spec).name == value] or [value]
     built = [(registry.build("metric", spec, "--metric"), spec) for spec in specs]
     metrics = {Spec.parse(spec).name: metric for metric, spec in built}
-    if not (usable := of_texts(metrics)):
+    if not (usable := text_metrics(metrics)):
         need = "needs" if len(metrics) == 1 else "need"
         raise UserError(
             f"{', '.join(metrics)} {need} the model or its pieces, but predictions.tsv holds texts; take --metric "

@@ -330,6 +330,6 @@ def test_a_model_says_which_part_a_call_lacks(make_model, make_batch):
     with pytest.raises(ValueError, match="this model has none; read its labels"):
         labeller.decode(batch.target_in, pair.start(None))
     with pytest.raises(ValueError, match="this model has no encoder; decode instead"):
-        decoder.read(decoder.encode(batch.source, batch.source_valid))
+        decoder.label_states(decoder.encode(batch.source, batch.source_valid))
     with pytest.raises(ValueError, match="must have a memory to attend to"):
         pair.decode(batch.target_in, pair.start(None))
