@@ -2,10 +2,11 @@
 
 A **register** hook returns ``dict[str, type | str]``: the name that recipes use → the class, or where to find it as
 ``"package.module:Class"``. The string form is preferred: it lets `paddle-tfm ls` answer without importing Paddle. What
-has a mistake on purpose is marked: ``WrongOnPurpose("package.module:Class")``. The hook has no side effects, and is called
-once.
+has a mistake on purpose is marked: ``WrongOnPurpose("package.module:Class")``. The hook has no side effects, and is
+called once.
 
-An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training continues.
+An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training
+continues.
 What it changes in the model, but for values of parameters, stays in its own process: workers may compute a shard of the
 batch.
 

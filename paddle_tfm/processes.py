@@ -1,8 +1,8 @@
 """Work shared among processes of this machine: on a CPU, two of one thread each do more than one of two.
 
-Paddle's matrix products take every thread there is, most of its other kernels one, and Python one. A worker is a fork of
-the process that has the work: it holds the same model and data from the beginning, with nothing to load. It ends when its
-parent does, however that ends.
+Paddle's matrix products take every thread there is, most of its other kernels one, and Python one. A worker is a fork
+of the process that has the work: it holds the same model and data from the beginning, with nothing to load. It ends
+when its parent does, however that ends.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def available_workers() -> int:
 
 
 def batch_budget(total: int, most: int) -> int:
-    """The token budget of a batch out of `total` tokens, at most `most`: such that all processes have as many batches, and
-    no more than twice `most` are worked on at once. Small batches cost more calls than large ones."""
+    """The token budget of a batch out of `total` tokens, at most `most`: such that all processes have as many batches,
+    and no more than twice `most` are worked on at once. Small batches cost more calls than large ones."""
     workers = available_workers()
     most, least = min(most, max(MIN_BATCH_TOKENS, 2 * most // workers)), min(most, MIN_BATCH_TOKENS)
     rounds = max(1, math.ceil(total / (workers * most)))
@@ -55,8 +55,8 @@ def set_threads(number: int) -> None:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Signals that arrive within this block are handled at its end. Around a fork: Python runs functions there (logging's,
-    for one) whose exceptions are printed and forgotten, and so would a Ctrl-C be at that moment."""
+    """Signals that arrive within this block are handled at its end. Around a fork: Python runs functions there
+    (logging's, for one) whose exceptions are printed and forgotten, and so would a Ctrl-C be at that moment."""
     if threading.current_thread() is not threading.main_thread():  # no signal is handled here
         yield
         return

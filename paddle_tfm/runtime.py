@@ -1,7 +1,8 @@
 """What must be set before Paddle is imported, and the quiet import itself.
 
 Each setting counts only before Paddle's libraries load, and none overrides what the user has set; with
-PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is the table that `paddle-tfm doctor` prints; docs/performance.md says what they are worth.
+PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is the table that `paddle-tfm doctor` prints;
+docs/performance.md says what they are worth.
 """
 
 from __future__ import annotations
@@ -155,8 +156,8 @@ def load_paddle():
         raise UserError(f"PaddlePaddle is not installed. {INSTALL_HELP}")
     if not installed[1].startswith(f"{TESTED_PADDLE}."):
         raise UserError(
-            f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested with 3.3.1). "
-            f"{INSTALL_HELP}"
+            f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested with "
+            f"3.3.1). {INSTALL_HELP}"
         )
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")

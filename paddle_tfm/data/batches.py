@@ -1,4 +1,5 @@
-"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed decides."""
+"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed
+decides."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class Batch(Generic[Array]):
         return part._replace(index=self.index[first:last], tokens=int(part.target_valid.sum()))
 
     def _replace(self, **parts: Any) -> Batch[Array]:
-        """The same with other parts, under the name that it has in a NamedTuple (which Python 3.10 has no generic ones of)."""
+        """The same with other parts, under the name that it has in a NamedTuple (which Python 3.10 has no generic ones
+        of)."""
         return replace(self, **parts)
 
 
