@@ -64,5 +64,5 @@ class T5(PositionalEncoding):
 
     def extra_repr(self) -> str:
         buckets, heads = self.table.shape
-        return f"{heads} heads, buckets={buckets}, max_distance={self.max_distance}, "
-        f"{'causal' if self.causal else 'both ways'}"
+        direction = "causal" if self.causal else "bidirectional"
+        return f"{heads} heads, buckets={buckets}, max_distance={self.max_distance}, {direction}"
