@@ -120,8 +120,9 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
         else None,
     }
     if has_source and not hypotheses:
-        results["predictions"] = str(predictions_file(loaded.folder, split))
-        write_predictions(Path(results["predictions"]), predictions)
+        predictions_path = predictions_file(loaded.folder, split)
+        write_predictions(predictions_path, predictions)
+        results["predictions"] = str(predictions_path)
     _report(results, metrics, file)
 
 

@@ -21,7 +21,7 @@ def sides(folder, overrides=(), placement="pre"):
 
     step.prepare(folder, step.settings("base", [*SMALL, *overrides], placement=placement), 2)
     mine = ours.Side(folder)
-    mine.workload.write(folder)
+    mine.workload().write(folder)
     return mine, paddle_nn.Side(Workload.read(folder))
 
 
@@ -181,7 +181,7 @@ def decoders(run, folder, **more):
 
     request = {"run": str(run), "beam": 4, "alpha": 1.0, "sentences": 20, "singles": 5, "plugins": [], **more}
     mine = ours.Decoder(request)
-    mine.workload.write(folder)
+    mine.workload().write(folder)
     return mine, request
 
 
@@ -391,6 +391,12 @@ def test_what_a_worker_refuses_reaches_the_caller():
 def test_a_worker_that_dies_is_quoted(tmp_path):
     with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*request\.json"):
         worker.ask({"load": str(tmp_path)})
+
+
+def test_a_worker_is_first_told_what_to_load(tmp_path):
+    message = r"(?s)the first question must say what to `load`, but is .*steps"
+    with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=message):
+        worker.ask({"first": 0, "steps": 1})
 
 
 @pytest.mark.parametrize("below", [".", "multi30k"])
