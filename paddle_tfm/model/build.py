@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import paddle
 
@@ -12,10 +12,12 @@ from paddle_tfm.data.vocabulary import PAD, UNKNOWN
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.layers import Embedding
 from paddle_tfm.model.initialize import initialize
-from paddle_tfm.model.stack import Decoder, Encoder, Layer
+from paddle_tfm.model.stack import Decoder, Encoder, Layer, Stack
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding
+from paddle_tfm.protocols import LayerSite, Norm, Placement, PositionalEncoding
 from paddle_tfm.recipe.model_plan import ModelPlan, encoding_givens
+
+AnyStack = TypeVar("AnyStack", bound=Stack)
 
 
 def build(plan: ModelPlan, source_vocabulary: int, target_vocabulary: int, seed: int = 1) -> Transformer:
@@ -55,8 +57,8 @@ class _Builder:
             kwargs["embedding"] = target_embedding
         elif settings.share_embeddings:
             kwargs["embedding"] = source_embedding
-        encoder = self._stack("encoder") if settings.encoder_layers else None
-        decoder = self._stack("decoder") if settings.decoder_layers else None
+        encoder = self._stack(Encoder, "encoder") if settings.encoder_layers else None
+        decoder = self._stack(Decoder, "decoder") if settings.decoder_layers else None
         head = self._build(self.plan.head, "head", **kwargs)
         if self._incomplete():
             return None
@@ -95,10 +97,10 @@ class _Builder:
     def _has_norm(self, *sites: LayerSite) -> bool:
         return not any(self.plan.component("norm", site.stack, site.sublayer).problems for site in sites)
 
-    def _stack(self, stack: str) -> Any:
+    def _stack(self, cls: type[AnyStack], stack: str) -> AnyStack | None:
         settings, plan = self.settings, self.plan
         depth = settings.encoder_layers if stack == "encoder" else settings.decoder_layers
-        layers = [self._layer(stack, i) for i in range(depth)]
+        layers = [layer for i in range(depth) if (layer := self._layer(stack, i)) is not None]
         encodings = self._encodings(stack, "self", depth)
         cross_encodings = self._encodings(stack, "cross", depth) if self._has_cross_attention(stack) else []
         final_norm, site = None, plan.site(stack, "final", depth)
@@ -111,22 +113,21 @@ class _Builder:
         if self._incomplete():
             return None
         dropout = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
-        cls = Encoder if stack == "encoder" else Decoder
         return cls(stack, layers, encodings, cross_encodings, final_norm, dropout)
 
     def _has_cross_attention(self, stack: str) -> bool:
         """Whether the layers of a stack have cross-attention to an encoder."""
         return stack == "decoder" and self.settings.encoder_layers > 0
 
-    def _layer(self, stack: str, i: int) -> Any:
+    def _layer(self, stack: str, i: int) -> Layer | None:
         names = ["self", "cross", "feed_forward"] if self._has_cross_attention(stack) else ["self", "feed_forward"]
         sites = [self.plan.site(stack, name, i) for name in names]
         branches = {site.sublayer: self._branch(site) for site in sites}
-        placement: Any = None
+        placement: Placement | None = None
         if self._has_norm(*sites):
             kwargs = {"sites": sites, "norm": self._norm, "dropout": self.settings.dropout}
             placement = self._build(self.plan.component("placement", stack, "self"), f"{stack}.{i}.placement", **kwargs)
-        if self._incomplete():
+        if self._incomplete() or placement is None:
             return None
         return Layer(branches["self"], branches.get("cross"), branches["feed_forward"], placement)
 
