@@ -20,7 +20,8 @@ def objective(model: Transformer, batch: Batch[Tensor], smoothing: float, r_drop
     """
     if not r_drop:
         return model.cross_entropy(batch, smoothing, tap)
-    doubled = batch.each(lambda part: paddle.stack([part, part], 1).reshape([-1, part.shape[1]]))  # every row twice
+    # Every row twice, [2B, …].
+    doubled = batch.map_arrays(lambda part: paddle.stack([part, part], 1).reshape([-1, part.shape[1]]))
     h, memory = model(doubled, tap)
     head = model.head
     losses = head.loss(h, model.target(doubled), memory, smoothing)  # [2B, T]

@@ -35,7 +35,7 @@ def residual(whole: WholeModel) -> Result:
             return Skip(f"which layers are the {stack}'s cannot be read from their names")
         for matrix in matrices:
             matrix.set_value(paddle.zeros_like(matrix))
-        usual, other = whole.logits(model, batch), whole.logits(model, batch._replace(**change))
+        usual, other = whole.logits(model, batch), whole.logits(model, batch.replace(**change))
         if np.abs(usual - other).max() <= MIN_EFFECT_OF_ORDER * np.abs(usual).max():
             return Failed(f"with the {stack}'s matrices zero, another word in the {stack}'s text changes nothing")
     return Passed()
@@ -95,12 +95,12 @@ def own_norms(whole: WholeModel) -> Result:
 def attends(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     usual = whole.logits(model, batch)
-    source = batch._replace(source=whole.other_words(batch.source, 4))
+    source = batch.replace(source=whole.other_words(batch.source, 4))
     if relative_distance(usual, whole.logits(model, source)) < MIN_EFFECT:
         return Failed("another source changes nothing")
     target = batch.target_in.clone()
     target[:, 1] = whole.other_ids(target[:, 1])
-    changed = whole.logits(model, batch._replace(target_in=target))
+    changed = whole.logits(model, batch.replace(target_in=target))
     if np.abs(changed - usual)[:, 1:].max() < MIN_EFFECT * np.abs(usual).max():
         return Failed("another target word changes nothing")
     return Passed()
@@ -116,7 +116,7 @@ def order_matters(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     exchanged = batch.source.clone()
     exchanged[:, 0], exchanged[:, 1] = batch.source[:, 1], batch.source[:, 0]
-    usual, other = whole.logits(model, batch), whole.logits(model, batch._replace(source=exchanged))
+    usual, other = whole.logits(model, batch), whole.logits(model, batch.replace(source=exchanged))
     if relative_distance(usual, other) < MIN_EFFECT_OF_ORDER:
         return Failed("the first two source words exchanged, the logits are the same")
     return Passed()
@@ -164,7 +164,7 @@ def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndar
         elif isinstance(layer, (nn.Linear, nn.LayerNorm)):
             layer.register_forward_pre_hook(before_layer)
     text = paddle.full([1, 6], WORD, "int64")
-    whole.logits(model, whole.batch()._replace(source=text, target_in=text))
+    whole.logits(model, whole.batch().replace(source=text, target_in=text))
     return embedded[0] if embedded else None, entered[0] if entered else None
 
 
