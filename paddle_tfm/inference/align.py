@@ -44,9 +44,10 @@ def align(
     Raises:
         UserError: there is no such layer, or its attention has no weights to show.
     """
-    if len(model.stacks()) < 2:
+    decoder = model.decoder
+    if decoder is None or model.encoder is None:
         raise UserError("an alignment is cross-attention, for which a model must have an encoder and a decoder")
-    layers = len(model.decoder.layers)
+    layers = len(decoder.layers)
     layer = layers - 1 if layer is None else layer
     if not 0 <= layer < layers:
         raise UserError(f"attention layer {layer}: the decoder has the layers 0 to {layers - 1}")
@@ -56,14 +57,19 @@ def align(
     examples = [codec.encode(Example(texts[i], ""))._replace(target=[*outputs[i].ids, EOS]) for i in nonempty]
     for batch in in_order(examples, max_tokens):
         batch_weights = _cross_attention(model, batch.tensors(), layer)  # [B, T, S]
+        if batch_weights is None:
+            raise UserError(
+                f"attention layer {layer}: the cross-attention of this model has no weights to show "
+                f"({type(decoder.layers[layer].cross_attention).__name__})"
+            )
         for i, padded in zip(batch.index, batch_weights):
             matrix = weights[nonempty[i]]
             matrix[:] = padded[: matrix.shape[0], : matrix.shape[1]]
     return [Alignment(source, out.pieces, matrix) for source, out, matrix in zip(sources, outputs, weights)]
 
 
-def _cross_attention(model: Transformer, batch: Batch, layer: int) -> np.ndarray:
-    """Weights [B, T, S] of a layer's cross-attention, averaged over heads."""
+def _cross_attention(model: Transformer, batch: Batch, layer: int) -> np.ndarray | None:
+    """Weights [B, T, S] of a layer's cross-attention, averaged over heads; None where it records none."""
     # Only this layer's are recorded: those of all layers together would fill the memory.
     tap = Tap(recording=True, only=frozenset({f"decoder.{layer}.cross.attention"}))
     training = model.training
@@ -73,9 +79,6 @@ def _cross_attention(model: Transformer, batch: Batch, layer: int) -> np.ndarray
     if training:
         model.train()
     if not tap.recorded:
-        raise UserError(
-            f"attention layer {layer}: the cross-attention of this model has no weights to show "
-            f"({type(model.decoder.layers[layer].cross_attention).__name__})"
-        )
+        return None
     ((_, by_head),) = tap.recorded  # [B, H, T, S]
     return by_head.astype("float32").mean(1).numpy()

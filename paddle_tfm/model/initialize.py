@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import getattr_static
+
 import numpy as np
 import paddle
 from paddle import nn
@@ -29,18 +31,18 @@ def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
         if layer.placement.branch_gain != 1.0:
             for weight in (weight for branch in layer.branches() for weight in branch.branch_weights()):
                 weight.set_value(weight * layer.placement.branch_gain)
-    for path, layer in model.named_sublayers():
-        if isinstance(layer, Dropout):
-            layer.path = path
+    for path, sublayer in model.named_sublayers():
+        if isinstance(sublayer, Dropout):
+            sublayer.path = path
 
 
 def calibrate(model: Transformer, batch) -> None:
     """Let placements set initial values from one pass over data (Admin). Free of dropout; nothing to do for most."""
-    base = Placement.calibrate.__func__
+    base = getattr_static(Placement, "calibrate")
     stacks = {
         name: stack
         for name, stack in model.stacks().items()
-        if type(stack.layers[0].placement).calibrate.__func__ is not base
+        if getattr_static(type(stack.layers[0].placement), "calibrate") is not base
     }
     if not stacks:
         return

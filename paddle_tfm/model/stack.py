@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import paddle
 from paddle import Tensor, nn
@@ -19,9 +20,24 @@ from paddle_tfm.protocols import (
     Norm,
     Placement,
     PositionalEncoding,
+    Sublayer,
     Tap,
     TokenInfo,
 )
+
+Member = TypeVar("Member", bound=nn.Layer)
+
+
+class _LayerList(nn.LayerList, Generic[Member]):
+    """A `LayerList` whose members are of one type, which Paddle's own does not say."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, sublayers: Sequence[Member]) -> None: ...
+
+        def __iter__(self) -> Iterator[Member]: ...
+
+        def __getitem__(self, idx: int) -> Member: ...
 
 
 @dataclass(frozen=True)
@@ -56,33 +72,52 @@ class Layer(nn.Layer):
         self.feed_forward = feed_forward
         self.placement = placement
 
-    def forward(self, x: Tensor, past: LayerState, own: AttentionContext, across: AttentionContext | None, tap: Tap):
-        """x [B, T, C] → (x, the state with these T tokens added)."""
-        kept = past.own
+    def forward(
+        self, x: Tensor, past: LayerState, own: AttentionContext, across: AttentionContext | None, tap: Tap
+    ) -> tuple[Tensor, LayerState]:
+        """x [B, T, C] → (x, the state with these T tokens added).
+
+        Raises:
+            ValueError: the layer has cross-attention, but `across` is None.
+        """
+        kv_cache, cross_attention = past.own, self.cross_attention
 
         def self_attend(y: Tensor) -> Tensor:
-            nonlocal kept
+            nonlocal kv_cache
             new = self.self_attention.project(y, own.info)
-            kept = new if past.own is None else past.own.extend(new)
-            return observed("self", lambda tap: self.self_attention(y, kept, own.info, own.mask, tap))
-
-        def cross_attend(y: Tensor) -> Tensor:
-            return observed("cross", lambda tap: self.cross_attention(y, past.cross, across.info, across.mask, tap))
+            kv_cache = new if past.own is None else past.own.extend(new)
+            return run_branch("self", lambda tap: self.self_attention(y, kv_cache, own.info, own.mask, tap))
 
         def feed_forward(y: Tensor) -> Tensor:
-            return observed("feed_forward", lambda tap: self.feed_forward(y, own.info, tap))
+            return run_branch("feed_forward", lambda tap: self.feed_forward(y, own.info, tap))
 
-        def observed(name: str, branch) -> Tensor:
+        def run_branch(name: str, branch: Callable[[Tap], Tensor]) -> Tensor:
             inner = tap.within(name)
             y = branch(inner)
             inner.record("branch", y)
             return y
 
-        sublayers = (
-            [self_attend, feed_forward] if self.cross_attention is None else [self_attend, cross_attend, feed_forward]
-        )
+        sublayers: list[Sublayer] = [self_attend, feed_forward]
+        if cross_attention is not None:
+            if across is None:
+                raise ValueError(
+                    "a layer with cross-attention must have a memory to attend to, but the decoder started without one; "
+                    "start it with what the encoder returns"
+                )
+
+            def cross_attend(y: Tensor) -> Tensor:
+                return run_branch("cross", lambda tap: cross_attention(y, past.cross, across.info, across.mask, tap))
+
+            sublayers.insert(1, cross_attend)
         x = self.placement(x, sublayers, own.info)
-        return x, LayerState(kept, past.cross)
+        return x, LayerState(kv_cache, past.cross)
+
+    def start(self, memory: Memory, encoding: PositionalEncoding) -> LayerState:
+        """The state before the first token: keys and values of the memory."""
+        if self.cross_attention is None:
+            return LayerState()
+        info = TokenInfo(encoding, memory.positions, memory.valid)
+        return LayerState(None, self.cross_attention.project(memory.x, info))
 
     def branches(self) -> list[Attention | FeedForward]:
         """The sublayers in order."""
@@ -91,7 +126,7 @@ class Layer(nn.Layer):
 
 @dataclass(frozen=True)
 class AttentionContext:
-    """Where the queries of a pass stand (`at`) and what they may see (`mask`)."""
+    """Where the queries of a pass stand (`info`) and what they may see (`mask`)."""
 
     info: TokenInfo
     mask: Mask
@@ -114,9 +149,9 @@ class Stack(nn.Layer):
     ):
         super().__init__()
         self.stack_name = name
-        self.layers = nn.LayerList(list(layers))
-        self.encodings = nn.LayerList(list(encodings))
-        self.cross_encodings = nn.LayerList(list(cross_encodings))
+        self.layers = _LayerList(list(layers))
+        self.encodings = _LayerList(list(encodings))
+        self.cross_encodings = _LayerList(list(cross_encodings))
         self.final_norm = final_norm
         self.drop = Dropout(dropout)
 
@@ -135,7 +170,7 @@ class Stack(nn.Layer):
 
     def places(
         self,
-        encodings: Sequence[PositionalEncoding],
+        encodings: _LayerList[PositionalEncoding],
         q_positions: Tensor,
         q_valid: Tensor,
         k_positions: Tensor,
@@ -145,11 +180,11 @@ class Stack(nn.Layer):
         """A place for each layer; layers that share an encoding share the mask, computed once."""
         mask = Mask(q_positions, k_positions, k_valid, causal, encodings[0])
         masks = [mask] + [mask.with_encoding(encoding) for encoding in list(encodings)[1:]]
-        made = [
+        contexts = [
             AttentionContext(TokenInfo(encoding, q_positions, q_valid), mask)
             for encoding, mask in zip(encodings, masks)
         ]
-        return made if len(made) == len(self.layers) else made * len(self.layers)
+        return contexts if len(contexts) == len(self.layers) else contexts * len(self.layers)
 
 
 class Encoder(Stack):
@@ -160,7 +195,7 @@ class Encoder(Stack):
         positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("encoder").record("input", x)
-        places = self.places(list(self.encodings), positions, valid, positions, valid, causal=False)
+        places = self.places(self.encodings, positions, valid, positions, valid, causal=False)
         for i, (layer, place) in enumerate(zip(self.layers, places)):
             x, _ = layer(x, LayerState(), place, None, tap.within(f"encoder.{i}"))
         return self.leave(x, positions, valid), positions
@@ -199,12 +234,7 @@ class Decoder(Stack):
             return DecoderState(None, tuple(LayerState() for _ in self.layers))
         encodings = list(self.cross_encodings)
         encodings = encodings if len(encodings) == len(self.layers) else encodings * len(self.layers)
-        states = [
-            LayerState(
-                None, layer.cross_attention.project(memory.x, TokenInfo(encoding, memory.positions, memory.valid))
-            )
-            for layer, encoding in zip(self.layers, encodings)
-        ]
+        states = (layer.start(memory, encoding) for layer, encoding in zip(self.layers, encodings))
         return DecoderState(memory, tuple(states))
 
     def forward(self, x: Tensor, state: DecoderState, valid: Tensor, tap: Tap) -> tuple[Tensor, DecoderState]:
@@ -212,18 +242,17 @@ class Decoder(Stack):
         positions = paddle.arange(state.length, state.length + x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("decoder").record("input", x)
-        first, memory = state.positions is None, state.memory
-        all_positions = positions if first else paddle.concat([state.positions, positions], 1)
-        all_valid = valid if first else paddle.concat([state.valid, valid], 1)
-        own = self.places(list(self.encodings), positions, valid, all_positions, all_valid, causal=True)
-        across = [None] * len(self.layers)
+        all_positions, all_valid, memory = positions, valid, state.memory
+        if state.positions is not None and state.valid is not None:
+            all_positions = paddle.concat([state.positions, positions], 1)
+            all_valid = paddle.concat([state.valid, valid], 1)
+        own = self.places(self.encodings, positions, valid, all_positions, all_valid, causal=True)
+        across: Sequence[AttentionContext | None] = [None] * len(self.layers)
         if memory is not None:
-            across = self.places(
-                list(self.cross_encodings), positions, valid, memory.positions, memory.valid, causal=False
-            )
+            across = self.places(self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False)
         layers = []
         for i, (layer, past) in enumerate(zip(self.layers, state.layers)):
-            x, kept = layer(x, past, own[i], across[i], tap.within(f"decoder.{i}"))
-            layers.append(kept)
+            x, layer_state = layer(x, past, own[i], across[i], tap.within(f"decoder.{i}"))
+            layers.append(layer_state)
         length = state.length + x.shape[1]
         return self.leave(x, positions, valid), DecoderState(memory, tuple(layers), length, all_positions, all_valid)

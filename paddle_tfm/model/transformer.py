@@ -16,6 +16,8 @@ from paddle_tfm.layers import Embedding
 from paddle_tfm.model.stack import Decoder, DecoderState, Encoder, Stack
 from paddle_tfm.protocols import Head, Memory, Tap
 
+NO_DECODER = "tokens are decoded by a decoder, but this model has none; read its labels with `encode` and `read`"
+
 
 class Transformer(nn.Layer):
     """Source tokens → memory → target tokens; without an encoder, target tokens from those before them; without a decoder,
@@ -56,29 +58,51 @@ class Transformer(nn.Layer):
         extra: int = 0,
         tap: Tap | None = None,
     ) -> Memory | None:
-        """source int64 [B, S], valid bool [B, S] → what the decoder may look at; None without an encoder."""
+        """source int64 [B, S], valid bool [B, S] → what the decoder may attend to; None without an encoder."""
         if self.encoder is None:
             return None
         embedding = self.source_embedding if self.source_embedding is not None else self.target_embedding
+        if embedding is None:
+            raise ValueError(
+                "a model with an encoder must have an embedding, of its own or of the target, but has none"
+            )
         x, positions = self.encoder(embedding(source), valid, Tap() if tap is None else tap)
         return Memory(x, positions, valid, source if copy_ids is None else copy_ids, extra)
 
     def start(self, memory: Memory | None) -> DecoderState:
-        """The decoder's state before the first token."""
+        """The decoder's state before the first token.
+
+        Raises:
+            ValueError: the model has no decoder.
+        """
+        if self.decoder is None:
+            raise ValueError(NO_DECODER)
         return self.decoder.start(memory)
 
     def decode(
         self, tokens: Tensor, state: DecoderState, valid: Tensor | None = None, tap: Tap | None = None
     ) -> tuple[Tensor, DecoderState]:
-        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: all are real."""
+        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: all are real.
+
+        Raises:
+            ValueError: the model has no decoder.
+        """
+        if self.decoder is None or self.target_embedding is None:
+            raise ValueError(NO_DECODER)
         if valid is None:
             valid = paddle.ones(tokens.shape, dtype="bool")
         return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
 
-    def read(self, memory: Memory) -> Tensor:
+    def read(self, memory: Memory | None) -> Tensor:
         """Without a decoder: what the head reads of the encoder's output [B, S, C]. One label: [B, 1, C], the end token's
         place, where nothing else is to be said and the attentions can gather what the label takes. A label a token:
-        [B, S, C] itself, of which the end token's place is not asked for."""
+        [B, S, C] itself, of which the end token's place is not asked for.
+
+        Raises:
+            ValueError: there is no memory, for the model has no encoder.
+        """
+        if memory is None:
+            raise ValueError("labels are read from an encoder's output, but this model has no encoder; decode instead")
         if self.labels == "token":
             return memory.x
         x, length = memory.x, memory.valid.astype("int64").sum(1, keepdim=True)  # [B, 1]

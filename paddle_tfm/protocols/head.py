@@ -50,11 +50,11 @@ class Head(Component, nn.Layer):
     givens = frozenset({"d_model", "vocab_size", "embedding", "unknown_id", "pad_id"})
     extends_vocabulary: ClassVar[bool] = False  # whether it may produce ids ≥ V: words copied from the source
 
-    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+    def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
         """Cross entropy of each token [B, T]; target int64 [B, T]. `smoothing` ε spreads ε over all tokens but padding.
         Where the target is padding, any finite number may stand: the caller masks it."""
         raise NotImplementedError
 
-    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+    def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         """[B, T, V] or [B, T, V + memory.extra]."""
         raise NotImplementedError

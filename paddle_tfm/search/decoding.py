@@ -34,10 +34,11 @@ class ModelDecoding(Decoding):
         """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next; padding, begin and words of other
         sentences' sources are impossible."""
         log_probs = self.step(tokens.unsqueeze(1))
-        if not (self.model.head.extends_vocabulary and self.state.memory.extra):
+        memory = self.state.memory
+        if memory is None or not memory.extra or not self.model.head.extends_vocabulary:
             return log_probs
         if self._foreign_words is None:
-            self._foreign_words = self._mask_foreign_words(log_probs.shape[1])
+            self._foreign_words = _mask_foreign_words(memory, log_probs.shape[1])
         return log_probs + self._foreign_words
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -47,11 +48,6 @@ class ModelDecoding(Decoding):
         h = h[:, -1:] if h.shape[1] > 1 else h  # [R, T, C] -> [R, 1, C]
         return possible(self.model.head.log_probs(h, self.state.memory).squeeze(1))  # [R, 1, V'] -> [R, V']
 
-    def _mask_foreign_words(self, vocabulary: int) -> Tensor:
-        memory = self.state.memory
-        own = memory.copy_ids.max(1, keepdim=True).clip(min=vocabulary - memory.extra - 1)  # [R, 1]: the last possible
-        return (paddle.arange(vocabulary) > own).astype("float32") * MASKED_SCORE
-
     def select(self, rows: Tensor) -> None:
         """Keep these rows only. While a beam reorders its outputs and none of its sentences ends, the memory and its
         key/value cache stay as they are."""
@@ -60,6 +56,11 @@ class ModelDecoding(Decoding):
         self.state, self._sentence_of_row = self.state.select(rows, same), sentence_of_row
         if self._foreign_words is not None and not same:
             self._foreign_words = self._foreign_words.index_select(rows, 0)
+
+
+def _mask_foreign_words(memory: Memory, vocabulary: int) -> Tensor:
+    own = memory.copy_ids.max(1, keepdim=True).clip(min=vocabulary - memory.extra - 1)  # [R, 1]: the last possible
+    return (paddle.arange(vocabulary) > own).astype("float32") * MASKED_SCORE
 
 
 class Labelling(Decoding):
@@ -77,7 +78,7 @@ class Labelling(Decoding):
         self._log_probs = log_probs.reshape(by_label.shape)  # [B, S, V]
         self._counts = np.ones(len(sentences), np.int64)
         if model.labels == "token":
-            self._counts = memory.valid.astype("int64").sum(1).numpy() - 1  # without the end token
+            self._counts = batch.source_valid.astype("int64").sum(1).numpy() - 1  # without the end token
         self.max_lengths, self.sentences = self._counts.tolist(), sentences
         self._rows, self._step = np.arange(len(sentences)), 0
 
@@ -124,6 +125,7 @@ def decode_batch(
     prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
     sentences = list(batch.index.tolist() if sentences is None else sentences)
     with paddle.no_grad():
+        decoding: Decoding
         if model.decoder is None:
             decoding = Labelling(model, batch, sentences)
         else:

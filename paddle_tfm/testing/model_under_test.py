@@ -15,7 +15,7 @@ from paddle_tfm.testing.results import CLOSE, Skip, distance
 
 
 class ModelUnderTest(ABC):
-    """Models and batches are made anew whenever a check asks for them, the same ones each time."""
+    """Models and batches are built again whenever a check asks for them, the same ones each time."""
 
     foreign: bool = False
     """Written without paddle_tfm: it may hold a weight under two names, and parameters that are frozen."""

@@ -63,7 +63,7 @@ class AdaptiveSoftmax(Head):
         """Logits of a cluster's words."""
         return self.rare[cluster](self.narrow[cluster](h))
 
-    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+    def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
         batch, length, width = h.shape
         target = target.flatten()  # [B, T] -> [B · T]
         real = paddle.nonzero(target != self.pad_id).squeeze(-1)
@@ -95,7 +95,7 @@ class AdaptiveSoftmax(Head):
         spread[self.pad_id] = 0.0
         return -(1.0 - smoothing) * of_target - smoothing * paddle.matmul(log_p, spread)
 
-    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+    def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return self._log_probs(h.reshape([-1, h.shape[-1]])).reshape([*h.shape[:-1], self.words])
 
     def _log_probs(self, h: Tensor) -> Tensor:

@@ -71,13 +71,13 @@ class FixNorm(Head):
         logits = paddle.matmul(h, words, transpose_y=True)
         return logits if self.bias is None else logits + self.bias
 
-    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+    def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
         h, words = self._directions(h)
         return cross_entropy(
             lambda rows: self._logits(rows, words), h, words, self.bias, target, smoothing, self.pad_id
         )
 
-    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+    def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax(full_precision(self._logits(*self._directions(h))))
 
 

@@ -23,9 +23,9 @@ class LinearHead(Head):
         self.pad_id = pad_id
         self.output = Linear(d_model, vocab_size, bias)
 
-    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+    def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
         words = self.output.weight.transpose([1, 0])  # [C, V] -> [V, C]
         return cross_entropy(self.output, h, words, self.output.bias, target, smoothing, self.pad_id)
 
-    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+    def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax(full_precision(self.output(h)))

@@ -37,9 +37,9 @@ class TiedHead(Head):
             gradient[self.pad_id] = 0.0
         return gradient
 
-    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+    def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
         words = self._shared[0].weight
         return cross_entropy(self._logits, h, words, self.bias, target, smoothing, self.pad_id)
 
-    def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
+    def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax(full_precision(self._logits(h)))

@@ -320,3 +320,16 @@ def test_settings_say_their_shape():
         for name, overrides in {"both": [], **SHAPES}.items()
     }
     assert shapes == {"encoder-decoder": "both", "decoder-only": "decoder-only", "encoder-only": "sequence"}
+
+
+def test_a_model_says_which_part_a_call_lacks(make_model, make_batch):
+    batch = make_batch()
+    labeller, decoder, pair = make_model(*TOKENS), make_model(*DECODER), make_model()
+    with pytest.raises(ValueError, match="this model has none; read its labels"):
+        labeller.start(labeller.encode(batch.source, batch.source_valid))
+    with pytest.raises(ValueError, match="this model has none; read its labels"):
+        labeller.decode(batch.target_in, pair.start(None))
+    with pytest.raises(ValueError, match="this model has no encoder; decode instead"):
+        decoder.read(decoder.encode(batch.source, batch.source_valid))
+    with pytest.raises(ValueError, match="must have a memory to attend to"):
+        pair.decode(batch.target_in, pair.start(None))

@@ -1,0 +1,149 @@
+"""The field's own words (docs/glossary.md): no name that says what happened to a thing, and no word that another replaced."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CODE = sorted(file for folder in ("paddle_tfm", "plugins") for file in (ROOT / folder).rglob("*.py"))
+PROSE = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "docs").glob("*.py"),
+        *(ROOT / "recipes").rglob("*.yaml"),
+        *(ROOT / "paddle_tfm/templates").rglob("*.in"),
+        *ROOT.glob("*.py"),
+    ]
+)
+FORBIDDEN_NAMES = {"found", "given", "told"}
+# old name of the code → the name that it has now
+OLD_NAMES = {
+    "At": "TokenInfo",
+    "Site": "LayerSite",
+    "Place": "AttentionContext",
+    "NEVER": "MASKED_SCORE",
+    "NotHere": "Skip",
+    "Seen": "Note",
+    "look_back": "self_attend",
+    "look_across": "cross_attend",
+    "think": "feed_forward",
+    "AtOnce": "FusedAdam",
+    "DecayApart": "DecoupledAdamW",
+    "WholeState": "CompleteState",
+    "_Ear": "RecordingTap",
+    "_Heard": "StreamingDecoding",
+    "_Told": "ReportPrinter",
+    "Near": "WindowMask",
+    "Alone": "what it is",
+    "LEAST": "its quantity",
+    "FEW": "its quantity",
+    "LOUD": "its quantity",
+    "DROWNED": "its quantity",
+    "HOPELESS": "its quantity",
+    "KEPT": "its quantity",
+}
+# words of the first edition → what the field says
+OLD_WORDS = {
+    r"laws? of randomness": "counter-based random numbers",
+    r"honou?r(?:s|ed|ing)?\b": "support",
+    r"\blook_back\b|\blook_across\b": "self_attend, cross_attend",
+    r"\bNotHere\b": "Skip",
+    r"\bAtOnce\b|\bDecayApart\b|\bWholeState\b": "FusedAdam, DecoupledAdamW, CompleteState",
+    r"[Dd]ropout falls on": "dropout is applied to",
+    r"product with ones": "broadcast with a matmul",
+    r"\bthe laws?\b|\b[Ll]aws of\b|\bevery law\b|\blaw \d": "invariant",
+    r"\bdeclared limits?\b": "expected failure",
+    r"\bthe way out for what is not the output\b": "side channel for auxiliary losses and recorded activations",
+    r"\b[Ww]ays? of an encoding\b|\bencoding's ways\b": "positional-encoding hooks",
+    r"\bwhat a model adds to its loss\b|\b[Ee]xtra losses\b|\bextra terms? of the loss\b": "auxiliary losses",
+    r"\bmade anew\b|\bstarted anew\b|\btrain(?:ed)? anew\b|\bestimated anew\b": "re-created, recomputed, again",
+    r"\bgo(?:es)? on with a text\b|\bruns? that goes on\b": "continues, resumes",
+    r"\bthe reference being fed\b|\bthe output fed\b": "teacher forcing",
+    r"\bNone is told\b|\bis told of\b": "reported",
+}
+
+
+def names(tree):
+    """(line, name) of all that a module names: variables, parameters, attributes that it writes, functions, classes, keywords."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or (
+            isinstance(node, ast.ExceptHandler) and node.name
+        ):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.alias) and node.asname:
+            yield 0, node.asname
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+            yield node.lineno, node.name
+
+
+def wrong_names(source):
+    """What is wrong with the names of a module, a line each."""
+    for line, name in names(ast.parse(source)):
+        if name.strip("_") in FORBIDDEN_NAMES:
+            yield f"line {line}: `{name}` says what happened to a thing: name the thing"
+        elif name in OLD_NAMES:
+            yield f"line {line}: `{name}` is now {OLD_NAMES[name]}"
+
+
+def wrong_words(text):
+    """Words of `text` that others replaced, a line each."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, better in OLD_WORDS.items():
+            for match in re.finditer(pattern, line):
+                yield f"line {number}: “{match[0]}”: the field says {better}"
+
+
+def _label(file):
+    return str(file.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("file", CODE, ids=_label)
+def test_names_say_what_a_thing_is(file):
+    assert not (problems := list(wrong_names(file.read_text("utf-8")))), "\n".join(problems)
+
+
+@pytest.mark.parametrize("file", [*CODE, *PROSE], ids=_label)
+def test_words_are_those_of_the_field(file):
+    assert not (problems := list(wrong_words(file.read_text("utf-8")))), "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found = 1",
+        "for given in []: pass",
+        "def told(): pass",
+        "def f(*, given): pass",
+        "self.found = 2",
+        "[1 for told in x]",
+        "with open(x) as found: pass",
+        "(found := 1)",
+        "try: pass\nexcept E as given: pass",
+        "import x as found",
+        "class NotHere: pass",
+        "LEAST = 1",
+        "lambda _given: 0",
+    ],
+)
+def test_such_a_name_is_seen(source):
+    assert list(wrong_names(source))
+
+
+def test_a_name_that_is_only_read_belongs_to_somebody_else():
+    assert not list(wrong_names("x.found\nfounding = 1\nf(given_name=2)"))
+
+
+@pytest.mark.parametrize(
+    "text", ["the law of randomness", "It honours all", "Dropout falls on the weights", "declared limit"]
+)
+def test_such_a_word_is_seen(text):
+    assert list(wrong_words(text))
