@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def create_registry(plugins: Iterable[str | Path] = ()) -> Registry:
-    """All components that installed plugins register, and those of the files `plugins`.
+    """The components of all installed plugins, and those of the plugin files `plugins`.
 
     Raises:
         UserError: a file cannot be loaded.
@@ -40,7 +40,7 @@ def create_registry(plugins: Iterable[str | Path] = ()) -> Registry:
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A shipped recipe or a file, its base merged in, with overrides such as ``"model.norm=rms"``.
+    """A shipped recipe or a recipe file, merged with its base and with overrides such as ``"model.norm=rms"``.
 
     Raises:
         UserError: there is no such recipe, or it is not YAML.
@@ -57,12 +57,12 @@ def build_model(
     seed: int = 1,
     plugins: Iterable[str | Path] = (),
 ) -> Transformer:
-    """The model of a recipe (of its first variant), with the initial values that `seed` gives.
+    """The model of the first variant of a recipe, with initial values drawn by `seed`.
 
     Args:
-        source_vocabulary, target_vocabulary: sizes V, the four special tokens counted.
+        source_vocabulary, target_vocabulary: sizes V, with the four special tokens.
     Raises:
-        RecipeError: everything that is wrong with the recipe.
+        RecipeError: all problems of the recipe.
     """
     registry = create_registry(plugins)
     from paddle_tfm.model.build import build
@@ -90,18 +90,19 @@ def run(
     """Train every variant of a recipe with every seed; returns the runs' folders.
 
     Args:
-        out: where they go; default runs/<recipe>. resume: go on with what is there. workers: runs trained side by side,
-            each in a process of its own (a script that asks for several needs `if __name__ == "__main__":`).
+        out: their parent folder; default runs/<recipe>. resume: continue the runs in it. workers: the number of runs
+            trained at the same time, each in its own process (with more than one, a script needs
+            `if __name__ == "__main__":`).
     Raises:
-        UserError: a problem of the recipe or its data, or `out` holds runs already.
+        UserError: the recipe or its data has a problem, or `out` holds runs already.
     """
-    registry, where = create_registry(plugins), runtime.load_paddle().get_device()
+    registry, device = create_registry(plugins), runtime.load_paddle().get_device()
     from paddle_tfm.sweep.sweep import Sweep
 
     recipe, files = recipes.load(name, overrides), tuple(map(Path, plugins))
     folder = Path(out or Path("runs") / recipe.name)
     sweep = Sweep(
-        recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=where
+        recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device
     )
     return sweep.run()
 
@@ -111,7 +112,7 @@ def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str |
     ``.model``, ``.codec``, ``.settings``. Warns if plugins or Paddle changed since it was trained.
 
     Args:
-        path: its folder, or one that holds it alone. checkpoint: best | last.
+        path: its folder, or a folder with no other run below it. checkpoint: best | last.
     Raises:
         UserError: no run is there, or its files are broken.
     """

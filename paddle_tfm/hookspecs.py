@@ -1,15 +1,15 @@
 """Every hook of paddle_tfm: two verbs, `register_<kind>s` and `on_<event>`.
 
-A **register** hook returns ``dict[str, type | str]``: the name that recipes use → the class, or where to find it as
-``"package.module:Class"``. The string form is preferred: it lets `paddle-tfm ls` answer without importing Paddle. What
-has a mistake on purpose is marked: ``WrongOnPurpose("package.module:Class")``. The hook has no side effects, and is called
-once.
+A **register** hook returns ``dict[str, type | str]``: the name in recipes → the class, or its location as
+``"package.module:Class"``. Prefer the string: with it, `paddle-tfm ls` need not import Paddle. A component with a
+deliberate mistake is marked: ``WrongOnPurpose("package.module:Class")``. The hook must have no side effects; it is
+called once.
 
-An **on** hook listens and returns nothing. A listener that raises is reported once and switched off; training continues.
-What it changes in the model, but for values of parameters, stays in its own process: workers may compute a shard of the
-batch.
+An **on** hook is a listener and returns nothing. A listener that raises is reported once and then not called again;
+training continues. A listener may change the values of parameters; other changes that it makes to the model do not
+reach the workers that compute shards of a batch.
 
-All are implemented in the same way::
+Both are implemented in the same way::
 
     from paddle_tfm import hookimpl
 
@@ -35,9 +35,10 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True)
 class WrongOnPurpose:
-    """What a register hook returns for a component with a known mistake, kept to teach what the mistake looks like.
+    """Marks a component with a deliberate mistake, which exists to show the effect of that mistake.
 
-    It works by its name as any other; listings, completion and `paddle-tfm plugin check` show it only when asked for.
+    Recipes can name it as any other component; listings, completion and `paddle-tfm plugin check` show it on request
+    only.
 
     Example::
 
@@ -70,7 +71,7 @@ KINDS: dict[str, str] = {
 
 @hookspec
 def register_attentions() -> Components:
-    """Attention: how a position gathers from others. Subclass `paddle_tfm.protocols.Attention`.
+    """Self- and cross-attention. Subclass `paddle_tfm.protocols.Attention`.
 
     Example::
 
@@ -80,7 +81,7 @@ def register_attentions() -> Components:
 
 @hookspec
 def register_norms() -> Components:
-    """Normalization of one vector per token. Subclass `paddle_tfm.protocols.Norm`.
+    """Normalization of the vector of each token. Subclass `paddle_tfm.protocols.Norm`.
 
     Example::
 
@@ -90,7 +91,7 @@ def register_norms() -> Components:
 
 @hookspec
 def register_placements() -> Components:
-    """Where norm, residual and dropout stand around a sublayer. Subclass `paddle_tfm.protocols.Placement`.
+    """The order of norm, residual connection and dropout around a sublayer. Subclass `paddle_tfm.protocols.Placement`.
 
     Example::
 
@@ -100,7 +101,7 @@ def register_placements() -> Components:
 
 @hookspec
 def register_positions() -> Components:
-    """How a token's position reaches the model. Subclass `paddle_tfm.protocols.PositionalEncoding`.
+    """Positional encoding of tokens. Subclass `paddle_tfm.protocols.PositionalEncoding`.
 
     Example::
 
@@ -110,7 +111,7 @@ def register_positions() -> Components:
 
 @hookspec
 def register_feed_forwards() -> Components:
-    """The position-wise sublayer. Subclass `paddle_tfm.protocols.FeedForward`.
+    """The position-wise feed-forward sublayer. Subclass `paddle_tfm.protocols.FeedForward`.
 
     Example::
 
@@ -140,7 +141,7 @@ def register_initializers() -> Components:
 
 @hookspec
 def register_tasks() -> Components:
-    """What is learned: pairs of texts in the splits train, valid and test. Subclass `paddle_tfm.protocols.Task`.
+    """Pairs of texts to learn, in the splits train, valid and test. Subclass `paddle_tfm.protocols.Task`.
 
     Example::
 
@@ -150,9 +151,9 @@ def register_tasks() -> Components:
 
 @hookspec
 def register_datasets() -> Components:
-    """A named corpus: where its files come from and how they are read. Subclass `paddle_tfm.protocols.Dataset`.
+    """A named corpus: the addresses of its files and their format. Subclass `paddle_tfm.protocols.Dataset`.
 
-    A recipe says ``task: {name: parallel, dataset: my-corpus}``, and `paddle-tfm data ls` lists it.
+    A recipe uses it by ``task: {name: parallel, dataset: my-corpus}``; `paddle-tfm data ls` lists it.
 
     Example::
 
@@ -162,7 +163,7 @@ def register_datasets() -> Components:
 
 @hookspec
 def register_tokenizers() -> Components:
-    """Text to pieces and back. Subclass `paddle_tfm.protocols.Tokenizer`.
+    """From text to pieces and back. Subclass `paddle_tfm.protocols.Tokenizer`.
 
     Example::
 
@@ -172,7 +173,7 @@ def register_tokenizers() -> Components:
 
 @hookspec
 def register_metrics() -> Components:
-    """A number that says how good predictions are. Subclass `paddle_tfm.protocols.Metric`.
+    """A score of predictions. Subclass `paddle_tfm.protocols.Metric`.
 
     Example::
 
@@ -182,7 +183,7 @@ def register_metrics() -> Components:
 
 @hookspec
 def register_searches() -> Components:
-    """How tokens are chosen one after another. Subclass `paddle_tfm.protocols.Search`.
+    """Decoding: beam search, greedy search, sampling. Subclass `paddle_tfm.protocols.Search`.
 
     Example::
 
@@ -212,7 +213,7 @@ def register_optimizers() -> Components:
 
 @hookspec
 def on_run_start(run) -> None:
-    """A run begins, or resumes at `run.step` > 0. `run` has `.folder`, `.name`, `.recipe`, `.model`, `.step`.
+    """A run starts, or resumes at `run.step` > 0. `run` has `.folder`, `.name`, `.recipe`, `.model`, `.step`.
 
     Example::
 

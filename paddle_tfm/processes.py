@@ -1,8 +1,8 @@
-"""Work shared among processes of this machine: on a CPU, two of one thread each do more than one of two.
+"""Worker processes on this machine: on a CPU, two processes of one thread each do more than one process of two threads.
 
-Paddle's matrix products take every thread there is, most of its other kernels one, and Python one. A worker is a fork of
-the process that has the work: it holds the same model and data from the beginning, with nothing to load. It ends when its
-parent does, however that ends.
+Paddle's matrix products use every thread, but most of its other kernels, and Python, use one. A worker is a fork of the
+process that has the work: it has the same model and data from the start, with nothing to load. It ends when its parent
+ends, in whatever way.
 """
 
 from __future__ import annotations
@@ -26,100 +26,103 @@ from paddle_tfm.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MIN_BATCH_TOKENS = 512  # of a batch: with fewer, Python's time for each call counts more than the arithmetic
+MIN_BATCH_TOKENS = 512  # in smaller batches, Python's time for the calls exceeds that of the arithmetic
 
 
 def can_fork() -> bool:
-    """Whether a fork of this process can use Paddle: on Linux, with a CPU."""
+    """Whether a fork of this process can use Paddle: on Linux, on the CPU."""
     return sys.platform.startswith("linux") and paddle.device.get_device() == "cpu"
 
 
 def available_workers() -> int:
-    """How many processes may share work here: as many as there are threads, where processes can fork."""
+    """The number of processes for parallel work: that of the threads, or 1 if this process cannot fork."""
     return runtime.threads() if can_fork() else 1
 
 
-def batch_budget(total: int, most: int) -> int:
-    """The token budget of a batch out of `total` tokens, at most `most`: such that all processes have as many batches, and
-    no more than twice `most` are worked on at once. Small batches cost more calls than large ones."""
+def batch_budget(total: int, max_tokens: int) -> int:
+    """The tokens in a batch, at most `max_tokens`, when `total` tokens are divided into batches: all processes get
+    equally many batches, and together work on at most 2 `max_tokens` at a time. Few large batches need fewer calls than
+    many small ones."""
     workers = available_workers()
-    most, least = min(most, max(MIN_BATCH_TOKENS, 2 * most // workers)), min(most, MIN_BATCH_TOKENS)
-    rounds = max(1, math.ceil(total / (workers * most)))
-    return max(least, min(most, math.ceil(1.1 * total / (workers * rounds))))  # a tenth for padding
+    upper = min(max_tokens, max(MIN_BATCH_TOKENS, 2 * max_tokens // workers))
+    lower = min(max_tokens, MIN_BATCH_TOKENS)
+    rounds = max(1, math.ceil(total / (workers * upper)))
+    return max(lower, min(upper, math.ceil(1.1 * total / (workers * rounds))))  # 1.1: a tenth for padding
 
 
 def set_threads(number: int) -> None:
-    """From now on this process takes `number` threads for its matrix products."""
+    """Let this process use `number` threads for matrix products."""
     paddle_compat.set_num_threads(number)
 
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Signals that arrive within this block are handled at its end. Around a fork: Python runs functions there (logging's,
-    for one) whose exceptions are printed and forgotten, and so would a Ctrl-C be at that moment."""
-    if threading.current_thread() is not threading.main_thread():  # no signal is handled here
+    """Delay the handling of signals that arrive within this block to its end. Needed around a fork, where Python runs
+    registered functions (logging has one): it prints and drops their exceptions, and so would lose a Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():  # Python handles signals in the main thread only
         yield
         return
     pending: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in before.items() if handler is not None}  # None: not Python's
-    for handled in before:
-        signal.signal(handled, lambda number, frame: pending.append(number))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in handlers.items() if handler is not None}  # None: not Python's
+    for number in handlers:
+        signal.signal(number, lambda received, frame: pending.append(received))
     try:
         yield
     finally:
-        for handled, handler in before.items():
-            signal.signal(handled, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     for number in pending:
         signal.raise_signal(number)
 
 
 class Worker:
-    """A fork that does one task after another by `function`, on `threads` threads.
+    """A fork of this process that applies `function` to one task after another, on `threads` threads.
 
-    Tasks and results are pickled. What `function` raises is raised by `result`; a `UserError` as it is.
+    Tasks and results are pickled. `result` raises what `function` raised.
     """
 
     def __init__(self, function: Callable[[Any], Any], threads: int = 1):
-        self.pipe, end = Pipe()
+        self.pipe, worker_end = Pipe()
         with signals_wait():
             self.pid = os.fork()
             if self.pid == 0:
-                _serve(end, self.pipe, function, threads)
-        end.close()
+                _serve(worker_end, self.pipe, function, threads)
+        worker_end.close()
 
     def submit(self, task: object) -> None:
-        """Send a task; `result` waits for it to be done."""
-        with suppress(BrokenPipeError):  # it died: `result` says so
+        """Send a task; `result` waits for its result."""
+        with suppress(BrokenPipeError):  # the worker died: `result` raises
             self.pipe.send(task)
 
     def result(self) -> Any:
         """The result of the oldest task.
 
         Raises:
-            UserError: the worker refused, or died. RuntimeError: anything else that it raised, with its traceback.
+            UserError: `function` raised a UserError, or the worker died. RuntimeError: `function` raised another
+                exception; its traceback is the message.
         """
         try:
             value, error = self.pipe.recv()
         except (EOFError, ConnectionResetError):
             raise UserError(
-                "a process that had a shard of the work died; if memory ran out, use one process: set OMP_NUM_THREADS=1"
+                "a worker process died; if memory ran out, use one process: set OMP_NUM_THREADS=1"
             ) from None
         if error is not None:
             raise error
         return value
 
     def close(self) -> None:
-        """End the worker, whatever it is doing."""
+        """Kill the worker."""
         self.pipe.close()
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
 
 def _serve(pipe: Connection, parents_end: Connection, function: Callable[[Any], Any], threads: int) -> NoReturn:
-    """The life of a worker. It leaves by `os._exit`: what its parent had to clean up is its parent's."""
+    """The main loop of a worker. It ends by `os._exit`, so that it does not run the clean-up code of its parent."""
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):  # both may reach the whole group: the parent decides
+        for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all processes; the parent decides
             signal.signal(number, signal.SIG_IGN)
         parents_end.close()
         os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -131,14 +134,14 @@ def _serve(pipe: Connection, parents_end: Connection, function: Callable[[Any], 
             except UserError as error:
                 pipe.send((None, UserError(str(error))))
             except Exception:
-                pipe.send((None, RuntimeError(f"in a process that has a shard of the work:\n{traceback.format_exc()}")))
-    finally:  # the parent is gone
+                pipe.send((None, RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
+    finally:  # the parent ended
         os._exit(0)
 
 
 def imap_unordered(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-    """(i, function(items[i])) for all items, in the order in which they get done; several at a time where processes are
-    available. Begin with those that take longest."""
+    """(i, function(items[i])) for all items, in order of completion, computed by several workers if they are available.
+    Put the items that take longest first."""
     num_workers = min(available_workers(), len(items))
     if num_workers < 2:
         for i, item in enumerate(items):
@@ -146,9 +149,9 @@ def imap_unordered(function: Callable[[Item], Result], items: Sequence[Item]) ->
         return
     with ExitStack() as stack:
         busy: dict[Any, tuple[Worker, int]] = {}
-        waiting = iter(range(len(items)))
+        indices = iter(range(len(items)))
         for _ in range(num_workers):
-            worker, i = Worker(lambda i: function(items[i])), next(waiting)
+            worker, i = Worker(lambda i: function(items[i])), next(indices)
             stack.callback(worker.close)
             worker.submit(i)
             busy[worker.pipe] = worker, i
@@ -156,8 +159,8 @@ def imap_unordered(function: Callable[[Item], Result], items: Sequence[Item]) ->
             for pipe in wait(list(busy)):
                 worker, i = busy.pop(pipe)
                 value = worker.result()
-                following = next(waiting, None)
-                if following is not None:
-                    worker.submit(following)
-                    busy[pipe] = worker, following
+                next_index = next(indices, None)
+                if next_index is not None:
+                    worker.submit(next_index)
+                    busy[pipe] = worker, next_index
                 yield i, value

@@ -24,7 +24,7 @@ class Option:
     """A constructor's parameter that a recipe may set."""
 
     name: str
-    annotation: object
+    annotation: typing.Any
     required: bool
     default: object
 
@@ -52,9 +52,9 @@ PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its
 def parameters(cls: type) -> Mapping[str, Option]:
     """The parameters of a component's constructor, by name; cached, for a model asks for them at each of its sites.
 
-    A constructor that ends with ``**parent`` passes these keywords on to ``super().__init__``. Its parameters are its own,
-    and those of the next constructor in the method resolution order except `Component.fixed_options`, which it sets
-    itself. A ``**`` parameter of another name adds nothing.
+    A constructor that ends with ``**parent`` passes these keywords on to ``super().__init__``. Its parameters are its
+    own, and those of the next constructor in the method resolution order except `Component.fixed_options`, which it
+    sets itself. A ``**`` parameter of another name adds nothing.
     """
     return types.MappingProxyType(_parameters(cls.__mro__))
 
@@ -233,7 +233,7 @@ def _coerce(option: Option, setting: object) -> object:
     if option.annotation is typing.Any:
         return setting
     try:
-        adapter: TypeAdapter = TypeAdapter(typing.cast(typing.Any, option.annotation))
+        adapter: TypeAdapter = TypeAdapter(option.annotation)
     except Exception:  # an annotation that pydantic does not know (a class of the plugin's own)
         return setting
     try:

@@ -1,7 +1,8 @@
-"""What must be set before Paddle is imported, and the quiet import itself.
+"""Settings that Paddle needs before its import, and the import without its start-up messages.
 
-Each setting counts only before Paddle's libraries load, and none overrides what the user has set; with
-PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is the table that `paddle-tfm doctor` prints; docs/performance.md says what they are worth.
+Each setting has an effect only before Paddle's libraries load, and none overrides what the user has set; with
+PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is the table that `paddle-tfm doctor` prints;
+docs/performance.md says how much time each saves.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _MALLOC = {"M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 256 << 20), "M_MMAP_M
 
 @dataclass(frozen=True)
 class Setting:
-    """An environment variable: the value given to it (None: not needed here) and why."""
+    """An environment variable: its value (None: not needed on this machine), the reason, and whether the user set
+    it."""
 
     name: str
     value: str | None
@@ -55,7 +57,7 @@ def physical_cores() -> int:
 
 
 def is_amd() -> bool:
-    """Whether the processor is AMD's, on which Paddle's old MKL picks a slow path unless configured otherwise."""
+    """Whether the processor is AMD's, on which the old MKL of Paddle takes a slow path by default."""
     try:
         return "AuthenticAMD" in Path("/proc/cpuinfo").read_text(errors="ignore")[:4096]
     except OSError:
@@ -63,28 +65,33 @@ def is_amd() -> bool:
 
 
 def keeps_environment() -> bool:
-    """Whether the user asks that nothing be set: PADDLE_TFM_KEEP_ENVIRONMENT is neither empty nor 0."""
+    """Whether nothing may be set: the user has set PADDLE_TFM_KEEP_ENVIRONMENT to a value other than 0."""
     return os.environ.get(KEEP_ENVIRONMENT, "") not in ("", "0")
 
 
 def prepare() -> None:
-    """Set what makes Paddle fast on this machine. Called when `paddle_tfm` is imported; does nothing twice."""
+    """Make the settings that speed up Paddle on this machine. Called when `paddle_tfm` is imported; later calls do
+    nothing."""
     global too_late
     if SETTINGS:
         return
     keep = keeps_environment()
     too_late = "paddle" in sys.modules and not keep
-    wanted = [
-        ("OMP_NUM_THREADS", str(physical_cores()), "Paddle takes one thread unless configured"),
+    variables = [
+        ("OMP_NUM_THREADS", str(physical_cores()), "Paddle uses one thread by default"),
         (
             "MKL_DEBUG_CPU_TYPE",
             "5" if is_amd() else None,
-            "its BLAS takes a slow path on AMD processors unless configured",
+            "Paddle's BLAS takes a slow path on AMD processors by default",
         ),
-        ("FLAGS_use_stride_kernel", "0", "transposes become fast copies instead of slow strided reads later"),
-        ("GLOG_minloglevel", "2", "no log lines of Paddle's between yours"),
+        (
+            "FLAGS_use_stride_kernel",
+            "0",
+            "a transpose is a fast copy, without slow strided reads later",
+        ),
+        ("GLOG_minloglevel", "2", "no log lines of Paddle on standard error"),
     ]
-    for name, value, reason in wanted:
+    for name, value, reason in variables:
         by_user = keep or name in os.environ
         SETTINGS.append(Setting(name, os.environ.get(name, None if keep else value), reason, by_user))
         if value is not None and not by_user and not too_late:
@@ -93,14 +100,14 @@ def prepare() -> None:
         _keep_freed_memory()
     if too_late and any(not setting.by_user and setting.value for setting in SETTINGS[:3]):
         warnings.warn(
-            "paddle was imported before paddle_tfm, so its threads and BLAS are as it comes, up to 3 times slower on a "
-            "CPU; import paddle_tfm first",
+            "paddle was imported before paddle_tfm, so its threads and BLAS have their defaults, up to 3 times slower "
+            "on a CPU; import paddle_tfm first",
             stacklevel=3,
         )
 
 
 def threads() -> int:
-    """How many threads Paddle has, or will have, in this process."""
+    """The number of threads that Paddle uses, or will use, in this process."""
     value = os.environ.get("OMP_NUM_THREADS", "")
     if value.isdigit():
         return int(value)
@@ -109,7 +116,7 @@ def threads() -> int:
 
 @contextmanager
 def threads_for(workers: int) -> Iterator[None]:
-    """Within this block, processes that are started take their share of the threads."""
+    """Within this block, each of `workers` processes that are started has an equal part of the threads."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // workers))
     try:
@@ -121,14 +128,16 @@ def threads_for(workers: int) -> Iterator[None]:
 
 
 def _keep_freed_memory() -> None:
-    """Have glibc keep freed memory for the next step instead of returning it to the system page by page."""
+    """Let glibc keep freed memory for the next step instead of returning it to the system page by page."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return  # not glibc
     for option, value in _MALLOC.values():
         mallopt(option, value)
-    SETTINGS.append(Setting("mallopt", "keep", "freed memory is kept: no page faults for each step's activations"))
+    SETTINGS.append(
+        Setting("mallopt", "keep", "glibc keeps freed memory, so that activations cause no page faults in each step")
+    )
 
 
 def installed_paddle() -> tuple[str, str] | None:
@@ -142,10 +151,10 @@ def installed_paddle() -> tuple[str, str] | None:
 
 
 def load_paddle():
-    """Import Paddle with the settings made and its start-up chatter left out.
+    """Import Paddle with these settings and without its start-up messages.
 
     Raises:
-        UserError: Paddle is missing, or is of a version that paddle_tfm was not tested with.
+        UserError: Paddle is not installed, or has a version that paddle_tfm was not tested with.
     """
     prepare()
     if "paddle" in sys.modules:
@@ -155,8 +164,8 @@ def load_paddle():
         raise UserError(f"PaddlePaddle is not installed. {INSTALL_HELP}")
     if not installed[1].startswith(f"{TESTED_PADDLE}."):
         raise UserError(
-            f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested with 3.3.1). "
-            f"{INSTALL_HELP}"
+            f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested "
+            f"with 3.3.1). {INSTALL_HELP}"
         )
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")

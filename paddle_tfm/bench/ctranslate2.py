@@ -77,8 +77,8 @@ def spec(sizes: Mapping, weights: Mapping[str, np.ndarray]) -> TransformerSpec:
             _linear(layer.ffn.linear_0, weights, [f"{path}.feed_forward.inner"])
             _linear(layer.ffn.linear_1, weights, [f"{path}.feed_forward.output"])
             _norm(layer.ffn.layer_norm, weights, f"{path}.placement.norms.{len(blocks)}")
-    names = {"unk_token": UNKNOWN, "bos_token": BOS, "eos_token": EOS, "decoder_start_token": BOS}
-    for name, i in names.items():
+    special = {"unk_token": UNKNOWN, "bos_token": BOS, "eos_token": EOS, "decoder_start_token": BOS}
+    for name, i in special.items():
         setattr(made.config, name, str(i))
     made.config.add_source_bos = made.config.add_source_eos = False
     made.register_source_vocabulary([str(i) for i in range(sizes["source_vocabulary"])])

@@ -17,17 +17,16 @@ from paddle_tfm.bench.workload import Workload, longest_output
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN
 
 
-class Side(pytorch.Side):
+class Side(pytorch.TorchSide):
     """The step of JoeyNMT's training manager, on batches of ours. Its output matrix has no bias, and its norms add 1e-6
     to the variance where ours add 1e-5."""
 
-    def build(self, workload: Workload) -> joeynmt.model.Model:
-        """JoeyNMT's model with our weights."""
+    def __init__(self, workload: Workload):
         model = build(workload.sizes)
         model.loss_function = ("crossentropy", 0.0)
         weights = {name: array for name, array in workload.weights.items() if name != "head.output.bias"}
         pytorch.copy_weights(weights, model, counterparts(model))
-        return model
+        super().__init__(model, workload)
 
     def backward(self, number: int) -> float:
         """The loss on the batch of that number; its gradients are taken."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import paddle
 
 from paddle_tfm.bench.decode import PEERS_HAVE
@@ -25,8 +26,8 @@ from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.recipe.sites import at_site
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
-from paddle_tfm.train.run import create, load_run
-from paddle_tfm.train.shared_step import PROBE_ROWS
+from paddle_tfm.train.run import Run, create, load_run
+from paddle_tfm.train.shared_step import PROBE_ROWS, sharded
 from paddle_tfm.train.step import Step
 from paddle_tfm.train.trainer import Trainer
 
@@ -50,25 +51,28 @@ class Side:
             self.batches = list(
                 _cut(run.encoded["train"], request["length"], run.settings.train.max_tokens, request["batches"])
             )
-        self.workload = Workload(
-            _sizes(run),
-            {name: tensor.numpy() for name, tensor in run.model.state_dict().items()},
-            [[getattr(batch, name) for name in FIELDS] for batch in self.batches],
-            run.settings.train.clip_norm,
-            run.settings.train.schedule["learning_rate"],
-        )
         run.model.train()
         self.update: Step = self.trainer.step
         self.workers: list[int] = []
 
+    def workload(self) -> Workload:
+        """What the other sides read; the weights are the initial ones until the first step."""
+        run = self.trainer.run
+        return Workload(
+            _sizes(run),
+            _arrays(run),
+            [[getattr(batch, name) for name in FIELDS] for batch in self.batches],
+            run.settings.train.clip_norm,
+            run.recipe["train"]["schedule"]["learning_rate"],
+        )
+
     def begin(self) -> None:
-        """Share steps as a training does, after letting go of the workload that the others read, and of the corpus: no peer
-        holds them."""
-        self.workload = None
-        self.trainer.run.encoded = {"train": list(self.trainer.run.encoded["train"][:PROBE_ROWS])}
+        """Share steps as a training does, after letting go of the corpus: no peer holds one."""
+        probe = list(self.trainer.run.encoded["train"][:PROBE_ROWS])
+        self.trainer.run.encoded = {}
         gc.collect()
         self._to_the_end = ExitStack()
-        self.update = self._to_the_end.enter_context(self.trainer.sharded_step())
+        self.update = self._to_the_end.enter_context(sharded(self.trainer.step, probe))
         self.workers = [worker.pid for worker in getattr(self.update, "workers", ())]
 
     def facts(self) -> dict:
@@ -77,7 +81,7 @@ class Side:
         more = {"parameters": run.parameters(), "max_tokens": run.settings.train.max_tokens}
         return {
             "device": paddle.device.get_device(),
-            "sizes": {**self.workload.sizes, **more},
+            "sizes": {**_sizes(run), **more},
             "tokens": [batch.tokens for batch in self.batches],
         }
 
@@ -103,7 +107,7 @@ class Decoder:
         registry = Registry(create_plugins(request["plugins"]))
         run = load_run(request["run"], registry)
         _refuse_others(run)
-        self.model, self.cached = run.model, cached
+        self.run, self.model, self.cached = run, run.model, cached
         self.searches = {
             "beam": registry.build("search", {"name": "beam", "size": request["beam"], "alpha": request["alpha"]}, "")
         }
@@ -113,27 +117,29 @@ class Decoder:
             raise UserError(f"{run.folder}: its task has no test split")
         examples = run.codec.encode_all(texts)[: request["sentences"]]
         # What is decoded at once, and the same in batches, for others.
-        self.jobs = {"beam": [examples], "single": [[example] for example in examples[: request["singles"]]]}
+        self.jobs: dict[str, list[Sequence[Encoded]]] = {
+            "beam": [examples],
+            "single": [[example] for example in examples[: request["singles"]]],
+        }
         self.batches = {
             job: [batch for group in groups for batch in in_order(group, MAX_TOKENS)]
             for job, groups in self.jobs.items()
         }
-        self.workload = Workload(
-            {
-                **_sizes(run),
-                **dict.fromkeys(("dropout", "embedding_dropout", "inner_dropout"), 0.0),
-                "share_embeddings": run.settings.model.share_embeddings,
-                "jobs": {job: len(batches) for job, batches in self.batches.items()},
-            },
-            {name: tensor.numpy() for name, tensor in run.model.state_dict().items()},
-            [[getattr(batch, name) for name in FIELDS] for job in self.batches.values() for batch in job],
-            None,
-            0.0,
-        )
+        self.sizes = {
+            **_sizes(run),
+            **dict.fromkeys(("dropout", "embedding_dropout", "inner_dropout"), 0.0),
+            "share_embeddings": run.settings.model.share_embeddings,
+            "jobs": {job: len(batches) for job, batches in self.batches.items()},
+        }
+
+    def workload(self) -> Workload:
+        """What the other sides read."""
+        batches = [[getattr(batch, name) for name in FIELDS] for job in self.batches.values() for batch in job]
+        return Workload(self.sizes, _arrays(self.run), batches, None, 0.0)
 
     def facts(self) -> dict:
         """What the report says of all sides alike."""
-        return {"device": paddle.device.get_device(), "sizes": self.workload.sizes}
+        return {"device": paddle.device.get_device(), "sizes": self.sizes}
 
     def decode(self, job: str) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end."""
@@ -166,7 +172,7 @@ def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int)
     from the beginning again at their end."""
     rows = max(1, max_tokens // length)
     around = itertools.cycle(range(len(examples)))
-    rest = {"source": [], "target": []}
+    rest: dict[str, list[int]] = {"source": [], "target": []}
     for _ in range(number):
         cut = []
         for _ in range(rows):
@@ -180,7 +186,7 @@ def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int)
         yield collate(cut)
 
 
-def _refuse_others(run) -> None:
+def _refuse_others(run: Run) -> None:
     """Only the model that JoeyNMT has can be compared.
 
     Raises:
@@ -197,7 +203,12 @@ def _refuse_others(run) -> None:
         raise UserError(f"{run.folder}: to be compared, model.head must have no bias: {{name: linear, bias: false}}")
 
 
-def _sizes(run) -> dict:
+def _arrays(run: Run) -> dict[str, np.ndarray]:
+    """The model's state, path → array."""
+    return {name: tensor.numpy() for name, tensor in run.model.state_dict().items()}
+
+
+def _sizes(run: Run) -> dict:
     """The arguments of a peer that is the same model."""
     model, codec = run.settings.model, run.codec
     _, feed_forward = at_site("feed_forward", model.feed_forward, "encoder", "feed_forward")

@@ -21,6 +21,8 @@ class Peer(nn.Module):
     Legend: B batch · S source length · T target length · C d_model · V vocabulary.
     """
 
+    table: Tensor  # [max_length, C]
+
     def __init__(
         self,
         source_vocabulary: int,
@@ -98,15 +100,15 @@ def copy_weights(
     Raises:
         ValueError: a parameter of either has no counterpart, or another shape.
     """
-    wanted, names = dict(peer.named_parameters()), dict(names)
+    parameters, sources = dict(peer.named_parameters()), dict(names)
     lacking = sorted(
-        (wanted.keys() ^ names.keys()) | (weights.keys() - {one for ours in names.values() for one in ours})
+        (parameters.keys() ^ sources.keys()) | (weights.keys() - {one for ours in sources.values() for one in ours})
     )
     if lacking:
         raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
     with torch.no_grad():
-        for name, parameter in wanted.items():
-            array = np.concatenate([weights[one] for one in names[name]], -1)
+        for name, parameter in parameters.items():
+            array = np.concatenate([weights[one] for one in sources[name]], -1)
             array = array if "embed" in name else array.T  # our matrices are [in, out]
             if array.shape != tuple(parameter.shape):
                 raise ValueError(f"`{name}` must have the shape {list(parameter.shape)}, but has {list(array.shape)}")
@@ -141,25 +143,17 @@ def counterparts(peer: Peer) -> Iterator[tuple[str, Sequence[str]]]:
         yield name, [name]
 
 
-class Side:
-    """The step of `Peer`, eager or compiled."""
+class TorchSide:
+    """The step of any PyTorch model; a subclass says how it takes the loss of a batch (`backward`)."""
 
-    def __init__(self, workload: Workload, compiled: bool = False):
+    def __init__(self, model: nn.Module, workload: Workload):
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        self.model = self.build(workload)
-        if compiled:
-            self.model.loss = torch.compile(self.model.loss)
+        self.model = model
         self.batches, self.clip_norm = workload.batches, workload.clip_norm
         # The fused optimizer is PyTorch's fastest on a CPU.
         self.optimizer = torch.optim.Adam(
-            self.model.parameters(), workload.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
+            model.parameters(), workload.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
         )
-
-    def build(self, workload: Workload) -> nn.Module:
-        """The model with our weights."""
-        model = Peer(**workload.sizes)
-        copy_weights(workload.weights, model, counterparts(model))
-        return model
 
     def first_loss(self) -> float:
         """The loss of the first batch, free of dropout."""
@@ -179,10 +173,24 @@ class Side:
 
     def backward(self, number: int) -> float:
         """The loss on the batch of that number; its gradients are taken."""
-        loss = self.model.loss(*map(torch.from_numpy, self.batches[number % len(self.batches)]))
+        raise NotImplementedError
+
+
+class Side(TorchSide):
+    """The step of `Peer`, eager or compiled."""
+
+    def __init__(self, workload: Workload, compiled: bool = False):
+        self.peer = Peer(**workload.sizes)
+        copy_weights(workload.weights, self.peer, counterparts(self.peer))
+        self.loss = torch.compile(self.peer.loss) if compiled else self.peer.loss
+        super().__init__(self.peer, workload)
+
+    def backward(self, number: int) -> float:
+        """The loss on the batch of that number; its gradients are taken."""
+        loss = self.loss(*map(torch.from_numpy, self.batches[number % len(self.batches)]))
         loss.backward()
         return loss.item()
 
     def counterparts(self) -> Iterator[tuple[str, Sequence[str]]]:
         """(the model's name, ours) of every parameter."""
-        return counterparts(self.model)
+        return counterparts(self.peer)

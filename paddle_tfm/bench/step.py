@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import IO, Any, cast
 
 from paddle_tfm import runtime
 from paddle_tfm.errors import UserError, unknown
@@ -148,7 +149,7 @@ def measure_growth(
     values: Sequence[int] | None = None,
     overrides: Sequence[str] = (),
     report: Callable[[str], None] = lambda text: None,
-    **arguments: object,
+    **arguments: Any,
 ) -> list[dict]:
     """`measure` for growing lengths (tokens a side, in batches of at least 2,048), batches (tokens) or vocabularies (of
     each side, at most), every size in processes of its own, so that memory is that of its own too.
@@ -236,7 +237,7 @@ def settings(
     for key in (text.partition("=")[0].strip() for text in overrides):
         if any(f"{key}.".startswith(f"{path}.") for path in (*SAME, "model.placement", "model.feed_forward")):
             raise UserError(f"override '{key}': the benchmark sets it to what `paddle.nn.Transformer` has")
-    lines = [f"model.{key}={value}" for key, value in SIZES.get(size, {}).items()]
+    lines = [f"model.{key}={value}" for key, value in ({} if size is None else SIZES[size]).items()]
     if recipe is None:
         lines += [f"task={json.dumps(_text())}", "vocabulary.max_size=8000", "train.max_tokens=1024"]
     loaded = recipes.load(recipe or "base", [*lines, *overrides])
@@ -292,6 +293,8 @@ class Worker:
                 env=environment(side),
                 encoding="utf-8",
             )
+        # Not None, as both are pipes.
+        self.questions, self.answers = cast(IO[str], self.process.stdin), cast(IO[str], self.process.stdout)
 
     def __enter__(self) -> Worker:
         return self
@@ -303,9 +306,9 @@ class Worker:
             UserError: the side refused. RuntimeError: it died; its last lines are quoted.
         """
         try:
-            self.process.stdin.write(json.dumps(question) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
+            self.questions.write(json.dumps(question) + "\n")
+            self.questions.flush()
+            line = self.answers.readline()
         except BrokenPipeError:
             line = ""
         if not line:
@@ -319,7 +322,7 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in (self.questions, self.answers):
             try:
                 pipe.close()
             except BrokenPipeError:

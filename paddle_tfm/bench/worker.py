@@ -16,10 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-try:
+if sys.platform != "win32":
     import resource
-except ImportError:  # Windows
-    resource = None
 
 from paddle_tfm.bench.step import SIDES
 from paddle_tfm.bench.workload import Workload
@@ -55,49 +53,56 @@ def load(side: str, folder: Path) -> tuple[Side, dict]:
     """A side, and what the report says of it. Ours comes first and writes what the others read."""
     if SIDES[side] == "paddle":
         load_paddle()
+    loaded: Side
+    facts: dict = {}
     if side == "ours":
         from paddle_tfm.bench import ours
 
-        loaded = ours.Side(folder)
-        loaded.workload.write(folder)
-        facts = loaded.facts()
-        loaded.begin()
+        loaded = engine = ours.Side(folder)
+        engine.workload().write(folder)
+        facts = engine.facts()
+        engine.begin()
     else:
-        workload, facts = Workload.read(folder), {}
-        if SIDES[side] == "paddle":
-            from paddle_tfm.bench import paddle_nn
-
-            loaded = paddle_nn.Side(workload)
-        elif side == "joeynmt":
-            from paddle_tfm.bench import joeynmt
-
-            loaded = joeynmt.Side(workload)
-        else:
-            from paddle_tfm.bench import pytorch
-
-            loaded = pytorch.Side(workload, compiled=side == "torch-compile")
+        loaded = load_peer(side, Workload.read(folder))
     threads, loaded_mib = int(os.environ.get("OMP_NUM_THREADS", 1)), most_memory()
     return loaded, {**facts, "loaded_mib": loaded_mib, "first_loss": loaded.first_loss(), "threads": threads}
 
 
-def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]:
-    """A side that decodes, and what the report says of it. Ours comes first and writes what the others read."""
+def load_peer(side: str, workload: Workload) -> Side:
+    """A side that is not ours."""
+    if SIDES[side] == "paddle":
+        from paddle_tfm.bench import paddle_nn
+
+        return paddle_nn.Side(workload)
     if side == "joeynmt":
         from paddle_tfm.bench import joeynmt
 
-        loaded, facts = joeynmt.Decoder(Workload.read(folder), request), {}
+        return joeynmt.Side(workload)
+    from paddle_tfm.bench import pytorch
+
+    return pytorch.Side(workload, compiled=side == "torch-compile")
+
+
+def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]:
+    """A side that decodes, and what the report says of it. Ours comes first and writes what the others read."""
+    loaded: Decoder
+    facts: dict = {}
+    if side == "joeynmt":
+        from paddle_tfm.bench import joeynmt
+
+        loaded = joeynmt.Decoder(Workload.read(folder), request)
     elif side == "ctranslate2":
         from paddle_tfm.bench import ctranslate2
 
-        loaded, facts = ctranslate2.Decoder(Workload.read(folder), request), {}
+        loaded = ctranslate2.Decoder(Workload.read(folder), request)
     else:
         load_paddle()
         from paddle_tfm.bench import ours
 
-        loaded = ours.Decoder(request, cached=side == "ours")
-        facts = loaded.facts()
+        loaded = engine = ours.Decoder(request, cached=side == "ours")
+        facts = engine.facts()
         if side == "ours":
-            loaded.workload.write(folder)
+            engine.workload().write(folder)
     return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
 
 
@@ -105,7 +110,7 @@ def most_memory(workers: Sequence[int] = ()) -> int | None:
     """MiB that this process has held at most so far; None where the system does not tell (Windows). With `workers`, the
     processes that share its work: what it and they hold now, what they share counted once; that is the most too, as they
     keep what they have freed."""
-    if resource is None:
+    if sys.platform == "win32":
         return None
     unit = 1 if sys.platform == "darwin" else 1024  # of bytes
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -123,23 +128,26 @@ def main(side: str) -> None:
     """Answer until the questions end. What libraries print goes to the log, not between the answers."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
         os.dup2(2, 1)
-        loaded = None
+        trainee: Side | None = None
+        decoder: Decoder | None = None
         for line in sys.stdin:
             question = json.loads(line)
             try:
                 if "decoding" in question:
-                    loaded, facts = load_decoder(side, Path(question["load"]), question["decoding"])
+                    decoder, facts = load_decoder(side, Path(question["load"]), question["decoding"])
                     answer = Answer(facts)
                 elif "load" in question:
-                    loaded, facts = load(side, Path(question["load"]))
+                    trainee, facts = load(side, Path(question["load"]))
                     answer = Answer(facts)
-                elif "decode" in question:
+                elif "decode" in question and decoder is not None:
                     began = time.perf_counter()
-                    ids = loaded.decode(question["decode"])
+                    ids = decoder.decode(question["decode"])
                     answer = Answer({"seconds": time.perf_counter() - began, "ids": ids})
+                elif "steps" in question and trainee is not None:
+                    seconds = _timed(trainee, question["first"], question["steps"])
+                    answer = Answer({"seconds": seconds, "peak_mib": most_memory(getattr(trainee, "workers", ()))})
                 else:
-                    taken = _timed(loaded, question["first"], question["steps"])
-                    answer = Answer({"seconds": taken, "peak_mib": most_memory(getattr(loaded, "workers", ()))})
+                    raise ValueError(f"the first question must say what to `load`, but is {line.strip()}")
             except UserError as error:
                 answer = Answer(refused=str(error))
             out.write(json.dumps(answer._asdict()) + "\n")

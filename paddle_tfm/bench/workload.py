@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,8 @@ class Workload:
     def write(self, folder: Path) -> None:
         """Into files that `read` reads."""
         arrays = {f"{i}.{name}": part for i, batch in enumerate(self.batches) for name, part in zip(FIELDS, batch)}
-        np.savez(folder / "batches.npz", **arrays)
-        np.savez(folder / "weights.npz", **self.weights)
+        _save(folder / "batches.npz", arrays)
+        _save(folder / "weights.npz", self.weights)
         facts = {"sizes": self.sizes, "clip_norm": self.clip_norm, "learning_rate": self.learning_rate}
         (folder / "workload.json").write_text(json.dumps(facts), "utf-8")
 
@@ -51,6 +52,11 @@ class Workload:
         """The batches of each job of `decode.JOBS`; `sizes` says how many."""
         batches = iter(self.batches)
         return {job: [next(batches) for _ in range(number)] for job, number in self.sizes["jobs"].items()}
+
+
+def _save(file: Path, arrays: Mapping[str, Any]) -> None:
+    """Arrays by name. (`Any`, as `savez` has one keyword that is no array.)"""
+    np.savez(file, **arrays)
 
 
 def longest_output(source_length: int, max_length: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -84,27 +85,32 @@ def command(context, overrides, recipe, size, placement, sides, growth, run, sen
       paddle-tfm bench --decode runs/multi30k/default/seed-1 --side joeynmt
       paddle-tfm bench --recipe quickstart model.dropout=0.1
     """
-    arguments = {"sides": sides or None, "plugins": plugins, "report": lambda text: notes().print(f"[dim]{text}[/]")}
+    arguments: dict[str, Any] = {
+        "sides": sides or None,
+        "plugins": plugins,
+        "report": lambda text: notes().print(f"[dim]{text}[/]"),
+    }
     if rounds is not None:
         arguments["rounds"] = rounds
+    result: dict | list[dict]
     _refuse_idle(context, run)
     if run is not None:
         from paddle_tfm.bench import measure_decoding
 
-        result = measure_decoding(run, sentences=sentences, **arguments)
-        for job, figures in result["jobs"].items():
-            _searches(JOBS[job].format(**result), figures)
+        result = decoding = measure_decoding(run, sentences=sentences, **arguments)
+        for job, figures in decoding["jobs"].items():
+            _searches(JOBS[job].format(**decoding), figures)
     elif growth is not None:
         from paddle_tfm.bench import measure_growth
 
         same = {"recipe": recipe, "overrides": overrides, "size": size, "placement": placement}
-        result = measure_growth(growth, **same, **arguments)
-        _grown(growth, result)
+        result = measurements = measure_growth(growth, **same, **arguments)
+        _grown(growth, measurements)
     else:
         from paddle_tfm.bench import measure
 
-        result = measure(recipe, overrides, size, placement, **arguments)
-        _steps(result)
+        result = measurement = measure(recipe, overrides, size, placement, **arguments)
+        _steps(measurement)
     if file is not None:
         file.write_text(json.dumps(result, indent=1), "utf-8")
         console().print(f"figures  {file}")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -84,7 +85,7 @@ def _console(terminal: bool, stderr: bool):
         def on_broken_pipe(self) -> None:
             raise  # the BrokenPipeError at hand: `cli.Verbs` ends quietly
 
-    colours = None if os.environ.get("NO_COLOR") else "auto"
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
     width = None if terminal else 120
     return Plain(stderr=stderr, highlight=False, width=width, soft_wrap=not terminal, color_system=colours)
 
@@ -163,7 +164,7 @@ def complete_override(context: click.Context, parameter: click.Parameter, incomp
     """Dotted paths of the recipe's values, for shell completion."""
     from paddle_tfm.recipe import loading as recipes
 
-    name = context.params.get("recipe") or context.info_name
+    name = context.params.get("recipe") or context.info_name or ""
     try:
         data = recipes.load(name).data
     except UserError:
@@ -184,7 +185,7 @@ def _leaves(data: dict, path: str = "") -> list[str]:
     return leaves
 
 
-def complete_recipe(context: click.Context, parameter: click.Parameter, incomplete: str):
+def complete_recipe(context: click.Context, parameter: click.Parameter | None, incomplete: str):
     """Names of shipped recipes, then files."""
     from click.shell_completion import CompletionItem
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+
+SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @click.command(name="completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(list(SHELLS)))
 def command(shell: str) -> None:
     """Print the completion script for SHELL.
 
@@ -19,5 +21,5 @@ def command(shell: str) -> None:
     """
     from paddle_tfm.cli import group
 
-    script = get_completion_class(shell)(group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
+    script = SHELLS[shell](group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
     click.echo(script.source())

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.common import console, print_table
 from paddle_tfm.data import datasets
 from paddle_tfm.data.fetch import in_words
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS, Dataset, RemoteFile
+
+if TYPE_CHECKING:
+    from paddle_tfm.registry import Option
 
 
 def load_class(entry) -> type[Dataset]:
@@ -57,9 +61,14 @@ def _state(num_present: int, num_needed: int) -> str:
 
 def _needed(cls: type[Dataset]) -> Sequence[RemoteFile]:
     """The files that are needed without options; the whole catalogue of a dataset that requires an option."""
+    return cls.catalogue() if any(option.required for option in _options(cls).values()) else cls().files()
+
+
+def _options(cls: type) -> Mapping[str, Option]:
+    """Those of a dataset's constructor. (A mere `type`, as mypy holds no `type[Dataset]` for hashable.)"""
     from paddle_tfm.registry import parameters
 
-    return cls.catalogue() if any(option.required for option in parameters(cls).values()) else cls().files()
+    return parameters(cls)
 
 
 def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[str]) -> None:
@@ -67,9 +76,8 @@ def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[st
     from rich.markup import escape
 
     from paddle_tfm.data.cache import first_hashes, folder, present
-    from paddle_tfm.registry import parameters
 
-    defaults = {key: _as_written(option.default) for key, option in parameters(type(dataset)).items()}
+    defaults = {key: _as_written(option.default) for key, option in _options(type(dataset)).items()}
     options = {**defaults, **dict(setting.split("=", 1) for setting in settings)}
     console().print(f"[bold cyan]{escape(name)}[/]  {escape(summary)}\n")
     for heading, fact in (
@@ -105,7 +113,7 @@ def print_lengths(dataset: Dataset) -> None:
     """Pairs of each split, and how long their sides are in words and in characters."""
     rows = []
     for split in SPLITS:
-        words, letters = (Counter(), Counter()), (Counter(), Counter())  # length → how many texts have it
+        words, letters = _histograms(), _histograms()
         for example in datasets.examples(dataset, split):
             for side, text in enumerate((example.source, example.target)):
                 words[side][len(text.split())] += 1
@@ -118,9 +126,15 @@ def print_lengths(dataset: Dataset) -> None:
     print_table("Lengths", headings, rows)
 
 
+def _histograms() -> tuple[Counter[int], Counter[int]]:
+    """Length → how many texts have it, for sources and for targets."""
+    return Counter(), Counter()
+
+
 def _spread(lengths: Counter[int]) -> str:
     """Median, 95th percentile and maximum of a histogram."""
-    total, texts, quantiles = sum(lengths.values()), 0, []
+    total, texts = sum(lengths.values()), 0
+    quantiles: list[int] = []
     for length in sorted(lengths):
         texts += lengths[length]  # texts of at most this length
         while len(quantiles) < 2 and texts >= total * (0.5, 0.95)[len(quantiles)]:

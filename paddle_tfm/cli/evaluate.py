@@ -76,7 +76,7 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     from paddle_tfm.predictions import predictions_file, squeezed, write_predictions
     from paddle_tfm.protocols import Prediction
     from paddle_tfm.recipe.sites import DECODER_ONLY
-    from paddle_tfm.train.evaluate import likelihood, of_texts, predict, score, signatures
+    from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
@@ -96,7 +96,7 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
     metrics, examples = loaded.metrics(), loaded.codec.encode_all(texts)
     check_texts(loaded.settings.model, split, examples)
     if hypotheses:
-        metrics, predictions = of_texts(metrics), _read(hypotheses, texts, split)
+        metrics, predictions = text_metrics(metrics), _read(hypotheses, texts, split)
         if not metrics:
             raise UserError(f"{loaded.folder}: each of its metrics needs the model; none can score {hypotheses}")
     elif not has_source:
@@ -120,8 +120,9 @@ def command(run: Path, split: str, search, checkpoint: str, hypotheses, buckets,
         else None,
     }
     if has_source and not hypotheses:
-        results["predictions"] = str(predictions_file(loaded.folder, split))
-        write_predictions(Path(results["predictions"]), predictions)
+        predictions_path = predictions_file(loaded.folder, split)
+        write_predictions(predictions_path, predictions)
+        results["predictions"] = str(predictions_path)
     _report(results, metrics, file)
 
 

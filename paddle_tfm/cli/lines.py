@@ -39,7 +39,7 @@ def open_lines(texts: Sequence[str], source: str | None) -> LineSource:
     if source in (None, STANDARD):
         if interactive := sys.stdin.isatty():
             notes().print("[dim]Type a line, Ctrl-D to end.[/]")
-        return LineSource("standard input", nullcontext(click.get_binary_stream("stdin")), interactive=interactive)
+        return LineSource("standard input", nullcontext(sys.stdin.buffer), interactive=interactive)
     if source.endswith(".gz"):
         return LineSource(source, gzip.open(source))
     total = None
@@ -92,4 +92,9 @@ def writing(target: str) -> Iterator[Callable[[str], object]]:
         yield lambda text: click.echo(text, nl=False)
         return
     with (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n") as file:
-        yield lambda text: (file.write(text), file.flush())
+
+        def write(text: str) -> None:
+            file.write(text)
+            file.flush()
+
+        yield write

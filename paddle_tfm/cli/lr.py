@@ -30,12 +30,12 @@ rate = click.FloatRange(min=0, min_open=True)
 @click.option("--from", "lowest", type=rate, default=1e-6, show_default=True, help="The first learning rate.")
 @click.option("--to", "highest", type=rate, default=1.0, show_default=True, help="The last learning rate.")
 @click.option("--steps", type=click.IntRange(min=10), default=200, show_default=True, help="Steps between the two.")
-@click.option("--figure", type=click.Path(path_type=Path), help="Draw loss against rate into this file (.png, .svg).")
+@click.option("--figure", type=click.Path(path_type=Path), help="Plot loss against rate into this file (.png, .svg).")
 @plugin_option
 @device_option
 def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, device) -> None:
-    """Find a learning rate for RECIPE's first variant: train a fresh model for some steps while the rate rises, and see
-    where the loss falls and where it runs away (arXiv:1506.01186).
+    """Find a learning rate for RECIPE's first variant: train a new model for some steps while the rate rises, and show
+    at which rates the loss falls and at which it diverges (arXiv:1506.01186).
 
     \b
     Examples:
@@ -46,7 +46,7 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
 
     if not lowest < highest:
         raise UserError(f"--from {lowest:g} must be below --to {highest:g}")
-    loaded = recipes.load(recipe, overrides)
+    resolved = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
     use_device(device)
     from paddle_tfm.data.corpus import load_corpus
@@ -57,7 +57,7 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
 
     if figure is not None:
         check_output(str(figure), None, "--figure")
-    plan = check(loaded, registry)[0]
+    plan = check(resolved, registry)[0]
     with tempfile.TemporaryDirectory() as folder:
         run = create(plan, Path(folder), load_corpus(plan))
         points = []
@@ -75,8 +75,8 @@ def _advice(points, best: float | None) -> str:
     if best is not None:
         return f"Try a peak of [bold]{best:.1e}[/]: a tenth of the rate at which the loss was lowest."
     if len(points) > 1 and points[-1].loss < points[0].loss:
-        return f"The loss was still falling at {points[-1].rate:.1e}: go further with --to, or slower with --steps."
-    return "The loss fell nowhere: try lower rates with --from, or more --steps."
+        return f"The loss was still falling at {points[-1].rate:.1e}: raise --to, or use more --steps."
+    return "The loss never fell: try lower rates with --from, or more --steps."
 
 
 def _show(points) -> None:
@@ -97,10 +97,10 @@ def _draw(points, path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot(xscale="log", xlabel="learning rate", ylabel="loss (nats a token, smoothed)")
+    axes = figure.add_subplot(xscale="log", xlabel="learning rate", ylabel="loss (nats per token, smoothed)")
     axes.plot([point.rate for point in points], [point.loss for point in points])
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be drawn: {error}") from error
+        raise UserError(f"{path}: the figure cannot be written: {error}") from error
     console().print(f"figure  {path}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import yaml
@@ -19,6 +20,9 @@ from paddle_tfm.cli.common import (
     use_device,
 )
 from paddle_tfm.errors import UserError
+
+if TYPE_CHECKING:
+    from paddle_tfm.testing import Report
 
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
 COLOURS = {"pass": "green", "expected failure": "yellow", "fail": "red", "skip": "dim", "information": "cyan"}
@@ -166,7 +170,8 @@ class ReportPrinter:
     """Prints outcomes as they come, and counts failures."""
 
     def __init__(self, brief: bool, as_json: bool):
-        self.brief, self.as_json, self.failures, self.reports = brief, as_json, 0, []
+        self.brief, self.as_json, self.failures = brief, as_json, 0
+        self.reports: list[Report] = []
 
     def begin(self, title: str) -> None:
         self.title, self.lines = title, 0
@@ -189,7 +194,7 @@ class ReportPrinter:
             for part in ("invariant", "consequence", "hint"):
                 console().print(f"  {'':<{STATUS_WIDTH}} [dim]{part:<{NAME_WIDTH}}[/]  {escape(getattr(check, part))}")
 
-    def end(self, report) -> None:
+    def end(self, report: Report) -> None:
         from rich.markup import escape
 
         self.reports.append(report)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from paddle_tfm import units
 
@@ -29,7 +29,7 @@ class ProgressBar:
         self.finished = 0
         self.left: dict[str, float] = {}  # run under way -> seconds left
         self.length = 0.0  # seconds that a run takes, by the latest estimate
-        self.tasks: dict[str, int] = {}
+        self.tasks: dict[str, TaskID] = {}
         self.progress: Progress | None = None
         if console.is_terminal:
             self.progress = Progress(

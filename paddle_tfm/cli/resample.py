@@ -54,16 +54,17 @@ def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, 
     from paddle_tfm.errors import UserError
     from paddle_tfm.recipe import loading as recipe
     from paddle_tfm.recipe import yaml_lines
-    from paddle_tfm.train.evaluate import of_texts
+    from paddle_tfm.recipe.plan import plan_run
+    from paddle_tfm.train.evaluate import text_metrics
 
     (run,) = recipe.load(str(folder / "recipe.yaml")).runs()
-    specs = run.settings.evaluate.metrics
+    specs: Sequence[object] = plan_run(run, registry).settings.evaluate.metrics
     if option is not None:
         value = yaml_lines.value(option)
         specs = [spec for spec in specs if Spec.parse(spec).name == value] or [value]
     built = [(registry.build("metric", spec, "--metric"), spec) for spec in specs]
     metrics = {Spec.parse(spec).name: metric for metric, spec in built}
-    if not (usable := of_texts(metrics)):
+    if not (usable := text_metrics(metrics)):
         need = "needs" if len(metrics) == 1 else "need"
         raise UserError(
             f"{', '.join(metrics)} {need} the model or its pieces, but predictions.tsv holds texts; take --metric "
@@ -88,8 +89,8 @@ def _show(results: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
             units.text(result.baseline, unit),
             units.text(result.other, unit),
             units.difference(result.difference, unit),
+            f"{low} to {high}",
         )
-        values += (f"{low} to {high}",)
         table.add_row(name, *values, f"{result.p:.4f}", f"{result.draws:,}", result.verdict)
     console().print(table, soft_wrap=False)
     for result in results:

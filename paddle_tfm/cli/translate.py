@@ -107,7 +107,7 @@ def command(
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
-    loaded.needs_source()
+    loaded.require_source()
     built = registry.build("search", yaml_lines.value(search), "--search") if search else None
     alignments = _alignment_folder(folder, pictures)
 

@@ -1,4 +1,5 @@
-"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed decides."""
+"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed
+decides."""
 
 from __future__ import annotations
 
@@ -43,18 +44,18 @@ class Batch(Generic[Array]):
         """The same with Paddle tensors on the current device."""
         import paddle
 
-        return self.each(lambda part: paddle.to_tensor(part))
+        return self.map_arrays(lambda part: paddle.to_tensor(part))
 
-    def each(self, change: Callable[[Array], Other]) -> Batch[Other]:
-        """The same with every padded part changed."""
+    def map_arrays(self, function: Callable[[Array], Other]) -> Batch[Other]:
+        """A copy of this batch with `function` applied to every padded array."""
         return Batch(
-            change(self.source),
-            change(self.source_valid),
-            change(self.copy_ids),
-            change(self.target_in),
-            change(self.target_out),
-            change(self.target_copy),
-            change(self.target_valid),
+            function(self.source),
+            function(self.source_valid),
+            function(self.copy_ids),
+            function(self.target_in),
+            function(self.target_out),
+            function(self.target_copy),
+            function(self.target_valid),
             self.extra,
             self.index,
             self.tokens,
@@ -62,12 +63,12 @@ class Batch(Generic[Array]):
 
     def rows(self: Batch[np.ndarray], first: int, last: int) -> Batch[np.ndarray]:
         """The rows from `first` up to `last`, padded as before; of a batch of arrays."""
-        part = self.each(lambda rows: rows[first:last])
-        return part._replace(index=self.index[first:last], tokens=int(part.target_valid.sum()))
+        part = self.map_arrays(lambda rows: rows[first:last])
+        return part.replace(index=self.index[first:last], tokens=int(part.target_valid.sum()))
 
-    def _replace(self, **parts: Any) -> Batch[Array]:
-        """The same with other parts, under the name that it has in a NamedTuple (which Python 3.10 has no generic ones of)."""
-        return replace(self, **parts)
+    def replace(self, **fields: Any) -> Batch[Array]:
+        """A copy of this batch in which `fields` have other values."""
+        return replace(self, **fields)
 
 
 def collate(examples: Sequence[Encoded], index: Sequence[int] | None = None) -> Batch[np.ndarray]:

@@ -1,8 +1,8 @@
-"""From a model's plan to a Transformer: every component built at its site, refusals collected, initial values."""
+"""Build a Transformer from its plan: construct every component for its site, collect all errors, set initial values."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import paddle
 
@@ -12,17 +12,19 @@ from paddle_tfm.data.vocabulary import PAD, UNKNOWN
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.layers import Embedding
 from paddle_tfm.model.initialize import initialize
-from paddle_tfm.model.stack import Decoder, Encoder, Layer
+from paddle_tfm.model.stack import Decoder, Encoder, Layer, Stack
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding
+from paddle_tfm.protocols import LayerSite, Norm, Placement, PositionalEncoding
 from paddle_tfm.recipe.model_plan import ModelPlan, encoding_givens
+
+AnyStack = TypeVar("AnyStack", bound=Stack)
 
 
 def build(plan: ModelPlan, source_vocabulary: int, target_vocabulary: int, seed: int = 1) -> Transformer:
-    """A Transformer with initial values that are a function of (seed, parameter path).
+    """A Transformer whose initial values are a function of (seed, parameter path).
 
     Raises:
-        RecipeError: the plan has problems, or constructors refuse; all of it at once.
+        RecipeError: all problems of the plan and all errors of constructors, in one exception.
     """
     builder = _Builder(plan, seed)
     model = builder.transformer(source_vocabulary, target_vocabulary)
@@ -33,8 +35,8 @@ def build(plan: ModelPlan, source_vocabulary: int, target_vocabulary: int, seed:
 
 
 class _Builder:
-    """Builds as much as there is, so that all refusals come at once: a component that has problems, or that needs one that
-    has, is None."""
+    """Builds every component that can be built, so that all errors are reported at once. A component that has problems,
+    or that depends on one that has, is None."""
 
     def __init__(self, plan: ModelPlan, seed: int):
         self.plan, self.settings, self.seed = plan, plan.settings, seed
@@ -50,20 +52,20 @@ class _Builder:
             target_embedding = self._embedding(target_vocabulary)
         if settings.encoder_layers and not (settings.share_embeddings and settings.decoder_layers):
             source_embedding = self._embedding(source_vocabulary)
-        givens: dict[str, object] = {"vocab_size": target_vocabulary, "unknown_id": UNKNOWN, "pad_id": PAD}
+        kwargs: dict[str, object] = {"vocab_size": target_vocabulary, "unknown_id": UNKNOWN, "pad_id": PAD}
         if settings.decoder_layers:
-            givens["embedding"] = target_embedding
+            kwargs["embedding"] = target_embedding
         elif settings.share_embeddings:
-            givens["embedding"] = source_embedding
-        encoder = self._stack("encoder") if settings.encoder_layers else None
-        decoder = self._stack("decoder") if settings.decoder_layers else None
-        head = self._one(self.plan.head, "head", **givens)
+            kwargs["embedding"] = source_embedding
+        encoder = self._stack(Encoder, "encoder") if settings.encoder_layers else None
+        decoder = self._stack(Decoder, "decoder") if settings.decoder_layers else None
+        head = self._build(self.plan.head, "head", **kwargs)
         if self._incomplete():
             return None
         model = Transformer(
             source_embedding, target_embedding, encoder, decoder, head, settings.max_length, settings.labels
         )
-        initializer = self._one(self.plan.initializer, "initializer")
+        initializer = self._build(self.plan.initializer, "initializer")
         if initializer is not None:
             initialize(model, initializer, self.seed)
         return model
@@ -74,19 +76,20 @@ class _Builder:
     def _embedding(self, vocabulary: int) -> Embedding:
         return Embedding(vocabulary, self.settings.d_model, PAD, UNKNOWN, self.settings.scale_embedding)
 
-    def _one(self, component: ComponentPlan, key: str, **givens: object) -> Any:
-        """A component, its own draws a function of (seed, key); None if it refuses, which is collected, or is not sound."""
+    def _build(self, component: ComponentPlan, key: str, **kwargs: object) -> Any:
+        """Build a component; its random draws are a function of (seed, key). None if its plan has problems, or if its
+        constructor raises: then its problems are collected."""
         if component.problems:
             return None
         paddle.seed(randomness.digest(self.seed, "build", key) >> 1)
         try:
-            return component.build(**{"d_model": self.settings.d_model, **givens})
+            return component.build(**{"d_model": self.settings.d_model, **kwargs})
         except RecipeError as error:
             self.problems += error.problems
             return None
 
     def _norm(self, site: LayerSite, width: int, role: str = "norm") -> Norm:
-        """A new norm for a site; a refusal goes to the component that asked for it."""
+        """Build a norm for a site; an error of its constructor is raised to the component that requests the norm."""
         paddle.seed(randomness.digest(self.seed, "build", f"{site}.{role}") >> 1)
         norm = self.plan.component("norm", site.stack, site.sublayer)
         return norm.build(d_model=width, site=site, max_length=self.settings.max_length)
@@ -94,12 +97,12 @@ class _Builder:
     def _has_norm(self, *sites: LayerSite) -> bool:
         return not any(self.plan.component("norm", site.stack, site.sublayer).problems for site in sites)
 
-    def _stack(self, stack: str) -> Any:
+    def _stack(self, cls: type[AnyStack], stack: str) -> AnyStack | None:
         settings, plan = self.settings, self.plan
         depth = settings.encoder_layers if stack == "encoder" else settings.decoder_layers
-        layers = [self._layer(stack, i) for i in range(depth)]
+        layers = [layer for i in range(depth) if (layer := self._layer(stack, i)) is not None]
         encodings = self._encodings(stack, "self", depth)
-        cross_encodings = self._encodings(stack, "cross", depth) if self._crosses(stack) else []
+        cross_encodings = self._encodings(stack, "cross", depth) if self._has_cross_attention(stack) else []
         final_norm, site = None, plan.site(stack, "final", depth)
         placement = plan.component("placement", stack, "self")
         if placement.cls is not None and placement.cls.final_norm and self._has_norm(site):
@@ -110,46 +113,45 @@ class _Builder:
         if self._incomplete():
             return None
         dropout = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
-        cls = Encoder if stack == "encoder" else Decoder
         return cls(stack, layers, encodings, cross_encodings, final_norm, dropout)
 
-    def _crosses(self, stack: str) -> bool:
-        """Whether the layers of a stack attend to an encoder."""
+    def _has_cross_attention(self, stack: str) -> bool:
+        """Whether the layers of a stack have cross-attention to an encoder."""
         return stack == "decoder" and self.settings.encoder_layers > 0
 
-    def _layer(self, stack: str, i: int) -> Any:
-        names = ["self", "cross", "feed_forward"] if self._crosses(stack) else ["self", "feed_forward"]
+    def _layer(self, stack: str, i: int) -> Layer | None:
+        names = ["self", "cross", "feed_forward"] if self._has_cross_attention(stack) else ["self", "feed_forward"]
         sites = [self.plan.site(stack, name, i) for name in names]
         branches = {site.sublayer: self._branch(site) for site in sites}
-        placement: Any = None
+        placement: Placement | None = None
         if self._has_norm(*sites):
-            givens = {"sites": sites, "norm": self._norm, "dropout": self.settings.dropout}
-            placement = self._one(self.plan.component("placement", stack, "self"), f"{stack}.{i}.placement", **givens)
-        if self._incomplete():
+            kwargs = {"sites": sites, "norm": self._norm, "dropout": self.settings.dropout}
+            placement = self._build(self.plan.component("placement", stack, "self"), f"{stack}.{i}.placement", **kwargs)
+        if self._incomplete() or placement is None:
             return None
         return Layer(branches["self"], branches.get("cross"), branches["feed_forward"], placement)
 
     def _branch(self, site: LayerSite) -> Any:
         settings, placement = self.settings, self.plan.component("placement", site.stack, "self")
         kind = "feed_forward" if site.sublayer == "feed_forward" else "attention"
-        givens: dict[str, object] = {"dropout": settings.dropout, "site": site, "inner_norm": None}
+        kwargs: dict[str, object] = {"dropout": settings.dropout, "site": site, "inner_norm": None}
         if kind == "feed_forward":
-            givens["d_ff"] = settings.d_ff
+            kwargs["d_ff"] = settings.d_ff
         else:
-            givens |= {"num_heads": settings.num_heads, "max_length": settings.max_length}
+            kwargs |= {"num_heads": settings.num_heads, "max_length": settings.max_length}
         if placement.cls is not None and placement.cls.inner_norm and self._has_norm(site):
-            givens["inner_norm"] = lambda width: self._norm(site, width, "inner_norm")
-        return self._one(self.plan.component(kind, site.stack, site.sublayer), str(site), **givens)
+            kwargs["inner_norm"] = lambda width: self._norm(site, width, "inner_norm")
+        return self._build(self.plan.component(kind, site.stack, site.sublayer), str(site), **kwargs)
 
     def _encodings(self, stack: str, sublayer: str, depth: int) -> list[PositionalEncoding]:
-        """One for the stack, or one a layer where the encoding wants that; [] where it cannot be built."""
+        """One encoding for the stack, or one for each layer if it is `per_layer`; [] if it cannot be built."""
         component, geometry = self.plan.at("position", stack, sublayer), self.plan.geometries.get((stack, sublayer))
         if component is None:
             return [PositionalEncoding()]
         encodings: list[PositionalEncoding] = []
         while geometry is not None and (not encodings or (encodings[0].per_layer and len(encodings) < depth)):
-            givens = encoding_givens(self.plan, self.plan.site(stack, sublayer, len(encodings)), geometry)
-            encoding = self._one(component, f"{stack}.{sublayer}.{len(encodings)}.position", **givens)
+            kwargs = encoding_givens(self.plan, self.plan.site(stack, sublayer, len(encodings)), geometry)
+            encoding = self._build(component, f"{stack}.{sublayer}.{len(encodings)}.position", **kwargs)
             if encoding is None:
                 return []
             encodings.append(encoding)

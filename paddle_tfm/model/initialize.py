@@ -1,4 +1,4 @@
-"""Initial values of a model: drawn from (seed, parameter path), and those that a placement works out from data."""
+"""Initial values of a model: drawn by (seed, parameter path), or calibrated on a batch by the placement."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from paddle_tfm.protocols import Initializer, Placement, Profile, Tap
 
 
 def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
-    """Draw every matrix and table that is not marked by `keep_initial` from (seed, its path); zero the padding rows; apply
-    the placements' branch gain; give every dropout its path, every parameter its name."""
+    """Draw every matrix and table without the mark `keep_initial` by counter-based random numbers, keyed by (seed,
+    path); set the padding rows to zero; multiply by the placements' branch gain; give every dropout its path and every
+    parameter its name."""
     tables = {id(layer.weight): layer for layer in model.sublayers() if isinstance(layer, (Embedding, nn.Embedding))}
     for path, parameter in model.named_parameters():
         parameter.name = path
@@ -37,7 +38,8 @@ def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
 
 
 def calibrate(model: Transformer, batch) -> None:
-    """Let placements set initial values from one pass over data (Admin). Free of dropout; nothing to do for most."""
+    """Let placements set initial values from one forward pass over `batch`, without dropout (Admin). Most placements do
+    not calibrate: then nothing is computed."""
     base = getattr_static(Placement, "calibrate")
     stacks = {
         name: stack

@@ -1,4 +1,4 @@
-"""A stack of layers: the encoder, or the decoder, which keeps a state and, where there is an encoder, looks across."""
+"""Stacks of layers: the encoder, and the decoder with its state and, if the model has an encoder, cross-attention."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Member = TypeVar("Member", bound=nn.Layer)
 
 
 class _LayerList(nn.LayerList, Generic[Member]):
-    """A `LayerList` whose members are of one type, which Paddle's own does not say."""
+    """A `LayerList` with the type of its members, which Paddle's own does not have."""
 
     if TYPE_CHECKING:
 
@@ -41,23 +41,31 @@ class _LayerList(nn.LayerList, Generic[Member]):
 
 
 @dataclass(frozen=True)
-class LayerState:
-    """What a layer remembers between steps: its own keys and values so far, and those of the memory."""
+class AttentionContext:
+    """The queries of a pass (`info`: encoding, positions, validity) and the mask over their keys."""
 
-    own: KeyValue | None = None
-    cross: KeyValue | None = None
+    info: TokenInfo
+    mask: Mask
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """The key/value caches of a layer: of its self-attention over the tokens so far, and of its cross-attention."""
+
+    self_kv: KeyValue | None = None
+    cross_kv: KeyValue | None = None
 
     def select(self, rows: Tensor, same_memory: bool = False) -> LayerState:
-        """The rows `rows`, in that order; with `same_memory` those of the memory stay as they are."""
+        """The rows `rows`, in that order; with `same_memory` the cross-attention cache stays as it is."""
         return LayerState(
-            self.own.select(rows) if self.own is not None else None,
-            self.cross if self.cross is None or same_memory else self.cross.select(rows),
+            self.self_kv.select(rows) if self.self_kv is not None else None,
+            self.cross_kv if self.cross_kv is None or same_memory else self.cross_kv.select(rows),
         )
 
 
 class Layer(nn.Layer):
-    """Self-attention, in a decoder with an encoder cross-attention, and feed-forward, each inside the placement's
-    wrapping."""
+    """Self-attention, cross-attention (in the decoder of an encoder-decoder model) and feed-forward, each wrapped by
+    the placement with norm, residual and dropout."""
 
     def __init__(
         self,
@@ -73,23 +81,28 @@ class Layer(nn.Layer):
         self.placement = placement
 
     def forward(
-        self, x: Tensor, past: LayerState, own: AttentionContext, across: AttentionContext | None, tap: Tap
+        self,
+        x: Tensor,
+        state: LayerState,
+        self_context: AttentionContext,
+        cross_context: AttentionContext | None,
+        tap: Tap,
     ) -> tuple[Tensor, LayerState]:
         """x [B, T, C] → (x, the state with these T tokens added).
 
         Raises:
-            ValueError: the layer has cross-attention, but `across` is None.
+            ValueError: the layer has cross-attention, but `cross_context` is None.
         """
-        kv_cache, cross_attention = past.own, self.cross_attention
+        self_kv, info, cross_attention = state.self_kv, self_context.info, self.cross_attention
 
         def self_attend(y: Tensor) -> Tensor:
-            nonlocal kv_cache
-            new = self.self_attention.project(y, own.info)
-            kv_cache = new if past.own is None else past.own.extend(new)
-            return run_branch("self", lambda tap: self.self_attention(y, kv_cache, own.info, own.mask, tap))
+            nonlocal self_kv
+            new = self.self_attention.project(y, info)
+            self_kv = new if state.self_kv is None else state.self_kv.extend(new)
+            return run_branch("self", lambda tap: self.self_attention(y, self_kv, info, self_context.mask, tap))
 
         def feed_forward(y: Tensor) -> Tensor:
-            return run_branch("feed_forward", lambda tap: self.feed_forward(y, own.info, tap))
+            return run_branch("feed_forward", lambda tap: self.feed_forward(y, info, tap))
 
         def run_branch(name: str, branch: Callable[[Tap], Tensor]) -> Tensor:
             inner = tap.within(name)
@@ -99,18 +112,19 @@ class Layer(nn.Layer):
 
         sublayers: list[Sublayer] = [self_attend, feed_forward]
         if cross_attention is not None:
-            if across is None:
+            if cross_context is None:
                 raise ValueError(
-                    "a layer with cross-attention must have a memory to attend to, but the decoder started without one; "
-                    "start it with what the encoder returns"
+                    "a layer with cross-attention must have a memory to attend to, but the decoder started without one; start "
+                    "it with the output of `Transformer.encode`"
                 )
 
             def cross_attend(y: Tensor) -> Tensor:
-                return run_branch("cross", lambda tap: cross_attention(y, past.cross, across.info, across.mask, tap))
+                context, kv = cross_context, state.cross_kv
+                return run_branch("cross", lambda tap: cross_attention(y, kv, context.info, context.mask, tap))
 
             sublayers.insert(1, cross_attend)
-        x = self.placement(x, sublayers, own.info)
-        return x, LayerState(kv_cache, past.cross)
+        x = self.placement(x, sublayers, info)
+        return x, LayerState(self_kv, state.cross_kv)
 
     def start(self, memory: Memory, encoding: PositionalEncoding) -> LayerState:
         """The state before the first token: keys and values of the memory."""
@@ -124,16 +138,8 @@ class Layer(nn.Layer):
         return [part for part in (self.self_attention, self.cross_attention, self.feed_forward) if part is not None]
 
 
-@dataclass(frozen=True)
-class AttentionContext:
-    """Where the queries of a pass stand (`info`) and what they may see (`mask`)."""
-
-    info: TokenInfo
-    mask: Mask
-
-
 class Stack(nn.Layer):
-    """Layers between an embedding and, where the placement asks for it, a final norm.
+    """The layers between an embedding and the final norm, which only some placements have.
 
     `encodings` (and `cross_encodings`) hold one encoding for the stack, or one a layer.
     """
@@ -168,7 +174,7 @@ class Stack(nn.Layer):
         """The output [B, T, C] after the final norm, if there is one."""
         return x if self.final_norm is None else self.final_norm(x, valid, positions)
 
-    def places(
+    def contexts(
         self,
         encodings: _LayerList[PositionalEncoding],
         q_positions: Tensor,
@@ -177,7 +183,7 @@ class Stack(nn.Layer):
         k_valid: Tensor,
         causal: bool,
     ) -> list[AttentionContext]:
-        """A place for each layer; layers that share an encoding share the mask, computed once."""
+        """The attention context of each layer; layers that share an encoding share one mask, computed once."""
         mask = Mask(q_positions, k_positions, k_valid, causal, encodings[0])
         masks = [mask] + [mask.with_encoding(encoding) for encoding in list(encodings)[1:]]
         contexts = [
@@ -188,23 +194,23 @@ class Stack(nn.Layer):
 
 
 class Encoder(Stack):
-    """x [B, S, C] → the same, every position seeing every real one."""
+    """x [B, S, C] → the encoder's output of that shape; every position attends to every real token."""
 
     def forward(self, x: Tensor, valid: Tensor, tap: Tap) -> tuple[Tensor, Tensor]:
         """Returns the output and the positions [1, S] of this pass."""
         positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("encoder").record("input", x)
-        places = self.places(self.encodings, positions, valid, positions, valid, causal=False)
-        for i, (layer, place) in enumerate(zip(self.layers, places)):
-            x, _ = layer(x, LayerState(), place, None, tap.within(f"encoder.{i}"))
+        contexts = self.contexts(self.encodings, positions, valid, positions, valid, causal=False)
+        for i, (layer, context) in enumerate(zip(self.layers, contexts)):
+            x, _ = layer(x, LayerState(), context, None, tap.within(f"encoder.{i}"))
         return self.leave(x, positions, valid), positions
 
 
 @dataclass(frozen=True)
 class DecoderState:
-    """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), each layer's state,
-    positions and validity of the tokens so far (None before the first)."""
+    """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value
+    caches of each layer, and number, positions and validity of the tokens so far (None before the first)."""
 
     memory: Memory | None
     layers: tuple[LayerState, ...]
@@ -213,8 +219,8 @@ class DecoderState:
     valid: Tensor | None = None
 
     def select(self, rows: Tensor, same_memory: bool = False) -> DecoderState:
-        """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: row for row they look at the same
-        sentence as before, so that only what has been written is put in another order."""
+        """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: each new row has the source
+        sentence of the row in its place before, so that memory and cross-attention caches need no reordering."""
         return DecoderState(
             self.memory if same_memory or self.memory is None else self.memory.select(rows),
             tuple(layer.select(rows, same_memory) for layer in self.layers),
@@ -225,11 +231,11 @@ class DecoderState:
 
 
 class Decoder(Stack):
-    """Causal self-attention over the output so far, cross-attention over the memory, if there is one. Training is one step
-    of T tokens from an empty state (invariant 2 of `paddle_tfm.protocols`)."""
+    """Causal self-attention over the output so far, and cross-attention to the memory, if there is one. Training is one
+    call with all T tokens and an empty state (invariant 2 of `paddle_tfm.protocols`)."""
 
     def start(self, memory: Memory | None) -> DecoderState:
-        """The state before the first token: the memory projected once for each layer."""
+        """The state before the first token: keys and values of the memory, projected once for each layer."""
         if memory is None:
             return DecoderState(None, tuple(LayerState() for _ in self.layers))
         encodings = list(self.cross_encodings)
@@ -246,13 +252,15 @@ class Decoder(Stack):
         if state.positions is not None and state.valid is not None:
             all_positions = paddle.concat([state.positions, positions], 1)
             all_valid = paddle.concat([state.valid, valid], 1)
-        own = self.places(self.encodings, positions, valid, all_positions, all_valid, causal=True)
-        across: Sequence[AttentionContext | None] = [None] * len(self.layers)
+        self_contexts = self.contexts(self.encodings, positions, valid, all_positions, all_valid, causal=True)
+        cross_contexts: Sequence[AttentionContext | None] = [None] * len(self.layers)
         if memory is not None:
-            across = self.places(self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False)
+            cross_contexts = self.contexts(
+                self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False
+            )
         layers = []
-        for i, (layer, past) in enumerate(zip(self.layers, state.layers)):
-            x, layer_state = layer(x, past, own[i], across[i], tap.within(f"decoder.{i}"))
+        for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
+            x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
             layers.append(layer_state)
         length = state.length + x.shape[1]
         return self.leave(x, positions, valid), DecoderState(memory, tuple(layers), length, all_positions, all_valid)

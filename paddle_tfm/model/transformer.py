@@ -1,7 +1,7 @@
-"""The Transformer: embeddings, an encoder, a decoder or both, and a head, whatever variants they hold.
+"""The Transformer: embeddings, an encoder, a decoder or both, and a head; their components come from plugins.
 
-Sources of the architecture: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762; a decoder alone: Liu et al.
-2018, arXiv:1801.10198; an encoder alone: Devlin et al. 2018, arXiv:1810.04805.
+Sources of the architecture: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762; a decoder alone: Liu et
+al. 2018, arXiv:1801.10198; an encoder alone: Devlin et al. 2018, arXiv:1810.04805.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ NO_DECODER = "tokens are decoded by a decoder, but this model has none; read its
 
 
 class Transformer(nn.Layer):
-    """Source tokens → memory → target tokens; without an encoder, target tokens from those before them; without a decoder,
-    a label for each source token (`labels` "token") or one for all of them ("sequence").
+    """An encoder-decoder model maps source tokens to a memory, and that to target tokens; a decoder-only model predicts
+    each token from those before it; an encoder-only model predicts a label for each source token (`labels` "token"), or
+    one for the whole text ("sequence").
 
     Legend: B batch · S source length · T target length · C d_model · V vocabulary.
     """
@@ -46,9 +47,9 @@ class Transformer(nn.Layer):
         self.labels = labels
 
     def stacks(self) -> dict[str, Stack]:
-        """The stacks that it has, by name, in the order in which tokens pass them."""
-        both = {"encoder": self.encoder, "decoder": self.decoder}
-        return {name: stack for name, stack in both.items() if stack is not None}
+        """The stacks of this model by name, encoder first."""
+        stacks = {"encoder": self.encoder, "decoder": self.decoder}
+        return {name: stack for name, stack in stacks.items() if stack is not None}
 
     def encode(
         self,
@@ -58,7 +59,7 @@ class Transformer(nn.Layer):
         extra: int = 0,
         tap: Tap | None = None,
     ) -> Memory | None:
-        """source int64 [B, S], valid bool [B, S] → what the decoder may attend to; None without an encoder."""
+        """source int64 [B, S], valid bool [B, S] → the memory that the decoder attends to; None without an encoder."""
         if self.encoder is None:
             return None
         embedding = self.source_embedding if self.source_embedding is not None else self.target_embedding
@@ -82,7 +83,7 @@ class Transformer(nn.Layer):
     def decode(
         self, tokens: Tensor, state: DecoderState, valid: Tensor | None = None, tap: Tap | None = None
     ) -> tuple[Tensor, DecoderState]:
-        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: all are real.
+        """The next tokens int64 [B, T] → (h [B, T, C], the state with them added). `valid` None: none is padding.
 
         Raises:
             ValueError: the model has no decoder.
@@ -93,13 +94,13 @@ class Transformer(nn.Layer):
             valid = paddle.ones(tokens.shape, dtype="bool")
         return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
 
-    def read(self, memory: Memory | None) -> Tensor:
-        """Without a decoder: what the head reads of the encoder's output [B, S, C]. One label: [B, 1, C], the end token's
-        place, where nothing else is to be said and the attentions can gather what the label takes. A label a token:
-        [B, S, C] itself, of which the end token's place is not asked for.
+    def label_states(self, memory: Memory | None) -> Tensor:
+        """Without a decoder: the vectors that the head turns into labels. With `labels` "sequence": [B, 1, C], the
+        encoder's output at the end token, which has no label of its own, so that attention can gather the whole text
+        there. With "token": the encoder's output [B, S, C]; the end token's vector is computed, but not used.
 
         Raises:
-            ValueError: there is no memory, for the model has no encoder.
+            ValueError: there is no memory, because the model has no encoder.
         """
         if memory is None:
             raise ValueError("labels are read from an encoder's output, but this model has no encoder; decode instead")
@@ -110,36 +111,37 @@ class Transformer(nn.Layer):
         return paddle.matmul(last.unsqueeze(1), x)  # [B, 1, S] · [B, S, C]
 
     def forward(self, batch: Batch[Tensor], tap: Tap | None = None) -> tuple[Tensor, Memory | None]:
-        """Teacher forcing: all target positions at once → (h [B, T, C], memory)."""
+        """Teacher forcing: all target positions in one pass → (h [B, T, C], memory)."""
         memory = self.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra, tap)
         if self.decoder is None:
-            return self.read(memory)[:, : batch.target_out.shape[1]], memory
+            return self.label_states(memory)[:, : batch.target_out.shape[1]], memory
         h, _ = self.decode(batch.target_in, self.start(memory), batch.target_valid, tap)
         return h, memory
 
     def target(self, batch: Batch[Tensor]) -> Tensor:
-        """The ids [B, T] that the head is to produce: with words of the source, where it can."""
+        """The target ids [B, T]: those with ids of copied source words, if the head extends the vocabulary by them."""
         return batch.target_copy if self.head.extends_vocabulary else batch.target_out
 
     def cross_entropy(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
-        """Σ over real target tokens of −log p(token), in nats: a scalar. Auxiliary losses are left in `tap`."""
+        """Σ over real target tokens of −log p(token), in nats: a scalar. Auxiliary losses are not in it; they are added
+        to `tap`."""
         h, memory = self(batch, tap)
         losses = self.head.loss(h, self.target(batch), memory, smoothing)  # [B, T]
         return (losses * batch.target_valid.astype(losses.dtype)).sum()
 
     def loss(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
-        """What training minimizes, as a sum over real target tokens: a scalar. Divide by `batch.tokens`:
+        """The training loss, summed over real target tokens: a scalar. Divide by `batch.tokens`:
 
             loss / tokens = Σ cross entropy / tokens + Σ auxiliary losses (`Tap.add_aux_loss`: a mixture's balance, …)
 
         Args:
             smoothing: ε of label smoothing (Szegedy et al. 2016, arXiv:1512.00567).
-            tap: gets the auxiliary losses by name, and what layers record, as well.
+            tap: also receives the auxiliary losses by name and the activations that layers record.
         """
         tap = Tap() if tap is None else tap
-        own = replace(tap, aux_losses={})  # of this pass alone: `tap` may have been through others
-        loss = self.cross_entropy(batch, smoothing, own)
-        for name, aux_loss in own.aux_losses.items():
+        pass_tap = replace(tap, aux_losses={})  # `tap` may hold losses of other passes
+        loss = self.cross_entropy(batch, smoothing, pass_tap)
+        for name, aux_loss in pass_tap.aux_losses.items():
             loss = loss + batch.tokens * aux_loss
             tap.add_aux_loss(name, aux_loss)
         return loss

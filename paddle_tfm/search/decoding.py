@@ -72,7 +72,7 @@ class Labelling(Decoding):
 
     def __init__(self, model: Transformer, batch: Batch, sentences: list[int]):
         memory = model.encode(batch.source, batch.source_valid)
-        by_label = model.head.log_probs(model.read(memory), memory)  # [B, S, V]
+        by_label = model.head.log_probs(model.label_states(memory), memory)  # [B, S, V]
         log_probs = possible(by_label.flatten(0, 1))  # [B, S, V] -> [B * S, V]
         log_probs[:, EOS] = MASKED_SCORE
         self._log_probs = log_probs.reshape(by_label.shape)  # [B, S, V]

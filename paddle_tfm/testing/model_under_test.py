@@ -86,7 +86,7 @@ class ModelUnderTest(ABC, Generic[Model]):
 def select_rows(batch: Batch, rows: list[int]) -> Batch:
     """These sentences of a batch, padded as before."""
     index = paddle.to_tensor(rows, dtype="int64")
-    return batch.each(lambda part: part.index_select(index, 0))
+    return batch.map_arrays(lambda part: part.index_select(index, 0))
 
 
 def lengths(valid: Tensor) -> list[int]:

@@ -146,7 +146,7 @@ class Scene(ModelUnderTest[Transformer]):
     def without_source(self, batch: Batch, rows: list[int]) -> Batch:
         valid = batch.source_valid.numpy().copy()
         valid[rows] = False
-        return batch._replace(source_valid=paddle.to_tensor(valid))
+        return batch.replace(source_valid=paddle.to_tensor(valid))
 
     def other_ids(self, ids: Tensor) -> Tensor:
         return (ids + 5) % VOCABULARY

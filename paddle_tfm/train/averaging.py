@@ -1,4 +1,4 @@
-"""Means of weights over the course of a training: the moving average, and the mean of the last checkpoints."""
+"""Averages of weights over a training: the exponential moving average, and the mean of the last checkpoints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from paddle_tfm.data.batches import Stream
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Norm
 
-RE_ESTIMATION = 100  # batches from which a norm learns its running statistics anew
+RE_ESTIMATION_BATCHES = 100  # batches from which running statistics are recomputed for averaged weights
 
 
 class MovingAverage:
     """An exponential moving average of all weights (after Polyak & Juditsky 1992).
 
-    shadow ← d · shadow + (1 − d) · weight, with d = min(decay, (1 + step) / (10 + step)), so that the initial values are
-    soon forgotten. Buffers (running statistics) are taken as they are.
+    shadow ← d · shadow + (1 − d) · weight, with d = min(decay, (1 + step) / (10 + step)), so that the initial values
+    soon lose their weight. Buffers (running statistics) are not averaged.
     """
 
     def __init__(self, model: Transformer, decay: float):
@@ -28,7 +28,7 @@ class MovingAverage:
         self.shadow = {path: parameter.clone().detach() for path, parameter in model.named_parameters()}
 
     def update(self, step: int) -> None:
-        """After optimizer step `step`."""
+        """Update the average after optimizer step `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
         with paddle.no_grad():
             for path, parameter in self.model.named_parameters():
@@ -37,12 +37,12 @@ class MovingAverage:
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Within this block the model holds the averages."""
-        raw = {path: parameter.clone().detach() for path, parameter in self.model.named_parameters()}
+        trained = {path: parameter.clone().detach() for path, parameter in self.model.named_parameters()}
         self._set(self.shadow)
         try:
             yield
         finally:
-            self._set(raw)
+            self._set(trained)
 
     def _set(self, weights: Mapping[str, paddle.Tensor]) -> None:
         for path, parameter in self.model.named_parameters():
@@ -58,22 +58,22 @@ def mean(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 
 def re_estimate(model: Transformer, stream: Stream, seed: int) -> None:
-    """Let norms with running statistics learn them anew, for weights that they have never seen: as the mean over training
-    batches, in forward passes of which the k-th weighs 1/k. (Of a norm by positions, those that few batches reach keep a
-    part of what was known before.) Nothing to do for a model whose state is its parameters."""
+    """Recompute the running statistics of norms for the model's present weights: their mean over training batches, by
+    forward passes of which the k-th has the momentum 1/k. (A norm with statistics for each position keeps part of the
+    old ones at positions that few batches reach.) A model without buffers is left as it is."""
     if len(model.state_dict()) == len(model.parameters()):
         return
     training = model.training
     norms = [layer for layer in model.sublayers() if isinstance(layer, Norm) and layer.momentum is not None]
-    usual = [norm.momentum for norm in norms]
+    momenta = [norm.momentum for norm in norms]
     model.train()
-    for k in range(1, RE_ESTIMATION + 1):
+    for k in range(1, RE_ESTIMATION_BATCHES + 1):
         for norm in norms:
             norm.momentum = 1.0 / k
         paddle.seed(randomness.digest(seed, "re-estimation", k) >> 1)
         with paddle.no_grad(), randomness.random_context(seed, 0, k):
             model(next(stream).tensors())
-    for norm, momentum in zip(norms, usual):
+    for norm, momentum in zip(norms, momenta):
         norm.momentum = momentum
     if not training:
         model.eval()

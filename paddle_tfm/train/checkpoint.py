@@ -1,4 +1,4 @@
-"""Checkpoints: safetensors for numbers, JSON for the rest. Nothing in them is ever executed."""
+"""Checkpoints: safetensors for arrays, JSON for the rest. Loading one executes no code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from paddle_tfm.files import read_json
 def save(
     folder: Path, model: paddle.nn.Layer, state: dict, parts: Mapping[str, Mapping[str, paddle.Tensor]] = {}
 ) -> None:
-    """Write a checkpoint so that `folder` holds either the old one or the new one, whole, whenever we are killed.
+    """Write a checkpoint. If the process is killed, `folder` holds either the old or the new one, complete.
 
-    `state` goes to state.json, each of `parts` (tensors by name) to a file of its own beside the model's.
+    `state` is written to state.json, each of `parts` (tensors by name) to its own safetensors file.
     """
     partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
-    exists(folder)  # puts back the one left aside, which may be the only one
+    exists(folder)  # restores `old` if a kill left it, since it may be the only complete checkpoint
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     for part, tensors in {"model": model.state_dict(), **parts}.items():
@@ -42,7 +42,7 @@ def _array(tensor: paddle.Tensor) -> np.ndarray:
 
 
 def exists(folder: Path) -> bool:
-    """Whether a checkpoint is there; one left aside by a kill in the middle of `save` is put back."""
+    """Whether `folder` holds a checkpoint; one that a kill during `save` left under its temporary name is restored."""
     old = folder.with_name(folder.name + ".old")
     if not folder.exists() and old.exists():
         old.rename(folder)
@@ -50,7 +50,7 @@ def exists(folder: Path) -> bool:
 
 
 def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:
-    """The state that was saved with a checkpoint: `keys` and more.
+    """The state that was saved with a checkpoint; it must have `keys`, and may have more.
 
     Raises:
         UserError: the file is missing, or broken.
@@ -65,18 +65,18 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
         UserError: the file is missing or broken, or its names or shapes are not the model's.
     """
     path = folder / "model.safetensors"
-    arrays, wanted = load_arrays(folder), model.state_dict()
-    said = [
-        f"it {verb} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-        for verb, names in (
-            ("lacks", sorted(wanted.keys() - arrays.keys())),
-            ("has, and the model has not,", sorted(arrays.keys() - wanted.keys())),
+    arrays, tensors = load_arrays(folder), model.state_dict()
+    differences = [
+        f"the {side} lacks {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        for side, names in (
+            ("file", sorted(tensors.keys() - arrays.keys())),
+            ("model", sorted(arrays.keys() - tensors.keys())),
         )
         if names
     ]
-    if said:
-        raise UserError(f"{path} does not fit the recipe's model: {'; '.join(said)}")
-    for name, tensor in wanted.items():
+    if differences:
+        raise UserError(f"{path} does not fit the recipe's model: {'; '.join(differences)}")
+    for name, tensor in tensors.items():
         if list(arrays[name].shape) != list(tensor.shape):
             raise UserError(
                 f"{path}: {name} has shape {list(arrays[name].shape)}, but the model needs {list(tensor.shape)}"
@@ -85,7 +85,7 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
 
 
 def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
-    """The arrays by name of a part of a checkpoint.
+    """The arrays of one part of a checkpoint, by name.
 
     Raises:
         UserError: the file is missing or broken.
@@ -100,11 +100,11 @@ def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
 
 
 def load_part(folder: Path, part: str) -> dict[str, paddle.Tensor]:
-    """The same as tensors."""
+    """The tensors of one part of a checkpoint, by name; raises as `load_arrays`."""
     return {name: paddle.to_tensor(array) for name, array in load_arrays(folder, part).items()}
 
 
 def set_arrays(model: paddle.nn.Layer, arrays: Mapping[str, np.ndarray]) -> None:
-    """Give the model these parameters and buffers."""
+    """Set the parameters and buffers of `model` to `arrays`."""
     for name, tensor in model.state_dict().items():
         tensor.set_value(arrays[name])

@@ -1,4 +1,4 @@
-"""How far the running statistics of norms, which are used at evaluation, are from those of training batches."""
+"""How far the running statistics of norms, which evaluation uses, are from the statistics of training batches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from paddle_tfm.data.batches import Stream
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Norm
 
-BATCHES = 8  # that the means are over
+NUM_BATCHES = 8  # batches over which discrepancies are averaged
 
 
 def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> dict[str, dict[str, float]]:
     """`Norm.discrepancy` of each norm with running statistics, by its path in the model: means over the next batches of
-    `stream`, which are passed as in training, with the dropout of `step`. The model's buffers are restored
+    `stream`, in forward passes as in training, with the dropout of `step`. The model's buffers are restored
     afterwards."""
     norms = {
         path: layer
@@ -28,29 +28,29 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
         return {}
     values: dict[str, dict[str, list[float]]] = {path: {} for path in norms}
 
-    def watch(path: str):
+    def measure(path: str):
         def hook(norm: Norm, arguments: tuple, kwargs: dict) -> None:
             for name, value in norm.discrepancy(*arguments, **kwargs).items():
                 values[path].setdefault(name, []).append(float(value))
 
         return norms[path].register_forward_pre_hook(hook, with_kwargs=True)  # before the batch changes its statistics
 
-    hooks, training = [watch(path) for path in norms], model.training
-    before = {path: buffer.clone() for path, buffer in model.named_buffers()}
+    hooks, training = [measure(path) for path in norms], model.training
+    buffers = {path: buffer.clone() for path, buffer in model.named_buffers()}
     model.train()
     try:
-        for number in range(BATCHES):
+        for number in range(NUM_BATCHES):
             paddle.seed(randomness.digest(seed, "discrepancy", step, number) >> 1)
             with paddle.no_grad(), randomness.random_context(seed, step, number):
                 model(next(stream).tensors())
             for path, buffer in model.named_buffers():
-                paddle.assign(before[path], output=buffer)
+                paddle.assign(buffers[path], output=buffer)
     finally:
         for hook in hooks:
             hook.remove()
         if not training:
             model.eval()
-    return {path: {name: fmean(numbers) for name, numbers in of_norm.items()} for path, of_norm in values.items()}
+    return {path: {name: fmean(numbers) for name, numbers in by_name.items()} for path, by_name in values.items()}
 
 
 def overall(by_norm: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

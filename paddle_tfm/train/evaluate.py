@@ -1,4 +1,4 @@
-"""Scoring a model on a split: its likelihood under teacher forcing, and metrics of what its search generates."""
+"""Evaluation of a model: its likelihood under teacher forcing, and metrics of the texts that its search generates."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from paddle_tfm.search.decoding import decode_all, worker_batches
 
 
 def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> Likelihood:
-    """Negative log-likelihood in nats, and how many most probable tokens are right, over the real target tokens, under
-    teacher forcing."""
+    """Under teacher forcing, over the real target tokens: the negative log-likelihood in nats, and how many of the most
+    probable tokens are the reference's."""
     training = model.training
     model.eval()
     batches = worker_batches(examples, max_tokens)
@@ -36,7 +36,7 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
 
 
 def _likelihood(model: Transformer, batch: Batch[Tensor]) -> tuple[float, int]:
-    """The first two parts of `Likelihood` for a batch of tensors."""
+    """Negative log-likelihood and number of correct tokens of one batch: the first two fields of `Likelihood`."""
     with paddle.no_grad():
         h, memory = model(batch)
         log_probs = model.head.log_probs(h, memory)
@@ -55,7 +55,7 @@ def predict(
     max_tokens: int = 4096,
     progress: Callable[[int], None] | None = None,
 ) -> list[Prediction]:
-    """The best hypothesis for every example, as text beside the corpus' own, white space squeezed in both."""
+    """The best hypothesis for every example and its reference, as texts whose white space is normalized."""
     decoded = decode_all(model, examples, search, max_tokens, progress)
     predictions = []
     for encoded, hypotheses in zip(examples, decoded):
@@ -77,7 +77,8 @@ def predict(
 def score(
     metrics: Mapping[str, Metric], predictions: Sequence[Prediction], likelihood: Likelihood | None
 ) -> dict[str, float]:
-    """loss (nats a token) and every metric, by name; without a likelihood no loss, and only metrics `of_texts`."""
+    """The loss (nats per token) and the value of every metric, by name. Without a likelihood there is no loss, and
+    `metrics` must be `text_metrics`."""
     values = {} if likelihood is None else {"loss": likelihood.negative_log / max(likelihood.tokens, 1)}
     for name, metric in metrics.items():
         try:
@@ -87,18 +88,18 @@ def score(
     return values
 
 
-def of_texts(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """The metrics that texts are enough for, of any system: they need neither likelihood nor pieces."""
+def text_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """The metrics that need texts only, from any system: neither likelihood nor pieces."""
     return {name: metric for name, metric in metrics.items() if metric.needs_search and not metric.needs_pieces}
 
 
 def signatures(metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """What must stand beside the values, of the metrics that have such a signature."""
+    """The signatures (version and options) of the metrics that have one, to be reported with their values."""
     return {name: signature for name, metric in metrics.items() if (signature := metric.signature())}
 
 
 def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """The unit, and how many of it each text has: words between spaces, or characters where most texts hold no space
+    """The unit, and the length of each text in it: words between spaces, or characters if most texts have no space
     (Chinese; single words)."""
     split = [text.split() for text in texts]
     if 2 * sum(len(words) > 1 for words in split) >= len(texts):
@@ -107,9 +108,9 @@ def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
 
 
 def buckets(sizes: Sequence[int], edges: Sequence[int] = ()) -> dict[str, list[int]]:
-    """Where the examples of each length stand, by the name of the bucket: up to the first of the ascending `edges`,
-    from there up to the next, …, beyond the last. Without edges: four buckets of about as many examples each, fewer
-    where lengths are alike."""
+    """The indices of the examples in each length bucket, by the bucket's name. The buckets: up to the first of the
+    ascending `edges`, above it up to the second, …, above the last. Without edges: four buckets of about equal numbers
+    of examples, fewer if many lengths are equal."""
     if not edges:
         quarters = np.quantile(sizes, (0.25, 0.5, 0.75), method="lower").tolist()
         edges = sorted({size for size in quarters if size < max(sizes)})
@@ -118,7 +119,7 @@ def buckets(sizes: Sequence[int], edges: Sequence[int] = ()) -> dict[str, list[i
 
 
 def _range(low: float, high: float) -> str:
-    """The lengths above `low` and up to `high`, in words."""
+    """The name of the bucket of lengths above `low` and up to `high`."""
     if low == -math.inf:
         return "all" if high == math.inf else f"≤ {high}"
     if high == math.inf:

@@ -1,4 +1,4 @@
-"""What decides the numbers of a run, so that one can tell whether another would have the same."""
+"""The identity of a run: everything that determines its numbers. Runs of equal identity have equal numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import paddle
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.plan import Plan
 
-WORDS = ("name", "summary", "duration", "variant")  # of a recipe: they change no number
+DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant")  # keys of a recipe that change no number
 
 
 def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
-    """What decides a run's numbers: the resolved recipe, plugins, the hashes of its `data`, Paddle's build. `hash` covers
-    all of it."""
-    recipe = {key: value for key, value in plan.run.data.items() if key not in WORDS}
+    """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data` and Paddle's build.
+    `hash` covers all of it."""
+    recipe = {key: value for key, value in plan.run.data.items() if key not in DESCRIPTIVE_KEYS}
     parts = {
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
         "components": plan.providers(),
@@ -30,7 +30,7 @@ def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
-    """The identity that a run had when it began.
+    """The identity that was stored when the run started.
 
     Raises:
         UserError: it is missing or broken.
@@ -39,8 +39,8 @@ def read_identity(folder: Path) -> dict[str, Any]:
 
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Sentences about what differs between two identities."""
-    sentences = [f"{what} changed" for what in ("recipe", "data") if then.get(what) != now.get(what)]
+    """One sentence for each difference between two identities."""
+    sentences = [f"{part} changed" for part in ("recipe", "data") if then.get(part) != now.get(part)]
     if then.get("paddle") != now.get("paddle"):
         sentences.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
     before, after = _components(then), _components(now)
@@ -51,6 +51,6 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _components(identity: Mapping[str, Any]) -> dict[str, str]:
-    """component → provider; nothing where the file was damaged."""
+    """component → provider; empty if the file is damaged."""
     components = identity.get("components")
     return components if isinstance(components, dict) else {}

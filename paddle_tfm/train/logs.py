@@ -15,7 +15,7 @@ def append_row(path: Path, row: dict) -> None:
 
 
 def read_rows(path: Path) -> list[dict]:
-    """The rows of a JSON-lines log, each a mapping with a `step`; a line that is cut short or damaged is left out."""
+    """The rows of a JSON-lines log, each a mapping with a `step`; truncated or damaged lines are skipped."""
     if not path.exists():
         return []
     rows = []
@@ -30,7 +30,7 @@ def read_rows(path: Path) -> list[dict]:
 
 
 def cut_rows(path: Path, step: int, evaluated: bool) -> None:
-    """Drop what was logged after `step`, and, unless `evaluated`, the evaluation at it: both will be repeated."""
+    """Remove the rows after `step` and, unless `evaluated`, the evaluation at `step`: they will be computed again."""
     rows = [
         row
         for row in read_rows(path)

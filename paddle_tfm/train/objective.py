@@ -1,4 +1,4 @@
-"""What training minimizes over tokens: cross entropy, and R-Drop's divergence where the recipe asks for it."""
+"""The training objective over tokens: cross entropy, and R-Drop's divergence if the recipe sets `train.r_drop`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from paddle_tfm.protocols import Tap
 
 
 def objective(model: Transformer, batch: Batch[Tensor], smoothing: float, r_drop: float, tap: Tap) -> Tensor:
-    """The sum over real target tokens of what training minimizes, in nats: a scalar. Divide by `batch.tokens`.
+    """The training objective summed over real target tokens, in nats: a scalar. Divide by `batch.tokens`.
 
-    Auxiliary losses are not in it: they are left in `tap`, because they belong to a batch and not to its tokens.
+    Auxiliary losses are not in it: they are added to `tap`, because they belong to a batch and not to its tokens.
 
-    Without `r_drop` α: the cross entropy. With it, two passes p, q under dropouts of their own, and half of R-Drop's
-    loss: ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p)) (arXiv:2106.14448), so that the scale is that of one pass.
+    Without `r_drop` α: the cross entropy. With it, two passes p and q with independent dropout, and half of R-Drop's
+    loss, ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p)) (arXiv:2106.14448), so that its scale is that of one pass.
     """
     if not r_drop:
         return model.cross_entropy(batch, smoothing, tap)
-    twice = batch.each(lambda part: paddle.stack([part, part], 1).reshape([-1, part.shape[1]]))  # each row, and again
-    h, memory = model(twice, tap)
+    # Every row twice, [2B, …].
+    doubled = batch.map_arrays(lambda part: paddle.stack([part, part], 1).reshape([-1, part.shape[1]]))
+    h, memory = model(doubled, tap)
     head = model.head
-    losses = head.loss(h, model.target(twice), memory, smoothing)  # [2B, T]
+    losses = head.loss(h, model.target(doubled), memory, smoothing)  # [2B, T]
     log_probs = head.log_probs(h, memory)  # [2B, T, V]
     p, q = log_probs.reshape([-1, 2, *log_probs.shape[1:]]).unbind(1)  # [B, T, V] each
     divergence = ((p.exp() - q.exp()) * (p - q)).sum(-1)  # KL(p ‖ q) + KL(q ‖ p)
-    each = losses.reshape([-1, 2, losses.shape[1]]).mean(1) + 0.25 * r_drop * divergence
-    return (each * batch.target_valid.astype(each.dtype)).sum()
+    token_losses = losses.reshape([-1, 2, losses.shape[1]]).mean(1) + 0.25 * r_drop * divergence
+    return (token_losses * batch.target_valid.astype(token_losses.dtype)).sum()

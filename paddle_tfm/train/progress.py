@@ -1,4 +1,4 @@
-"""Where a training stands: what a checkpoint holds besides numbers of the model and the optimizer."""
+"""The progress of a training: what a checkpoint stores besides the arrays of the model and the optimizer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Progress:
     """Saved with every checkpoint, under these names.
 
     Args:
-        epoch, position: of the stream of batches.
-        seconds: of steps alone; `wall_seconds` of everything.
-        best: the rank of the best evaluation, `valid` its metrics and `best_step` its step; `stale` counts those since.
-        evaluated: whether the evaluation of `step`, if it has one, is done.
-        snapshots: the steps whose weights lie in checkpoints of their own, to be averaged.
+        step: optimizer steps so far. epoch, position: of the stream of batches. tokens: real target tokens so far.
+        seconds: time of the optimizer steps; `wall_seconds` of everything.
+        best: the rank of the best evaluation, `valid` its metrics, `best_step` its step; `stale` counts those since.
+        evaluated: whether the evaluation at `step`, if there is one, is done.
+        snapshots: the steps whose weights are stored in checkpoints to be averaged.
     """
 
     step: int = 0
@@ -32,5 +32,5 @@ class Progress:
 
     @property
     def tokens_per_second(self) -> float:
-        """Real target tokens a second of training; 0 before the first step."""
+        """Real target tokens per second of training; 0 before the first step."""
         return self.tokens / self.seconds if self.seconds else 0.0

@@ -1,4 +1,4 @@
-"""The learning-rate range test: one short training under a rising rate shows which rates a model can take."""
+"""The learning-rate range test: one short training with a rising rate shows at which rates a model can be trained."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from paddle_tfm.train.trainer import Trainer
 
-SMOOTHING = 0.9  # of the loss, from step to step
-MAX_LOSS_RATIO = 1.25  # to the first loss: above it, the rate has become too large
+SMOOTHING = 0.9  # of the moving average of the loss
+MAX_LOSS_RATIO = 1.25  # of the smoothed loss to the first loss; above it the rate is too large, and the test ends
 
 
 class Point(NamedTuple):
-    """A step of the test: its learning rate, and the loss in nats a token, smoothed."""
+    """A step of the test: its learning rate, and the smoothed loss in nats per token."""
 
     rate: float
     loss: float
 
 
 def range_test(trainer: Trainer, lowest: float, highest: float, steps: int) -> Iterator[Point]:
-    """Train the run's fresh model while the rate rises from `lowest` to `highest` by the same factor at each step; ends
-    early once the loss runs away. Nothing is written.
+    """Train the run's model from its initial values, while the rate rises from `lowest` to `highest` by the same factor
+    at each step. Ends early if the loss diverges. Writes no file.
 
     Source: Smith 2017, arXiv:1506.01186; the smoothing with its correction is Adam's (arXiv:1412.6980).
     """
@@ -43,8 +43,8 @@ def range_test(trainer: Trainer, lowest: float, highest: float, steps: int) -> I
 
 
 def suggestion(points: list[Point]) -> float | None:
-    """A tenth of the rate at which the loss was lowest: below it there is room for a whole training. None when that was
-    at an end of the test, which says nothing: the loss never fell, or was still falling."""
+    """A tenth of the rate with the lowest loss, a safe peak for a whole training. None if the lowest loss is at an end
+    of the test: then the loss never fell, or was still falling, and suggests no rate."""
     lowest = min(points, key=lambda point: point.loss, default=None)
     if lowest is None or lowest in (points[0], points[-1]):
         return None

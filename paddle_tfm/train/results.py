@@ -1,4 +1,4 @@
-"""What `results.json` holds of a finished run."""
+"""The contents of `results.json` of a finished run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ def results_of(
     diverged: str | None,
     wall_seconds: float,
 ) -> dict[str, Any]:
-    """What was trained, how long it took, and its scores.
+    """The run, its size, its times and its scores, as data for JSON.
 
     Args:
         test: the scores on the test split; empty without one, or if the model was never evaluated.
-        averaged: of the mean of the last weights: its steps, whether it was `chosen`, and its scores. None: no such mean.
-        diverged: a sentence, if the loss stopped being a number.
-        wall_seconds: of the whole run, everything counted.
+        averaged: the mean of the last weights: its steps, whether it became the best checkpoint (`is_best`), and its
+            scores on the validation split. None: `train.average` is not set.
+        diverged: a sentence if the loss or its gradient became NaN or infinite.
+        wall_seconds: time of the whole run, with evaluations and checkpoints.
     """
     return {
         "recipe": run.plan.run.recipe,

@@ -1,4 +1,4 @@
-"""A run: one training of one variant under one seed, its folder, its identity, and loading it again."""
+"""A run: one training of one variant with one seed; its folder and its identity, and how to load it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from paddle_tfm.train.identity import changes, identity, read_identity
 
 @dataclass
 class Run:
-    """Everything about one training. Listeners get it with every event."""
+    """Everything about one training. Every event passes it to the listeners."""
 
     folder: Path
     plan: Plan
     codec: Codec
     model: Transformer
     fingerprint: dict[str, str]  # split → hash of its texts
-    began: float = 0.0  # when it was created, by `time.perf_counter`
+    start_time: float = 0.0  # when it was created, by `time.perf_counter`
     step: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def settings(self) -> Settings:
-        """The resolved recipe, as checked fields."""
+        """The resolved recipe, as validated fields."""
         return self.plan.settings
 
     @property
@@ -65,11 +65,11 @@ class Run:
         return self.plan.run.seed
 
     def parameters(self) -> int:
-        """How many numbers are learned, shared ones counted once."""
+        """The number of trainable parameters, shared ones counted once."""
         return sum(int(parameter.size) for parameter in self.model.parameters() if not parameter.stop_gradient)
 
     def identity(self) -> dict[str, object]:
-        """What decides this run's numbers."""
+        """What determines this run's numbers: `train.identity`."""
         return identity(self.plan, self.fingerprint)
 
     def metrics(self) -> dict[str, Metric]:
@@ -80,7 +80,7 @@ class Run:
         """The recipe's search."""
         return self.plan.components["search"].build()
 
-    def needs_source(self) -> None:
+    def require_source(self) -> None:
         """Raises UserError for a decoder-only model, which reads no source."""
         if self.settings.model.shape == DECODER_ONLY:
             raise UserError(
@@ -96,14 +96,15 @@ class Run:
         number: int = 0,
         on_text: Callable[[str], None] = lambda text: None,
     ) -> Translation:
-        """What follows `prompt`, by a decoder-only model: `paddle_tfm.inference.generate`.
+        """A continuation of `prompt` by a decoder-only model: `paddle_tfm.inference.generate`.
 
         Raises:
-            UserError: the model reads a source; and those of `generate` there.
+            UserError: the model reads a source, or `inference.generate` raises.
         """
         if self.settings.model.shape != DECODER_ONLY:
             raise UserError(
-                f"{self.folder} is {self.settings.model.shape}: it reads a source; use `paddle-tfm translate {self.folder}`"
+                f"{self.folder} is {self.settings.model.shape}: it reads a source; use "
+                f"`paddle-tfm translate {self.folder}`"
             )
         return generate(self.model, self.codec, prompt, length, search or self.search(), number, on_text)
 
@@ -114,7 +115,7 @@ class Run:
         max_tokens: int = 4096,
         progress: Callable[[int], None] | None = None,
     ) -> list[str]:
-        """One output text for each input text, in order; nothing for a text without a piece."""
+        """One output text for each input text, in order; an empty one for a text without tokens."""
         texts = [texts] if isinstance(texts, str) else texts
         return [best.text for best, *_ in self.hypotheses(texts, search, max_tokens=max_tokens, progress=progress)]
 
@@ -131,22 +132,22 @@ class Run:
         """Up to `nbest` outputs of each text, best first, with scores and pieces: `paddle_tfm.inference.translate`.
 
         Raises:
-            UserError: the model is decoder-only; and those of `translate` there.
+            UserError: the model is decoder-only, or `inference.translate` raises.
         """
-        self.needs_source()
-        chosen = search or self.search()
-        return translate(self.model, self.codec, texts, chosen, nbest, prefix, max_tokens, progress, first)
+        self.require_source()
+        search = search or self.search()
+        return translate(self.model, self.codec, texts, search, nbest, prefix, max_tokens, progress, first)
 
 
 def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Run:
-    """A fresh run: codec learned from the training split (with `resume`, the one in the folder, if the run was begun),
-    model with its initial values.
+    """A new run, whose model has its initial values. Its codec is learned from the training split; with `resume` it is
+    the one in the folder, if the run was started before.
 
     Raises:
-        RecipeError: a component refuses.
-        UserError: no training example is left, or what the folder holds is broken.
+        RecipeError: the constructor of a component raises.
+        UserError: no training example is within the bounds of length, or the folder's files are damaged.
     """
-    settings, began = plan.settings, time.perf_counter()
+    settings, start_time = plan.settings, time.perf_counter()
     if resume and (folder / "identity.json").exists():
         codec = Codec.load(plan, folder / "codec")
         encoded = corpus.encode(codec)
@@ -155,7 +156,7 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
     for split, texts in encoded.items():
         check_texts(settings.model, split, texts)
     model = _model(plan, codec)
-    run = Run(folder, plan, codec, model, corpus.fingerprint, began=began)
+    run = Run(folder, plan, codec, model, corpus.fingerprint, start_time=start_time)
     run.encoded = dict(encoded)
     run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
     return run
@@ -170,10 +171,10 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
         uneven = ~too_long & (lengths.max(1) > ratio * lengths.min(1))
     counts = {f"model.max_length={longest}": int(too_long.sum()), f"train.max_ratio={ratio}": int(uneven.sum())}
     dropped = {bound: count for bound, count in counts.items() if count}
-    kept = np.flatnonzero(~(too_long | uneven))
-    if not kept.size:
-        raise UserError(f"all {len(lengths)} training examples are beyond {' and '.join(dropped)}; raise it")
-    return examples.select(kept.tolist()) if dropped else examples, dropped
+    indices = np.flatnonzero(~(too_long | uneven))
+    if not indices.size:
+        raise UserError(f"all {len(lengths)} training examples exceed {' and '.join(dropped)}; raise the bound")
+    return examples.select(indices.tolist()) if dropped else examples, dropped
 
 
 def _model(plan: Plan, codec: Codec) -> Transformer:
@@ -188,15 +189,16 @@ def _model(plan: Plan, codec: Codec) -> Transformer:
 
 
 def write_start(run: Run) -> None:
-    """What a run's folder holds before the first step: the resolved recipe, the codec and the identity."""
+    """Write what a run's folder holds before the first step: the resolved recipe, the codec and the identity."""
     run.folder.mkdir(parents=True, exist_ok=True)
     write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
     run.codec.save(run.folder / "codec")
-    write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))  # last: with it the start is whole
+    # Last: it marks the folder as complete.
+    write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))
 
 
 def find_run(path: Path) -> Path:
-    """The folder of a run: `path` itself, or the only run below it.
+    """The folder of a run: `path` itself, or that of the only run below it.
 
     Raises:
         UserError: there is none, or there are several (they are listed).
@@ -218,20 +220,19 @@ def load_run(
     """A trained run, ready to translate.
 
     Args:
-        path: its folder, or one that holds it alone. which: the checkpoint, best | last.
-        warn: gets a sentence if plugins or Paddle are not those that it was trained with.
+        path: its folder, or a folder with no other run below it. which: the checkpoint, best | last.
+        warn: called with a sentence for each plugin that changed since the training, and if Paddle did.
     Raises:
         UserError: no run is there, or its files are broken.
     """
     folder = find_run(Path(path))
-    loaded = recipes.load(str(folder / "recipe.yaml"))
-    (spec,) = loaded.runs()
+    (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
     plan = plan_run(spec, registry).require_sound(str(folder / "recipe.yaml"))
     codec = Codec.load(plan, folder / "codec")
-    then = read_identity(folder)
-    data = then["data"] if isinstance(then["data"], dict) else {}
+    stored = read_identity(folder)
+    data = stored["data"] if isinstance(stored["data"], dict) else {}
     run = Run(folder, plan, codec, _model(plan, codec), data)
-    for change in changes(then, run.identity() | {"data": then["data"]}):
+    for change in changes(stored, run.identity() | {"data": stored["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     point = folder / "checkpoints" / which
     if not checkpoint.exists(point):

@@ -1,11 +1,11 @@
-"""The step of `train/step.py` with every batch shared among processes: data parallelism on one machine's CPU.
+"""The step of `train/step.py` with every batch divided among processes: data parallelism on the CPU of one machine.
 
-On a CPU a process of one thread that has half of a batch takes little more than half as long as one that has two threads
-and all of it (docs/performance.md). So workers, which are forks of the process that trains, each take a shard, some rows
-of every batch. Parameters lie in memory that all of them see; each worker writes its gradients into such memory, and the
-trainer adds them up. Dropout gives every row what it would get in the whole batch, so that sharding changes sums in the
-last bits only. A model for which that is not so (one that looks at whole batches: BatchNorm, a balance loss; layers that
-draw from Paddle's own generator) is noticed before training begins, and is not sharded.
+On a CPU, two processes of one thread with half a batch each are faster than one process of two threads with the whole
+batch (docs/performance.md). So workers, forks of the training process, each compute the gradients of a shard: some rows
+of every batch. Parameters and gradients are in shared memory, and the training process sums the gradients. Dropout
+draws the same mask for a row in a shard as in the whole batch, so that sharding changes sums in their last bits only. A
+probe before training detects models for which that does not hold (BatchNorm and balance losses depend on the whole
+batch; layers may use Paddle's own generator): they are not sharded.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.train.step import LossSum, Step
 
-PROBE_ROWS = 4  # of the batch that shows whether a model can be sharded
-ALIGNMENT = 16  # float32 numbers: a cache line
+PROBE_ROWS = 4  # rows of the batch that tests whether a model can be sharded
+ALIGNMENT = 16  # in float32 numbers: a cache line
 Arrays = list[np.ndarray]
 
 
 class Shard(NamedTuple):
-    """The share of one process in the batches of step `number`: part number `rank` of `of` of the rows of each."""
+    """The rows of one process in the batches of step `number`: of each batch, part `rank` (from 0) of `num_shards`."""
 
     number: int
     batches: Sequence[Batch[np.ndarray]]
     rank: int
-    of: int
+    num_shards: int
 
 
 class Answer(NamedTuple):
-    """What a worker returns for a shard: its losses, and which parameters have a gradient in the shared memory."""
+    """The result of a worker for a shard: its losses, and which parameters have a gradient in the shared memory."""
 
     losses: LossSum
     has_gradient: list[bool]
@@ -48,11 +48,11 @@ class Answer(NamedTuple):
 
 @contextmanager
 def sharded(plain: Step, examples: Sequence[Encoded], num_processes: int | None = None) -> Iterator[Step]:
-    """Within this block a `ShardedStep` in place of `plain`, or `plain` itself where sharding does not help (one thread;
-    small batches) or changes the numbers (a model that looks at whole batches).
+    """Within this block: a `ShardedStep` in place of `plain`, or `plain` itself if sharding does not help (one thread,
+    small batches) or would change the numbers (the model depends on whole batches).
 
     Args:
-        examples: of the training, a few of which are tried. num_processes: None: as many as there are threads.
+        examples: training examples; the first few are the probe. num_processes: None: as many as there are threads.
     """
     threads = processes.available_workers()
     count = num_processes or min(threads, plain.settings.max_tokens // processes.MIN_BATCH_TOKENS)
@@ -63,7 +63,7 @@ def sharded(plain: Step, examples: Sequence[Encoded], num_processes: int | None 
     step = ShardedStep(plain, count, threads)
     try:
         if step.start(examples[:PROBE_ROWS]):
-            processes.set_threads(step.threads_each)
+            processes.set_threads(step.threads_per_process)
             yield step
         else:
             step.close()
@@ -73,7 +73,7 @@ def sharded(plain: Step, examples: Sequence[Encoded], num_processes: int | None 
 
 
 class ShardedStep(Step):
-    """A step of which this process takes the first shard and `count` - 1 workers the others. `close` ends them."""
+    """A step whose first shard this process computes, and the others `count` - 1 workers. `close` ends the workers."""
 
     def __init__(self, plain: Step, count: int, threads: int):
         super().__init__(
@@ -85,38 +85,39 @@ class ShardedStep(Step):
             plain.seed,
             plain.average,
         )
-        self.count, self.threads, self.threads_each = count, threads, max(1, threads // count)
+        self.count, self.threads, self.threads_per_process = count, threads, max(1, threads // count)
         self.weights = _shared_memory(self.parameters)
         self.workers: list[processes.Worker] = []
-        self.gradients: list[list[Tensor]] = []  # of each worker, in memory that it writes
+        self.gradients: list[list[Tensor]] = []  # of each worker, in shared memory
 
     def start(self, examples: Sequence[Encoded]) -> bool:
-        """Start the workers. Returns whether two shards of a batch of `examples` have the loss and the gradients of the
-        whole; a worker finds out, because its model is a copy."""
+        """Start the workers. Returns whether two shards of a batch of `examples` add up to the loss and the gradients
+        of the whole batch; a worker computes that, because its model is a copy."""
         memories = [_shared_memory(self.parameters) for _ in range(self.count - 1)]
         self._publish()
         for memory in memories:
-            worker = processes.Worker(lambda task, memory=memory: self._work(memory, task), self.threads_each)
+            worker = processes.Worker(lambda task, memory=memory: self._work(memory, task), self.threads_per_process)
             self.workers.append(worker)
         self.gradients = [[paddle.utils.dlpack.from_dlpack(array) for array in memory] for memory in memories]
         self.workers[0].submit(collate(examples))
         return self.workers[0].result()
 
     def close(self) -> None:
-        """End the workers; this process has all threads again."""
+        """End the workers and give this process all threads again."""
         for worker in self.workers:
             worker.close()
         self.workers, self.gradients = [], []
         processes.set_threads(self.threads)
 
     def backward(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> LossSum:
-        """As `Step.backward`, but for rounding; where a batch has fewer rows than there are processes, by this one alone."""
-        if min(len(batch.index) for batch in batches) < self.count:  # long texts, one or two at a time
+        """As `Step.backward`, except for rounding. If a batch has fewer rows than there are processes, this process
+        computes the whole step."""
+        if min(len(batch.index) for batch in batches) < self.count:  # long texts, one or two a batch
             processes.set_threads(self.threads)
             try:
                 return super().backward(number, batches)
             finally:
-                processes.set_threads(self.threads_each)
+                processes.set_threads(self.threads_per_process)
         self._publish()
         for index, worker in enumerate(self.workers, 1):
             worker.submit(Shard(number, batches, index, self.count))
@@ -128,10 +129,11 @@ class ShardedStep(Step):
         return losses
 
     def _backward_shard(self, shard: Shard) -> LossSum:
-        """Add the gradients of a shard to the parameters'; divided by the tokens of the whole, so that shards add up."""
+        """Add the gradients of a shard to the parameters'; losses are divided by the tokens of whole batches, so that
+        shards add up."""
         tokens, losses = sum(batch.tokens for batch in shard.batches), LossSum()
         for micro, batch in enumerate(shard.batches):
-            first, last = (len(batch.index) * end // shard.of for end in (shard.rank, shard.rank + 1))
+            first, last = (len(batch.index) * end // shard.num_shards for end in (shard.rank, shard.rank + 1))
             if first < last:
                 rows = batch.rows(first, last)
                 with randomness.random_context(self.seed, shard.number, micro, first, last - first) as context:
@@ -142,14 +144,14 @@ class ShardedStep(Step):
     def _add(self, gradients: Sequence[Tensor], has_gradient: Sequence[bool]) -> None:
         """Add a worker's gradients to the parameters'."""
         for parameter, gradient, present in zip(self.parameters, gradients, has_gradient):
-            own = parameter.grad
-            if present and own is None:
+            total = parameter.grad
+            if present and total is None:
                 parameter.grad = gradient.clone()
-            elif present and own is not None:
-                own.add_(gradient)
+            elif present and total is not None:
+                total.add_(gradient)
 
     def _publish(self) -> None:
-        """Have the parameters lie in the shared memory, where something has moved them or they never were."""
+        """Move the parameters into the shared memory, unless they are there."""
         for parameter, array in zip(self.parameters, self.weights):
             if parameter.data_ptr() != array.ctypes.data:
                 paddle_compat.move_into(parameter, array)
@@ -157,7 +159,7 @@ class ShardedStep(Step):
     # -------------------------------------------------------------------------------------------------- in a worker
 
     def _work(self, memory: Arrays, task: Shard | Batch[np.ndarray]) -> Answer | bool:
-        """The gradients of a shard, now in `memory`; of a batch, whether shards agree with the whole."""
+        """For a shard: write its gradients into `memory`. For a batch: `_probe`."""
         if not isinstance(task, Shard):
             return self._probe(task)
         losses, gradients = self._backward_shard(task), self._take_gradients()
@@ -167,22 +169,22 @@ class ShardedStep(Step):
         return Answer(losses, [gradient is not None for gradient in gradients])
 
     def _take_gradients(self) -> list[np.ndarray | None]:
-        """The gradients, which the parameters then no longer have."""
+        """The gradients; they are cleared from the parameters."""
         gradients = [
             None if parameter.grad is None else np.from_dlpack(parameter.grad.detach()) for parameter in self.parameters
         ]
         for parameter in self.parameters:
-            parameter.clear_gradient(False)  # Paddle ignores the keyword `set_to_zero`, and would write zeros
+            parameter.clear_gradient(False)  # by position: Paddle ignores the keyword `set_to_zero`
         return gradients
 
     def _probe(self, batch: Batch[np.ndarray]) -> bool:
-        """Whether two shards have the loss and the gradients of the whole, and no buffer changes."""
+        """Whether two shards add up to the loss and the gradients of the whole batch, and no buffer changes."""
         self.model.train()
-        before = [buffer.numpy().copy() for buffer in self.model.buffers()]
+        buffers = [buffer.numpy().copy() for buffer in self.model.buffers()]
         whole_loss, whole = self._backward_shard(Shard(0, [batch], 0, 1)).loss, self._take_gradients()
         parts_loss = sum(self._backward_shard(Shard(0, [batch], index, 2)).loss for index in (0, 1))
         parts = self._take_gradients()
-        if any(not np.array_equal(array, buffer.numpy()) for array, buffer in zip(before, self.model.buffers())):
+        if any(not np.array_equal(array, buffer.numpy()) for array, buffer in zip(buffers, self.model.buffers())):
             return False
         norm = math.sqrt(sum(float(np.vdot(gradient, gradient)) for gradient in whole if gradient is not None))
         return math.isclose(whole_loss, parts_loss, rel_tol=1e-4) and all(
@@ -192,13 +194,13 @@ class ShardedStep(Step):
 
 
 def _close(one: np.ndarray, other: np.ndarray, norm: float) -> bool:
-    """Whether two gradients are the same but for rounding, which is of the size of all gradients together (`norm`): that
-    of a key's bias is nothing else."""
+    """Whether two gradients are equal except for rounding, which is relative to the norm of all gradients together
+    (`norm`): the gradient of a key's bias is 0, and rounding is all that it holds."""
     return bool(np.linalg.norm(one - other) <= 1e-3 * np.linalg.norm(one) + 1e-6 * norm)
 
 
 def _shared_memory(parameters: Sequence[Tensor]) -> Arrays:
-    """Arrays of zeros in the shapes of the parameters, in memory that forks of this process see too."""
+    """Arrays of zeros in the shapes of the parameters, in memory shared with forks of this process."""
     sizes = [-(-parameter.size // ALIGNMENT) * ALIGNMENT for parameter in parameters]
     memory = np.frombuffer(mmap.mmap(-1, 4 * sum(sizes)), np.float32)
     pieces = np.split(memory, np.cumsum(sizes)[:-1])

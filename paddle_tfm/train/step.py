@@ -2,8 +2,8 @@
 
     loss = Σ cross entropy of real tokens / number of real tokens + mean over batches of the auxiliary losses
 
-over all batches of the step, so that several small batches, their gradients accumulated, train as one large one does (but
-for what looks at a whole batch). `train/shared_step.py` has the same step done by several processes.
+over all batches of the step, so that several small batches with accumulated gradients train as one large batch does
+(except for layers with statistics over a batch). `train/shared_step.py` divides this step among several processes.
 
 Sources: cross entropy with label smoothing and Adam as in Vaswani et al. 2017, arXiv:1706.03762; clipping of the joint
 norm: Pascanu et al. 2013, arXiv:1211.5063.
@@ -28,12 +28,12 @@ from paddle_tfm.recipe.settings import TrainSettings
 from paddle_tfm.train.averaging import MovingAverage
 from paddle_tfm.train.objective import objective
 
-EPS = 1e-6  # added to the norm that gradients are divided by
+EPS = 1e-6  # added to the norm in the denominator of clipping
 
 
 class StepMetrics(NamedTuple):
-    """What a step reports: the loss in nats a token with its auxiliary losses in it, these by name as well, the learning
-    rate, the norm of all gradients before clipping, and the number of real target tokens."""
+    """The metrics of a step: the loss in nats per token with the auxiliary losses in it, the auxiliary losses by name,
+    the learning rate, the joint norm of all gradients before clipping, and the number of real target tokens."""
 
     loss: float
     aux_losses: dict[str, float]
@@ -42,7 +42,7 @@ class StepMetrics(NamedTuple):
     tokens: int
 
     def row(self) -> dict[str, float]:
-        """As the log holds it, an auxiliary loss `balance` under the name `balance_loss`."""
+        """The row of the log; an auxiliary loss `balance` is named `balance_loss` in it."""
         aux_losses = {f"{name}_loss": value for name, value in self.aux_losses.items()}
         rest = {"learning_rate": self.learning_rate, "gradient_norm": self.gradient_norm, "tokens": self.tokens}
         return {"loss": self.loss, **aux_losses, **rest}
@@ -50,26 +50,26 @@ class StepMetrics(NamedTuple):
 
 @dataclass
 class LossSum:
-    """Loss and auxiliary losses by name, added up over parts of a step."""
+    """The sums of the loss, and of each auxiliary loss by name, over parts of a step."""
 
     loss: float = 0.0
     aux_losses: dict[str, float] = field(default_factory=dict)
 
     def add(self, loss: float, aux_losses: dict[str, float]) -> None:
-        """Add those of one more part."""
+        """Add the losses of one more part."""
         self.loss += loss
         for name, value in aux_losses.items():
             self.aux_losses[name] = self.aux_losses.get(name, 0.0) + value
 
 
 class Step:
-    """Updates a model. Call it with the step's number, from 1 on, and its batches of NumPy arrays.
+    """Updates a model. Call it with the number of the step, from 1, and the batches of the step as NumPy arrays.
 
     Args:
-        parameters: those of the model that are trained.
-        schedule: the learning rate of a step.
-        settings: the recipe's `train:` section. seed: of the run, which every draw depends on.
-        average: of the weights, where the recipe has one (`train.ema`).
+        parameters: the trainable parameters of the model.
+        schedule: step → learning rate.
+        settings: the recipe's `train:` section. seed: of the run; all random numbers are keyed by it.
+        average: the moving average of the weights, if the recipe sets `train.ema`.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class Step:
         self.optimizer, self.schedule, self.average = optimizer, schedule, average
 
     def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:
-        """One update; returns what is to be logged."""
+        """One update of the parameters; returns its metrics."""
         losses = self.backward(number, batches)
         norm = clip_gradients(self.parameters, self.settings.clip_norm)
         rate = self.schedule(number)
         self.optimizer.set_lr(rate)
-        with paddle.utils.unique_name.guard():  # moments are named after parameters, whatever was made before
+        with paddle.utils.unique_name.guard():  # names of moments must not depend on other tensors of this process
             self.optimizer.step()
-        self.optimizer.clear_grad(set_to_zero=False)  # the next gradients are written, not added to zeros
+        self.optimizer.clear_grad(set_to_zero=False)  # without zeros, the next backward pass assigns instead of adding
         if self.average is not None:
             self.average.update(number)
         return StepMetrics(losses.loss, losses.aux_losses, rate, norm, sum(batch.tokens for batch in batches))
@@ -109,9 +109,9 @@ class Step:
     def forward_backward(
         self, batch: Batch[np.ndarray], context: randomness.RandomContext, tokens: int, num_batches: int
     ) -> tuple[float, dict[str, float]]:
-        """What a batch [B, S] → [B, T] contributes to the loss of a step that has `tokens` and `num_batches` in all, and to
-        its auxiliary losses; the gradients of it are added to the parameters'."""
-        # Layers of other authors may draw from Paddle's generator: that too is a function of (seed, step, micro-batch).
+        """The contribution of a batch [B, S] → [B, T] to the loss of a step with `tokens` and `num_batches` in total,
+        and to its auxiliary losses; its gradients are added to the parameters'."""
+        # Layers of plugins may use Paddle's generator: seeded, it too depends on (seed, step, micro-batch) only.
         paddle.seed(randomness.digest(context.seed, "step", context.step, context.micro_batch) >> 1)
         tap, settings = Tap(), self.settings
         with paddle.amp.auto_cast(enable=settings.precision != "float32", dtype="bfloat16"):
@@ -124,13 +124,13 @@ class Step:
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float | None) -> float:
-    """g *= max_norm / ‖g‖ for all gradients g together, if their joint norm ‖g‖ is above `max_norm`; returns ‖g‖ before.
+    """g *= max_norm / ‖g‖ for all gradients g, if their joint norm ‖g‖ is above `max_norm`. Returns ‖g‖ unclipped.
 
     Source: Pascanu et al. 2013, arXiv:1211.5063.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     flat = [gradient.flatten() for gradient in gradients]  # [n] each
-    # A product, not `paddle.dot`: that takes three times as long on a CPU, and adds up in one row.
+    # `matmul`, not `paddle.dot`, which takes three times as long on a CPU and adds sequentially.
     norm = math.sqrt(float(paddle.add_n([paddle.matmul(gradient, gradient) for gradient in flat])))
     if max_norm is not None and norm > max_norm:
         with paddle.no_grad():

@@ -1,4 +1,4 @@
-"""The order of steps: batches → loss → gradients → update → evaluation → checkpoint, resumable at any step."""
+"""The training loop: batches → loss → gradients → update → evaluation → checkpoint; resumable at any step."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.shared_step import sharded
 from paddle_tfm.train.step import Step
 
-SAMPLES = 8
+NUM_SAMPLES = 8  # predictions that listeners get with an evaluation
 
 
 class Interrupted(Exception):
-    """Training stopped on request, after saving a checkpoint from which it resumes."""
+    """Training was stopped on request. A checkpoint is saved, from which it can be resumed."""
 
 
 class Trainer:
@@ -45,10 +45,10 @@ class Trainer:
 
     Args:
         run: from `train.run.create`.
-        plugins: whose listeners are notified.
-        stop: called after each step; True saves and raises `Interrupted`.
-        report: called with a sentence when something worth knowing happens.
-        strict: a listener that raises ends the training.
+        plugins: their listeners are notified of events.
+        stop: called after each step; if it returns True, a checkpoint is saved and `Interrupted` is raised.
+        report: called with a sentence about an event that the user should know of.
+        strict: whether an exception of a listener ends the training.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class Trainer:
         self.progress = Progress()
 
     def train(self, resume: bool = False) -> dict:
-        """All steps, then the best checkpoint scored on the test split. Returns what `results.json` holds.
+        """Do all steps, then score the best checkpoint on the test split. Returns the contents of `results.json`.
 
         Raises:
-            Interrupted: `stop` said so; everything needed to resume is saved.
+            Interrupted: `stop` returned True; a checkpoint to resume from is saved.
         """
         run, steps = self.run, self.run.settings.train.steps
         if resume and checkpoint.exists(self._folder("last")):
@@ -108,11 +108,11 @@ class Trainer:
         return results
 
     def calibrate(self) -> None:
-        """Initial values that depend on the first batch."""
+        """Set the initial values that depend on the first batch (`Placement.calibrate`)."""
         calibrate(self.run.model, next(self._stream()).tensors())
 
     def sharded_step(self, num_processes: int | None = None) -> AbstractContextManager[Step]:
-        """Within this block the step, shared among processes where that helps."""
+        """Within this block: the step, divided among processes if that is faster."""
         return sharded(self.step, self.run.encoded["train"], num_processes)
 
     def next_batches(self) -> list[Batch[np.ndarray]]:
@@ -120,14 +120,14 @@ class Trainer:
         return [next(self.stream) for _ in range(self.run.settings.train.accumulate)]
 
     def _one_step(self, update: Step, step: int) -> str | None:
-        """One optimizer step, logged; a sentence if the loss or its gradient is no longer a number."""
+        """Do and log one optimizer step. Returns a sentence if loss or gradient norm is NaN or infinite."""
         run, progress = self.run, self.progress
-        began = time.perf_counter()
+        start = time.perf_counter()
         metrics = update(step, self.next_batches()).row()
-        seconds = time.perf_counter() - began
-        for what in ("loss", "gradient_norm"):
-            if not math.isfinite(metrics[what]):
-                return f"the {what.replace('_', ' ')} was no number at step {step} ({metrics[what]})"
+        seconds = time.perf_counter() - start
+        for name in ("loss", "gradient_norm"):
+            if not math.isfinite(metrics[name]):
+                return f"the {name.replace('_', ' ')} was no number at step {step} ({metrics[name]})"
         run.step = progress.step = step
         progress.epoch, progress.position = self.stream.epoch, self.stream.position
         progress.tokens += int(metrics["tokens"])
@@ -139,8 +139,8 @@ class Trainer:
         return None
 
     def _evaluate(self) -> None:
-        """Score the validation split, log that and how far the norms' running statistics are off, keep the best
-        checkpoint, and save where training stands."""
+        """Score the validation split, log the scores and the discrepancies of running statistics, save the best
+        checkpoint if it is this one, and save a checkpoint to resume from."""
         run, progress = self.run, self.progress
         progress.evaluated = False
         try:
@@ -162,21 +162,21 @@ class Trainer:
             self._save("last")
             raise
         self._save("last")
-        self._forget(progress.snapshots)
-        self.emit("on_evaluation_end", step=run.step, metrics=evaluation, samples=samples[:SAMPLES])
+        self._remove_other_snapshots(progress.snapshots)
+        self.emit("on_evaluation_end", step=run.step, metrics=evaluation, samples=samples[:NUM_SAMPLES])
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
 
     def _evaluated_weights(self) -> AbstractContextManager[None]:
-        """Within this block the model holds the weights that are evaluated and saved: the moving average, if any."""
+        """Within this block the model has the weights to evaluate and save: the moving average, if there is one."""
         return self.ema.applied() if self.ema is not None else nullcontext()
 
     def _score_valid(self) -> tuple[dict[str, float], list[Prediction]]:
         valid = self.run.encoded["valid"]
-        return self.score(valid, valid[: self.run.settings.evaluate.examples], self._pause)
+        return self.score(valid, valid[: self.run.settings.evaluate.examples], self._raise_if_stopped)
 
     def _is_best(self, metrics: dict[str, float]) -> bool:
-        """Whether no evaluation was better so far; if so, it is remembered."""
+        """Whether these metrics are the best so far; if so, they become `progress.best`."""
         rank = self._rank(metrics)
         better = self.progress.best is None or rank > self.progress.best
         if better:
@@ -187,12 +187,12 @@ class Trainer:
         patience = self.run.settings.evaluate.patience
         return patience is not None and self.progress.stale >= patience
 
-    def _pause(self, done: int) -> None:
+    def _raise_if_stopped(self, done: int) -> None:
         if self.stop():
             raise Interrupted(self.run.name)
 
     def _rank(self, metrics: dict[str, float]) -> list[float]:
-        """What the best checkpoint has most of: the recipe's metric, and among equals the lower loss."""
+        """The rank of an evaluation, higher is better: the metric `evaluate.best`, then the loss."""
         name = self.run.settings.evaluate.best
         higher = name != "loss" and self.metrics[name].higher_is_better
         ranks = [metrics[name] if higher else -metrics[name], -metrics["loss"]]
@@ -205,17 +205,17 @@ class Trainer:
         pause: Callable[[int], None] | None = None,
         search: Search | None = None,
     ) -> tuple[dict[str, float], list[Prediction]]:
-        """Metrics over `examples` (likelihood) and `searched` (what the model writes by itself), and predictions."""
-        known, predictions = likelihood(self.run.model, examples), []
+        """The metrics, of `examples` (likelihood) and `searched` (outputs of the search), and these outputs."""
+        log_likelihood, predictions = likelihood(self.run.model, examples), []
         if any(metric.needs_search for metric in self.metrics.values()):
             predictions = predict(self.run.model, self.run.codec, searched, search or self.search, progress=pause)
-        return score(self.metrics, predictions, known), predictions
+        return score(self.metrics, predictions, log_likelihood), predictions
 
     def _folder(self, name: str) -> Path:
         return self.run.folder / "checkpoints" / name
 
     def _save(self, name: str, resumable: bool = True) -> None:
-        """Weights, and if `resumable` all that is needed to continue."""
+        """Save the weights and the progress, and if `resumable` the states of optimizer and moving average."""
         parts = {}
         if resumable:
             parts["optimizer"] = {
@@ -227,8 +227,8 @@ class Trainer:
         checkpoint.save(self._folder(name), self.run.model, state, parts)
         self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
 
-    def _forget(self, snapshots: Sequence[int]) -> None:
-        """Remove the weights of all steps but `snapshots`: no average will need them."""
+    def _remove_other_snapshots(self, snapshots: Sequence[int]) -> None:
+        """Remove the weights of all steps but `snapshots`, since no average needs them."""
         for folder in self._folder("").glob("step-*"):
             if folder.name not in [f"step-{step}" for step in snapshots]:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -259,19 +259,19 @@ class Trainer:
         if progress.best is not None:
             checkpoint.load_model(self._existing("best"), run.model)
             if examples := run.encoded["test"]:
-                test, predictions = self.score(examples, examples, self._pause, run.search())
+                test, predictions = self.score(examples, examples, self._raise_if_stopped, run.search())
                 write_predictions(predictions_file(run.folder), predictions)
         results = results_of(run, progress, self.metrics, test, averaged, diverged, self._wall())
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
-        self._forget([])
+        self._remove_other_snapshots([])
         return results
 
     def _wall(self) -> float:
-        """Seconds of this run so far, everything counted: learning the tokenizer, evaluations, checkpoints."""
-        return self.progress.wall_seconds + time.perf_counter() - self.run.began
+        """Seconds of this run so far, with learning the tokenizer, evaluations and checkpoints."""
+        return self.progress.wall_seconds + time.perf_counter() - self.run.start_time
 
     def _average_last(self) -> dict:
-        """The mean of the weights of the last evaluations: it becomes the best checkpoint if it is better on the
+        """Score the mean of the weights of the last evaluations. It becomes the best checkpoint if it is better on the
         validation split. Returns its steps and metrics."""
         run, progress = self.run, self.progress
         steps = list(progress.snapshots)
@@ -285,7 +285,7 @@ class Trainer:
             self._save("best", resumable=False)
         outcome = "is the best checkpoint" if is_best else f"is no better than step {progress.best_step}, which is kept"
         self.report(f"{run.name}: the mean of the weights of steps {', '.join(map(str, steps))} {outcome}")
-        return {"steps": steps, "chosen": is_best, "valid": metrics}
+        return {"steps": steps, "is_best": is_best, "valid": metrics}
 
     def _existing(self, name: str) -> Path:
         folder = self._folder(name)

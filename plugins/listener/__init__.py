@@ -1,4 +1,4 @@
-"""Listeners that ship with paddle_tfm: every run's curves go to VisualDL."""
+"""The listener that ships with paddle_tfm: it writes the curves of every run for VisualDL."""
 
 from pathlib import Path
 

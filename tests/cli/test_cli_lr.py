@@ -22,7 +22,7 @@ def test_bad_flags_are_one_sentence(tmp_path):
         (("reverse", "--from", 1, "--to", 0.1), "--from 1 must be below --to 0.1"),
         (("revers",), "did you mean 'reverse'"),
         (("reverse", *TINY, "--steps", 10, "--figure", tmp_path / "no" / "x.png"), "no file can be written there"),
-        (("reverse", *TINY, "--steps", 10, "--figure", tmp_path / "x.exe"), "cannot be drawn"),
+        (("reverse", *TINY, "--steps", 10, "--figure", tmp_path / "x.exe"), "the figure cannot be written"),
     ):
         done = call("lr", *arguments)
         assert done.status == 2, done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import pty
 import re
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import nullcontext
 
 import pytest
@@ -55,6 +57,15 @@ def translate(run, *arguments, **options):
 
 
 # ------------------------------------------------------------------------------------------------------ lines and files
+
+
+def test_standard_input_is_opened_without_deprecated_calls(monkeypatch):
+    """Click 8.5 deprecates `get_binary_stream`, and Click 9 has none."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 2\n3\n"), "utf-8"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        source = cli_lines.open_lines([], None)
+    assert [line for chunk in cli_lines.chunks(source) for line in chunk] == ["1 2", "3"]
 
 
 @pytest.mark.parametrize("search", [(), BEAM, SAMPLES])

@@ -100,7 +100,7 @@ def test_filters_count_what_they_drop(tmp_path):
     assert [e.example.target for e in run.encoded["train"]] == ["x y", "x y z"]
     assert len(run.encoded["valid"]) == 4, "what is scored is never filtered"
     assert make(tmp_path, texts).dropped == {}
-    with pytest.raises(UserError, match=r"all 4 training examples are beyond model\.max_length=2; raise it"):
+    with pytest.raises(UserError, match=r"all 4 training examples exceed model\.max_length=2; raise the bound"):
         make(tmp_path, texts, "model.max_length=2")
 
 

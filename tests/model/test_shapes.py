@@ -125,11 +125,11 @@ def test_a_decoder_alone_keeps_the_laws(make_model, make_batch, stepwise, overri
             close(stepwise(model, batch, chunk).numpy(), full.numpy())
         padded = make_batch((1, 1, 1), extra_padding=4)
         close(real(model(padded)[0], padded), real(full, batch))
-        first = batch.each(lambda part: part[:1])
+        first = batch.map_arrays(lambda part: part[:1])
         close(model(first)[0][:, :4].numpy(), full[:1, :4].numpy())  # no neighbours
         changed = batch.target_in.clone()
         changed[:, 2:] = (changed[:, 2:] + 1) % 13
-        close(model(batch._replace(target_in=changed))[0][:, :2].numpy(), full[:, :2].numpy())  # no future
+        close(model(batch.replace(target_in=changed))[0][:, :2].numpy(), full[:, :2].numpy())  # no future
         rows = paddle.to_tensor([2, 0, 0], dtype="int64")
         _, state = model.decode(batch.target_in[:, :2], model.start(None), batch.target_valid[:, :2])
         later = batch.target_in[:, 2:].index_select(rows), batch.target_valid[:, 2:].index_select(rows)
@@ -151,7 +151,7 @@ def test_no_gradient_reaches_the_future_of_a_decoder_alone(make_model, make_batc
 
 def test_a_source_changes_nothing_in_a_decoder_alone(make_model, make_batch):
     model, batch = make_model(*DECODER), make_batch()
-    other = batch._replace(source=batch.source + 1)
+    other = batch.replace(source=batch.source + 1)
     np.testing.assert_array_equal(model(batch)[0].numpy(), model(other)[0].numpy())
 
 
@@ -177,7 +177,7 @@ def test_an_encoder_alone_keeps_the_laws(make_model, labelled, shape, overrides)
             padded = labelled(labels, extra=extra)
             close(real(model(padded)[0], padded), real(full, batch))
         for i, length in enumerate((4, 2, 3)):
-            alone = batch.each(lambda part, i=i: part[i : i + 1])
+            alone = batch.map_arrays(lambda part, i=i: part[i : i + 1])
             size = length + 1 if labels == "token" else 1
             close(model(alone)[0][:, : size - 1 or 1].numpy(), full[i : i + 1, : size - 1 or 1].numpy())
         changed = labelled(labels, source=[12, 11])
@@ -190,13 +190,13 @@ def test_without_positions_a_labeller_sees_a_bag(make_model, labelled, position,
     """Labels move with their tokens, and the one label of a sequence does not care where they stand."""
     batch = labelled("token", (5,))
     order = paddle.to_tensor([3, 0, 4, 1, 2, 5])  # the end token stays
-    turned = batch._replace(source=batch.source.index_select(order, 1))
+    turned = batch.replace(source=batch.source.index_select(order, 1))
     model = make_model(*TOKENS, f"model.position={position}")
     h, g = model(batch)[0], model(turned)[0]
     assert np.allclose(g.numpy(), h.index_select(order[:5], 1).numpy(), atol=1e-5) == equivariant
     model = make_model(*SEQUENCE, f"model.position={position}")
     of_one = labelled("sequence", (5,))
-    turned = of_one._replace(source=of_one.source.index_select(order, 1))
+    turned = of_one.replace(source=of_one.source.index_select(order, 1))
     assert np.allclose(model(turned)[0].numpy(), model(of_one)[0].numpy(), atol=1e-5) == equivariant
 
 
@@ -330,6 +330,6 @@ def test_a_model_says_which_part_a_call_lacks(make_model, make_batch):
     with pytest.raises(ValueError, match="this model has none; read its labels"):
         labeller.decode(batch.target_in, pair.start(None))
     with pytest.raises(ValueError, match="this model has no encoder; decode instead"):
-        decoder.read(decoder.encode(batch.source, batch.source_valid))
+        decoder.label_states(decoder.encode(batch.source, batch.source_valid))
     with pytest.raises(ValueError, match="must have a memory to attend to"):
         pair.decode(batch.target_in, pair.start(None))

@@ -32,7 +32,7 @@ def labels(tiny_model):
         batch = collate([encoded(source)]).tensors()
         with paddle.no_grad():
             memory = model.encode(batch.source, batch.source_valid)
-            results = model.head.log_probs(model.read(memory), memory)[0].numpy().astype(np.float64)
+            results = model.head.log_probs(model.label_states(memory), memory)[0].numpy().astype(np.float64)
         results[:, [PAD, BOS, EOS]] = -np.inf
         return results[: len(source)]
 

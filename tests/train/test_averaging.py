@@ -70,14 +70,14 @@ SHAKY = "train.schedule={name: constant, learning_rate: 0.1}"  # the mean of suc
 def test_the_mean_of_the_last_checkpoints(make_trainer, registry, rate):
     said = []
     trainer = make_trainer("train.average=2", "evaluate.best=loss", rate, report=said.append)
-    kept, forget = {}, trainer._forget
+    kept, forget = {}, trainer._remove_other_snapshots
 
     def look(steps):
         for step in steps:
             kept[step] = load_file(trainer.run.folder / "checkpoints" / f"step-{step}" / "model.safetensors")
         forget(steps)
 
-    trainer._forget = look
+    trainer._remove_other_snapshots = look
     results = trainer.train()
     assert results["averaged"]["steps"] == [8, 12] and set(kept) == {4, 8, 12}
     assert not list((trainer.run.folder / "checkpoints").glob("step-*")), "they are not needed any more"
@@ -86,7 +86,7 @@ def test_the_mean_of_the_last_checkpoints(make_trainer, registry, rate):
     known = likelihood(trainer.run.model, trainer.run.encoded["valid"])
     assert results["averaged"]["valid"]["loss"] == pytest.approx(known.negative_log / known.tokens, rel=1e-6)
     better = results["averaged"]["valid"]["loss"] < min(row["loss"] for row in evaluations(trainer))
-    assert results["averaged"]["chosen"] is better is (rate == SHAKY)
+    assert results["averaged"]["is_best"] is better is (rate == SHAKY)
     assert ("is the best checkpoint" if better else "is no better than step") in said[-1]
     best = load_file(trainer.run.folder / "checkpoints" / "best" / "model.safetensors")
     chosen = expected if better else kept[results["best_step"]]

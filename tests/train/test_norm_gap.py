@@ -35,7 +35,7 @@ def by_hand(model, trainer, monkeypatch):
     monkeypatch.setattr(BatchNorm, "forward", watched)
     model.train()
     stream = trainer._stream()
-    for number in range(discrepancy.BATCHES):
+    for number in range(discrepancy.NUM_BATCHES):
         with paddle.no_grad(), randomness.random_context(trainer.run.seed, trainer.run.step, number):
             model(next(stream).tensors())
         for name, buffer in model.named_buffers():
@@ -170,7 +170,7 @@ def test_statistics_estimated_anew_are_means_over_batches(make_trainer, monkeypa
 
     monkeypatch.setattr(BatchNorm, "_remember", watched)
     averaging.re_estimate(model, trainer._stream(), 1)
-    assert len(seen) == averaging.RE_ESTIMATION
+    assert len(seen) == averaging.RE_ESTIMATION_BATCHES
     np.testing.assert_allclose(norm.running_mean.numpy(), np.mean([mean for mean, _ in seen], 0), atol=1e-3)
     np.testing.assert_allclose(norm.running_variance.numpy(), np.mean([each for _, each in seen], 0), rtol=1e-3)
     assert {layer.momentum for layer in model.sublayers() if isinstance(layer, BatchNorm)} == {momentum}

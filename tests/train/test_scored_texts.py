@@ -6,7 +6,7 @@ import pytest
 from paddle_tfm.predictions import write_predictions
 from paddle_tfm.protocols import Example, Likelihood, Metric, Prediction
 from paddle_tfm.search.decoding import decode_all
-from paddle_tfm.train.evaluate import buckets, lengths, of_texts, predict, score, signatures
+from paddle_tfm.train.evaluate import buckets, lengths, predict, score, signatures, text_metrics
 from paddle_tfm_plugins.metric.bleu import Bleu
 from paddle_tfm_plugins.metric.exact_match import ExactMatch
 from paddle_tfm_plugins.metric.perplexity import Perplexity
@@ -49,9 +49,9 @@ def test_the_hypothesis_is_kept_as_it_is_scored(make_run, tmp_path):
 
 def test_texts_alone_have_no_loss():
     metrics = {"bleu": Bleu(), "perplexity": Perplexity(), "token_error_rate": TokenErrorRate()}
-    assert list(of_texts(metrics)) == ["bleu"]
+    assert list(text_metrics(metrics)) == ["bleu"]
     pairs = [Prediction("", "a b c d", "a b c d")]
-    assert score(of_texts(metrics), pairs, None) == {"bleu": pytest.approx(100)}
+    assert score(text_metrics(metrics), pairs, None) == {"bleu": pytest.approx(100)}
     assert list(score(metrics, [pairs[0]._replace(reference_pieces=("a",))], Likelihood(1.0, 1, 2))) == [
         "loss",
         *metrics,
@@ -67,7 +67,7 @@ def test_a_metric_may_write_compute_alone():
             return max(len(each.hypothesis) for each in predictions)
 
     metrics = {"longest": Longest()}
-    assert score(of_texts(metrics), [Prediction("", "", "abc"), Prediction("", "", "a")], None) == {"longest": 3.0}
+    assert score(text_metrics(metrics), [Prediction("", "", "abc"), Prediction("", "", "a")], None) == {"longest": 3.0}
     assert signatures(metrics) == {}
 
 

@@ -78,13 +78,13 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         batch, longer = self.batch(), self.batch(extra_padding=4)
         source = {"source": longer.source, "source_valid": longer.source_valid, "copy_ids": longer.copy_ids}
         target = {"target_in": longer.target_in, "target_valid": longer.target_valid}
-        yield "with 4 more columns of padding in the source", batch._replace(**source)
-        yield "with 4 more columns of padding in the target", batch._replace(**target)
+        yield "with 4 more columns of padding in the source", batch.replace(**source)
+        yield "with 4 more columns of padding in the target", batch.replace(**target)
 
     def without_source(self, batch: Batch, rows: list[int]) -> Batch:
         source, valid = batch.source.numpy().copy(), batch.source_valid.numpy().copy()
         source[rows], valid[rows] = self.pad_id, False
-        return batch._replace(source=paddle.to_tensor(source), source_valid=paddle.to_tensor(valid))
+        return batch.replace(source=paddle.to_tensor(source), source_valid=paddle.to_tensor(valid))
 
     def other_ids(self, ids: Tensor, step: int = 1) -> Tensor:
         return (ids - FIRST_WORD + step) % (VOCABULARY - FIRST_WORD) + FIRST_WORD

@@ -45,7 +45,7 @@ def beams(scene: Scene) -> Result:
     num_rows, length = batch.target_in.shape
     if length < 3:
         return Skip("sentences too short")
-    everyone = batch._replace(target_valid=paddle.ones_like(batch.target_valid))
+    everyone = batch.replace(target_valid=paddle.ones_like(batch.target_valid))
     with paddle.no_grad():
         memory = scene.memory(model, everyone)
         full = model.decode(everyone.target_in, model.start(memory))[0]

@@ -58,7 +58,7 @@ def _changed_future(model_under_test: ModelUnderTest, model: nn.Layer, batch: Ba
     for t in sorted({1, length // 2, length - 1} - {0}):
         later = paddle.to_tensor(np.arange(length) >= t).unsqueeze(0)
         tokens = paddle.where(later, model_under_test.other_ids(batch.target_in), batch.target_in)
-        changed = model_under_test.decoder_outputs(model, batch._replace(target_in=tokens))
+        changed = model_under_test.decoder_outputs(model, batch.replace(target_in=tokens))
         early = compared[:, :t]
         size = distance(changed[:, :t][early], usual[:, :t][early])
         if size > CLOSE:
@@ -145,7 +145,7 @@ def neighbours(model_under_test: ModelUnderTest) -> Result:
         alone = select_rows(batch, [i])
         sources = {name: getattr(alone, name)[:, :source_length] for name in ("source", "source_valid", "copy_ids")}
         if failed := difference(
-            model_under_test.outputs(model, alone._replace(**sources)), rows[i], f"sentence {i} alone"
+            model_under_test.outputs(model, alone.replace(**sources)), rows[i], f"sentence {i} alone"
         ):
             return failed
     return Passed()
@@ -176,5 +176,5 @@ def _other_neighbours(model_under_test: ModelUnderTest, model: nn.Layer, batch: 
         return part if part.dtype == paddle.bool else paddle.where(first, part, model_under_test.other_words(part))
 
     count = lengths(batch.target_valid)[0]
-    before, after = (model_under_test.decoder_outputs(model, b)[0, :count] for b in (batch, batch.each(changed)))
+    before, after = (model_under_test.decoder_outputs(model, b)[0, :count] for b in (batch, batch.map_arrays(changed)))
     return difference(before, after, "with other neighbours")

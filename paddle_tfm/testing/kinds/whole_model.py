@@ -38,7 +38,7 @@ def residual(whole: WholeModel) -> Result:
             return Skip(f"which layers are the {stack}'s cannot be read from their names")
         for matrix in matrices:
             matrix.set_value(paddle.zeros_like(matrix))
-        usual, other = whole.logits(model, batch), whole.logits(model, batch._replace(**change))
+        usual, other = whole.logits(model, batch), whole.logits(model, batch.replace(**change))
         if np.abs(usual - other).max() <= MIN_EFFECT_OF_ORDER * np.abs(usual).max():
             return Failed(f"with the {stack}'s matrices zero, another word in the {stack}'s text changes nothing")
     return Passed()
@@ -103,12 +103,12 @@ def _counter(calls: Counter[str], name: str) -> Callable[[nn.Layer, tuple, objec
 def attends(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     usual = whole.logits(model, batch)
-    source = batch._replace(source=whole.other_words(batch.source, 4))
+    source = batch.replace(source=whole.other_words(batch.source, 4))
     if relative_distance(usual, whole.logits(model, source)) < MIN_EFFECT:
         return Failed("another source changes nothing")
     target = batch.target_in.clone()
     target[:, 1] = whole.other_ids(target[:, 1])
-    changed = whole.logits(model, batch._replace(target_in=target))
+    changed = whole.logits(model, batch.replace(target_in=target))
     if np.abs(changed - usual)[:, 1:].max() < MIN_EFFECT * np.abs(usual).max():
         return Failed("another target word changes nothing")
     return Passed()
@@ -124,7 +124,7 @@ def order_matters(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     exchanged = batch.source.clone()
     exchanged[:, 0], exchanged[:, 1] = batch.source[:, 1], batch.source[:, 0]
-    usual, other = whole.logits(model, batch), whole.logits(model, batch._replace(source=exchanged))
+    usual, other = whole.logits(model, batch), whole.logits(model, batch.replace(source=exchanged))
     if relative_distance(usual, other) < MIN_EFFECT_OF_ORDER:
         return Failed("the first two source words exchanged, the logits are the same")
     return Passed()
@@ -172,7 +172,7 @@ def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndar
         elif isinstance(layer, (nn.Linear, nn.LayerNorm)):
             before_forward(layer, before_layer)
     text = paddle.full([1, 6], WORD, "int64")
-    whole.logits(model, whole.batch()._replace(source=text, target_in=text))
+    whole.logits(model, whole.batch().replace(source=text, target_in=text))
     return embedded[0] if embedded else None, entered[0] if entered else None
 
 
