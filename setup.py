@@ -19,7 +19,7 @@ def version() -> str:
 
 
 def long_description() -> str:
-    """README for a package index, where links to files of the repository lead nowhere: of those only the text is kept."""
+    """README for a package index: a link to a file of the repository leads nowhere there, so only its text stays."""
     readme = (HERE / "README.md").read_text(encoding="utf-8")
     readme = re.sub(r"!\[([^]]*)\]\((?!https?://)[^)]*\)", r"\1", readme)  # pictures first: a link may hold one
     return re.sub(r"\[([^]]+)\]\((?!https?://|#)[^)]*\)", r"\1", readme)

@@ -1,5 +1,6 @@
 """Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/recipes.md from recipes,
-docs/cli.md from the command line's own help, and the gallery's pictures from the components themselves. `python docs/generate.py` in a clone; a test compares."""
+docs/cli.md from the command line's own help, and the gallery's pictures from the components themselves. `python
+docs/generate.py` in a clone; a test compares."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ def gallery() -> str:
         "<!-- written by `python docs/generate.py`: change a docstring, not this page -->",
         "# Gallery",
         "",
-        f"The {len(right)} components that ship, by kind. A recipe names them (`model.norm: rms`), `paddle-tfm ls components` lists them "
-        "with those of your",
+        f"The {len(right)} components that ship, by kind. A recipe names them (`model.norm: rms`), `paddle-tfm ls "
+        "components` lists them with those of your",
         "own plugins, and each name below leads to its file: one class, with its formula, shapes and options.",
         "",
         " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), "Wrong on purpose"]),
@@ -62,8 +63,8 @@ def gallery() -> str:
         "",
         "## Wrong on purpose",
         "",
-        "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners make, and nothing to build "
-        "on.",
+        "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners "
+        "make, and nothing to build on.",
         "",
         *_table([entry for entry in shipped if entry.wrong_on_purpose], kind=True),
     ]
@@ -133,8 +134,8 @@ def recipes() -> str:
         "<!-- written by `python docs/generate.py`: change a recipe, not this page -->",
         "# Recipes",
         "",
-        "What ships ready to run: `paddle-tfm run NAME`. `paddle-tfm show NAME` prints one whole, `paddle-tfm cp NAME mine.yaml` makes it "
-        "yours.",
+        "What ships ready to run: `paddle-tfm run NAME`. `paddle-tfm show NAME` prints one whole, `paddle-tfm cp "
+        "NAME mine.yaml` makes it yours.",
         "[What they reach](results.md).",
         "",
         "| recipe | what it does | variants | takes |",
@@ -160,7 +161,8 @@ def cli() -> str:
         "<!-- written by `python docs/generate.py`: change the command's docstring, not this page -->",
         "# The command line",
         "",
-        "`paddle-tfm VERB --help` says the same. `[a.b=value]…` are overrides: hyper-parameters of a recipe, such as `model.norm=rms`.",
+        "`paddle-tfm VERB --help` says the same. `[a.b=value]…` are overrides: hyper-parameters of a recipe, such as "
+        "`model.norm=rms`.",
         "",
         "| verb | |",
         "|---|---|",

@@ -1,4 +1,5 @@
-"""The gallery's pictures: small SVG files, computed by the components that they show, readable on light and on dark pages."""
+"""The gallery's pictures: small SVG files, computed by the components that they show, readable on light and on dark
+pages."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 STYLE = """<style>
-text { font: 12px sans-serif; fill: #333 } .axis { stroke: #999; fill: none } .dark { fill: #1f6feb } .light { fill: #d0d7de }
-.line { fill: none; stroke-width: 2 } .c0 { stroke: #1f6feb } .c1 { stroke: #d1242f } .c2 { stroke: #1a7f37 } .c3 { stroke: #9a6700 }
-.c4 { stroke: #8250df }
+text { font: 12px sans-serif; fill: #333 } .axis { stroke: #999; fill: none }
+.dark { fill: #1f6feb } .light { fill: #d0d7de } .line { fill: none; stroke-width: 2 }
+.c0 { stroke: #1f6feb } .c1 { stroke: #d1242f } .c2 { stroke: #1a7f37 } .c3 { stroke: #9a6700 } .c4 { stroke: #8250df }
 @media (prefers-color-scheme: dark) { text { fill: #ddd } .light { fill: #30363d } }
 </style>"""
 
@@ -23,7 +24,7 @@ def all_pictures() -> dict[str, str]:
     return {"masks.svg": masks(registry), "positions.svg": positions(registry), "schedules.svg": schedules(registry)}
 
 
-# --------------------------------------------------------------------------------------------------------------- content
+# -------------------------------------------------------------------------------------------------------------- content
 
 
 def masks(registry) -> str:
@@ -99,7 +100,7 @@ def schedules(registry) -> str:
     return _svg(790, 145, panels)
 
 
-# --------------------------------------------------------------------------------------------------------------- drawing
+# -------------------------------------------------------------------------------------------------------------- drawing
 
 
 def _svg(width: int, height: int, parts: Iterable[str]) -> str:

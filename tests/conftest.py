@@ -1,5 +1,5 @@
-"""Paddle is imported once, with its settings made, before any test module imports it; and small real models, with batches
-of random tokens and padding."""
+"""Paddle is imported once, with its settings made, before any test module imports it; and small real models, with
+batches of random tokens and padding."""
 
 import os
 

@@ -1,5 +1,5 @@
-"""Bad input: one clear sentence with the place, what is allowed and the nearest name; exit status 2; no traceback; nothing
-lost. The real command line in this process, a row a case."""
+"""Bad input: one clear sentence with the place, what is allowed and the nearest name; exit status 2; no traceback;
+nothing lost. The real command line in this process, a row a case."""
 
 import json
 import re
@@ -176,7 +176,8 @@ PLUGINS = {
         ["'layer'", "two plugins", "'mine'", "'norm'"],
     ),
     "class that is not there": (
-        "from paddle_tfm import hookimpl\n@hookimpl\ndef register_norms():\n    return {'mine': 'no_module_here:Norm'}\n",
+        "from paddle_tfm import hookimpl\n@hookimpl\ndef register_norms():\n    return {'mine': "
+        "'no_module_here:Norm'}\n",
         ["norm 'mine'", "no_module_here"],
     ),
 }

@@ -1,4 +1,5 @@
-"""docs/clinic.md, in both languages: its checks exist, its commands are understood, its rows are the recipe's variants."""
+"""docs/clinic.md, in both languages: its checks exist, its commands are understood, its rows are the recipe's
+variants."""
 
 import re
 import shlex

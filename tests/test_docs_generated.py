@@ -1,5 +1,5 @@
-"""What `python docs/generate.py` writes is what stands in docs/: the gallery, the command line, the pictures; the glossary's places and
-the decisions' index are true."""
+"""What `python docs/generate.py` writes is what stands in docs/: the gallery, the command line, the pictures; the
+glossary's places and the decisions' index are true."""
 
 import importlib.util
 import re

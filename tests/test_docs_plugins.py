@@ -1,5 +1,5 @@
-"""docs/plugins.md is followed to the letter: its files are written, its commands are run, its tables are those of the kit. What
-computes for minutes (the kit over each class) is marked `conformance`."""
+"""docs/plugins.md is followed to the letter: its files are written, its commands are run, its tables are those of the
+kit. What computes for minutes (the kit over each class) is marked `conformance`."""
 
 import os
 import re
@@ -75,7 +75,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-# ---------------------------------------------------------------------------------------------------------- two languages
+# -------------------------------------------------------------------------------------------------------- two languages
 
 
 def test_both_languages_have_the_same_headings_and_blocks():
@@ -102,7 +102,7 @@ def test_links_within_the_page_lead_somewhere(page):
     assert len(links) == 6 and set(links) <= anchors
 
 
-# ---------------------------------------------------------------------------------------------------------------- tables
+# --------------------------------------------------------------------------------------------------------------- tables
 
 
 def _tables(page):
@@ -161,7 +161,7 @@ def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
             assert sentence in sentences[part]
 
 
-# -------------------------------------------------------------------------------------------------------------- commands
+# ------------------------------------------------------------------------------------------------------------- commands
 
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
@@ -236,7 +236,7 @@ def _install(monkeypatch):
     monkeypatch.syspath_prepend(Path("my-norm").resolve())
 
 
-# --------------------------------------------------------------------------------------------------------------- the kit
+# -------------------------------------------------------------------------------------------------------------- the kit
 
 
 def _example(clinic):

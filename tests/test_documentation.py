@@ -40,7 +40,8 @@ def run(*command, cwd, **environment):
 
 @pytest.mark.parametrize("readme", READMES)
 def test_the_plugin_of_the_readme_trains(readme, tmp_path):
-    """The block is written under its own file name and trained by README's own command, and its class is the one that ran."""
+    """The block is written under its own file name and trained by README's own command, and its class is the one that
+    ran."""
     (code,) = [block for block in blocks(readme, "python") if "hookimpl" in block]
     file = re.match(r"# (\w+\.py)\n", code)[1]
     kind, name = re.search(r"def register_(\w+)s\(\):\n    return \{\"(\w+)\": \w+\}", code).groups()
@@ -205,7 +206,7 @@ def test_no_page_names_an_address_of_ours_that_does_not_exist():
         assert not re.search(r"github\.com/(?:paddle-tfm|paddle_tfm)|git clone|pip install paddle[-_]tfm", text), file
 
 
-# ---------------------------------------------------------------------------------------------------------------- Chinese
+# -------------------------------------------------------------------------------------------------------------- Chinese
 
 PUNCTUATION = r"[\u4e00-\u9fff][,;:?!()](?! \|)|[,;:?!()](?=[\u4e00-\u9fff])"
 

@@ -73,7 +73,8 @@ def test_what_a_register_hook_returns_is_in_the_registry_with_its_provider(kind)
 
 def test_a_training_tells_all_six_events(tmp_path):
     listeners = [
-        f"@hookimpl\ndef {event}{_arguments(event)}:\n    heard.append(('{event}', locals(), getattr(locals().get('run'), 'step', None)))\n"
+        f"@hookimpl\ndef {event}{_arguments(event)}:\n    heard.append(('{event}', locals(), "
+        "getattr(locals().get('run'), 'step', None)))\n"
         for event in EVENTS
     ]
     file = tmp_path / "six_ears.py"

@@ -1,4 +1,5 @@
-"""Each use of Paddle's private API does what its public fallback does, and none is outside paddle_tfm/paddle_compat.py."""
+"""Each use of Paddle's private API does what its public fallback does, and none is outside
+paddle_tfm/paddle_compat.py."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
 
 @pytest.fixture
 def without(monkeypatch):
-    """Take a name away from Paddle, as if this were another version. Of a kernel: from what we see of the kernels, because
-    Paddle's public functions call the same one."""
+    """Take a name away from Paddle, as if this were another version. Of a kernel: from what we see of the kernels,
+    because Paddle's public functions call the same one."""
 
     def take(owner, name):
         if owner is paddle._C_ops:
@@ -102,7 +103,8 @@ def test_cross_entropy(without):
 
 
 def test_lstm(without, make_batch):
-    """Beside `paddle.nn.LSTM` with the same weights; without the kernel, a model with it runs in Python, to the same end."""
+    """Beside `paddle.nn.LSTM` with the same weights; without the kernel, a model with it runs in Python, to the same
+    end."""
     x, lengths = paddle.randn([4, 2, 3]), paddle.to_tensor([4, 2], dtype="int32")
     reference = nn.LSTM(3, 5, time_major=True)
     weights = [w.detach() for w in reference.parameters()]  # [4W, C], [4W, W], [4W], [4W]
@@ -157,7 +159,8 @@ def test_adam_in_one_call_and_in_many(registry, without):
 
 
 def test_moments_are_created_at_once_or_one_by_one(without):
-    """Either way a loaded state continues to the same weights. At once, it stays whole though a parameter has no gradient."""
+    """Either way a loaded state continues to the same weights. At once, it stays whole though a parameter has no
+    gradient."""
     ends = []
     for at_once in (True, False):
         paddle.seed(1)

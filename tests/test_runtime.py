@@ -120,7 +120,10 @@ def test_an_old_paddle_is_told_with_the_remedy(tmp_path):
 
 def test_a_missing_paddle_is_told_with_the_remedy(tmp_path):
     (tmp_path / "pluggy").symlink_to(Path(pluggy.__file__).parent)
-    path = f"sys.path[:] = [{str(PACKAGE.parent)!r}, {str(tmp_path)!r}, *(each for each in sys.path if 'site-packages' not in each)]"
+    path = (
+        f"sys.path[:] = [{str(PACKAGE.parent)!r}, {str(tmp_path)!r}, *(each for each in sys.path if "
+        "'site-packages' not in each)]"
+    )
     message = python(f"import sys\n{path}\n{LOADING}")
     assert message.startswith("PaddlePaddle is not installed. For a CPU: pip install")
     assert REMEDY in message

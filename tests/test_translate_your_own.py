@@ -1,5 +1,5 @@
-"""docs/translate-your-own.md is followed to the letter: its files are written, its commands are run in their order, on a corpus
-and a model that are made smaller."""
+"""docs/translate-your-own.md is followed to the letter: its files are written, its commands are run in their order, on
+a corpus and a model that are made smaller."""
 
 import re
 import shlex

@@ -1,4 +1,5 @@
-"""The field's own words (docs/glossary.md): no name that says what happened to a thing, and no word that another replaced."""
+"""The field's own words (docs/glossary.md): no name that says what happened to a thing, and no word that another
+replaced."""
 
 import ast
 import re
@@ -67,7 +68,8 @@ OLD_WORDS = {
 
 
 def names(tree):
-    """(line, name) of all that a module names: variables, parameters, attributes that it writes, functions, classes, keywords."""
+    """(line, name) of all that a module names: variables, parameters, attributes that it writes, functions, classes,
+    keywords."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id

@@ -43,16 +43,16 @@ def measure_decoding(
     """Seconds of each side for each job, as data for JSON.
 
     Args:
-        run: a trained run's folder, of the model that JoeyNMT has: multi-head attention, layer norm, sinusoidal positions,
-            ReLU, pre- or post-norm.
+        run: a trained run's folder, of the model that JoeyNMT has: multi-head attention, layer norm, sinusoidal
+            positions, ReLU, pre- or post-norm.
         rounds: how often each side has its turn, after one to warm up.
         beam, alpha: of the beam search. sentences: of the test split, None: all; singles: how many one by one.
         sides: which of `SIDES`; None: those whose package is installed.
 
     Returns:
-        machine, versions and sizes; for each of `JOBS` in `sides` the median, lowest and highest seconds and the sentences
-        a second; in `ratio`, for each other side, how many times as fast ours is in the same round; in `same`, the share of
-        sentences for which it wrote what ours wrote.
+        machine, versions and sizes; for each of `JOBS` in `sides` the median, lowest and highest seconds and the
+        sentences a second; in `ratio`, for each other side, how many times as fast ours is in the same round; in
+        `same`, the share of sentences for which it wrote what ours wrote.
 
     Raises:
         UserError: there is no such run or side, or the run's model is another one.

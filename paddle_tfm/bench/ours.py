@@ -168,8 +168,8 @@ class Decoder:
 
 
 def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int) -> Iterator[Batch]:
-    """Batches of max_tokens / length rows, at least one, whose sides are all `length` long: the texts one after another,
-    from the beginning again at their end."""
+    """Batches of max_tokens / length rows, at least one, whose sides are all `length` long: the texts one after
+    another, from the beginning again at their end."""
     rows = max(1, max_tokens // length)
     around = itertools.cycle(range(len(examples)))
     rest: dict[str, list[int]] = {"source": [], "target": []}

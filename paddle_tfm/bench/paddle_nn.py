@@ -1,4 +1,5 @@
-"""The side `paddle`: the same model and training step, written with `paddle.nn.Transformer` by somebody who reads its manual."""
+"""The side `paddle`: the same model and training step, written with `paddle.nn.Transformer` by somebody who reads its
+manual."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class Peer(nn.Layer):
     Legend: B batch · S source length · T target length · C d_model · V vocabulary.
 
     Args:
-        normalize_before: pre-norm, with a norm at the end of each stack; otherwise post-norm, without. (`nn.Transformer`
-            ends a post-norm stack with a second norm, which the paper lacks: it is taken out.)
+        normalize_before: pre-norm, with a norm at the end of each stack; otherwise post-norm, without.
+            (`nn.Transformer` ends a post-norm stack with a second norm, which the paper lacks: it is taken out.)
         inner_dropout: dropout on the feed-forward's hidden layer.
     """
 

@@ -15,8 +15,8 @@ from paddle_tfm.bench.workload import Workload, sinusoids
 
 
 class Peer(nn.Module):
-    """An encoder-decoder Transformer: embeddings, sinusoidal positions, `nn.Transformer`, an output matrix; arguments as
-    of `paddle_nn.Peer`.
+    """An encoder-decoder Transformer: embeddings, sinusoidal positions, `nn.Transformer`, an output matrix; arguments
+    as of `paddle_nn.Peer`.
 
     Legend: B batch · S source length · T target length · C d_model · V vocabulary.
     """

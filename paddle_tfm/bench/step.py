@@ -3,8 +3,8 @@
 `ours` is the engine; `paddle` the same model written with `paddle.nn.Transformer`, in the environment as it comes;
 `paddle-tuned` that one with the settings of `paddle_tfm.runtime`; `torch` the same model written with PyTorch's
 `nn.Transformer`, `torch-compile` that one compiled; `joeynmt` JoeyNMT's own. Settings count only before a library is
-imported, so each side is a process of its own. The sides take turns, a few steps each, so that what else the machine does
-hits all alike; ratios are taken within a turn.
+imported, so each side is a process of its own. The sides take turns, a few steps each, so that what else the machine
+does hits all alike; ratios are taken within a turn.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ PREPARED = ("ours", "ours-uncached", "paddle-tuned")  # whose environment `paddl
 FIRST = {"paddle": "paddle", "ctranslate2": "ctranslate2"}  # what a side imports first, where it is not PyTorch
 PEERS_HELP = (
     'For PyTorch and CTranslate2: pip install "paddle-tfm[bench]" (in a clone: pip install -e ".[bench]"); for JoeyNMT '
-    "besides: pip install --no-deps joeynmt==2.3.0 subword-nmt (it asks for old versions of much that a model does not need)."
+    "besides: pip install --no-deps joeynmt==2.3.0 subword-nmt (it asks for old versions of much that a model does "
+    "not need)."
 )
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2},

@@ -1,9 +1,9 @@
 """One side of the benchmark in a process of its own, which reads over its standard input what to do.
 
 Questions and answers are JSON, one a line: ``{"load": folder}`` answers what this side is and its first loss;
-``{"first": n, "steps": k}`` makes k steps beginning with batch n and answers the seconds of each. With `decoding` in the
-first question, ``{"decode": job}`` does a job of `decode.JOBS` and answers its seconds and outputs. What a side imports
-is its own affair: that of PyTorch never loads Paddle.
+``{"first": n, "steps": k}`` makes k steps beginning with batch n and answers the seconds of each. With `decoding` in
+the first question, ``{"decode": job}`` does a job of `decode.JOBS` and answers its seconds and outputs. What a side
+imports is its own affair: that of PyTorch never loads Paddle.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]
 
 def most_memory(workers: Sequence[int] = ()) -> int | None:
     """MiB that this process has held at most so far; None where the system does not tell (Windows). With `workers`, the
-    processes that share its work: what it and they hold now, what they share counted once; that is the most too, as they
-    keep what they have freed."""
+    processes that share its work: what it and they hold now, what they share counted once; that is the most too, as
+    they keep what they have freed."""
     if sys.platform == "win32":
         return None
     unit = 1 if sys.platform == "darwin" else 1024  # of bytes

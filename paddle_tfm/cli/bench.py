@@ -69,9 +69,9 @@ JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a 
 @click.pass_context
 def command(context, overrides, recipe, size, placement, sides, growth, run, sentences, rounds, file, plugins) -> None:
     """Time a training step of ours and of the same model written with paddle.nn.Transformer, with PyTorch's
-    nn.Transformer (eager and compiled) and with JoeyNMT: the same batches, masks, dropout, optimizer and copied weights,
-    in turn in one run. On a busy machine read the ratio of the fastest rounds. With --decode: searches with the weights of a
-    run, in ours, in JoeyNMT and in CTranslate2.
+    nn.Transformer (eager and compiled) and with JoeyNMT: the same batches, masks, dropout, optimizer and copied
+    weights, in turn in one run. On a busy machine read the ratio of the fastest rounds. With --decode: searches with
+    the weights of a run, in ours, in JoeyNMT and in CTranslate2.
 
     PyTorch and CTranslate2 come with the extra [bench]; JoeyNMT besides with: pip install --no-deps joeynmt==2.3.0
     subword-nmt

@@ -90,8 +90,8 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option(
     "--mask",
     type=click.Choice(("allowed", "hidden", "additive")),
-    help="With --as attention: what your mask says: True where it may look, True where it may not, or what is added to the "
-    "scores. Default: worked out.",
+    help="With --as attention: what your mask says: True where it may look, True where it may not, or what is added "
+    "to the scores. Default: worked out.",
 )
 @click.option("--pad-id", default=0, show_default=True, help="With --as encoder-decoder: the id of padding.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")
@@ -104,12 +104,12 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 def examination(
     target, as_kind, options, mask, pad_id, only, kind, with_wrong, brief, as_json, plugins, device
 ) -> None:
-    """Find out whether TARGET is right: a component's name (or kind:name), package.module:Class, FILE.py or FILE.py:Class.
-    Without TARGET, all that is installed is checked, but for what is wrong on purpose.
+    """Find out whether TARGET is right: a component's name (or kind:name), package.module:Class, FILE.py or
+    FILE.py:Class. Without TARGET, all that is installed is checked, but for what is wrong on purpose.
 
-    It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class says
-    why the invariant does not hold), or fail, with what was seen, its consequence and a hint. Exit status: 0 all is right, 1 a check
-    failed, 2 it could not be checked.
+    It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class
+    says why the invariant does not hold), or fail, with what was seen, its consequence and a hint. Exit status: 0 all
+    is right, 1 a check failed, 2 it could not be checked.
 
     \b
     Examples:
@@ -248,8 +248,8 @@ def _as_data(report) -> dict[str, object]:
 @click.option("--single-file", is_flag=True, help="One file for `--plugin` instead of a package.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Where. Default: NAME in this directory.")
 def new(name: str, kind: str, single_file: bool, out: Path | None) -> None:
-    """Write a plugin that works as it is, for you to change: an installable package with the class, a test that runs the
-    conformance kit, a recipe that compares it with the reference, and a README; or, with --single-file, one file.
+    """Write a plugin that works as it is, for you to change: an installable package with the class, a test that runs
+    the conformance kit, a recipe that compares it with the reference, and a README; or, with --single-file, one file.
 
     \b
     Examples:

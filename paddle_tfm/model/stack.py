@@ -114,8 +114,8 @@ class Layer(nn.Layer):
         if cross_attention is not None:
             if cross_context is None:
                 raise ValueError(
-                    "a layer with cross-attention must have a memory to attend to, but the decoder started without one; start "
-                    "it with the output of `Transformer.encode`"
+                    "a layer with cross-attention must have a memory to attend to, but the decoder started without "
+                    "one; start it with the output of `Transformer.encode`"
                 )
 
             def cross_attend(y: Tensor) -> Tensor:

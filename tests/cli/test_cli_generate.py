@@ -1,4 +1,5 @@
-"""`paddle-tfm generate`: text that goes on, told as it comes; what else a decoder-only run is asked for, and refuses."""
+"""`paddle-tfm generate`: text that goes on, told as it comes; what else a decoder-only run is asked for, and
+refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`paddle-tfm translate`: one line in, one line out, whatever stands in the line; files, n-best, prefixes, alignments."""
+"""`paddle-tfm translate`: one line in, one line out, whatever stands in the line; files, n-best, prefixes,
+alignments."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_without_an_observer_a_line_says_what_is_fetched(server, tmp_path, capsy
     assert capsys.readouterr().err == f"fetching {tmp_path.name}/a.bin (0.3 MB)\n"
 
 
-# ---------------------------------------------------------------------------------------------------- broken off, resumed
+# -------------------------------------------------------------------------------------------------- broken off, resumed
 
 
 def test_a_truncated_body_is_resumed(server, tmp_path):
@@ -241,7 +241,7 @@ def test_a_server_that_never_answers(server, tmp_path, monkeypatch):
     assert complaint(remote(server, [stall]), tmp_path / "a.bin") == f"{server.host}: no answer in time"
 
 
-# ---------------------------------------------------------------------------------------------------------- wrong answers
+# -------------------------------------------------------------------------------------------------------- wrong answers
 
 
 def test_corrupted_once(server, tmp_path):
@@ -306,7 +306,7 @@ def test_each_mirrors_reason_is_reported(server, tmp_path):
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- processes
+# ------------------------------------------------------------------------------------------------------------ processes
 
 FETCHING = """
 import sys

@@ -1,5 +1,5 @@
-"""The laws for models of one stack: whatever the variant, a decoder alone decodes with its cache what it computes at once
-and sees no future; an encoder alone labels each source as if nothing else were in the batch."""
+"""The laws for models of one stack: whatever the variant, a decoder alone decodes with its cache what it computes at
+once and sees no future; an encoder alone labels each source as if nothing else were in the batch."""
 
 import itertools
 
@@ -25,8 +25,8 @@ KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "
 
 
 def each_component():
-    """Whatever the registry holds that a model of one stack is made of, one at a time; not heads that copy from a source,
-    nor what is wrong on purpose."""
+    """Whatever the registry holds that a model of one stack is made of, one at a time; not heads that copy from a
+    source, nor what is wrong on purpose."""
     for entry in create_registry():
         wrong = entry.wrong_on_purpose or entry.name in ("pointer", "pointer_network")
         if entry.kind in KINDS and not wrong:
@@ -305,7 +305,8 @@ def test_what_takes_two_stacks_is_refused(make_model, overrides, sentence):
 
 
 def test_choices_for_the_stack_that_is_not_there_may_stand(make_model):
-    """An override spreads over both stacks (`model.norm.decoder=rms`), so that it says something about the absent one."""
+    """An override spreads over both stacks (`model.norm.decoder=rms`), so that it says something about the absent
+    one."""
     made = make_model(
         *DECODER, "model.norm={encoder: batch, decoder: {self: rms, cross: layer, feed_forward: rms, final: rms}}"
     )

@@ -1,5 +1,5 @@
-"""The figures of README, trained for real: `pytest -m slow`, a few minutes. Times are for `paddle-tfm bench` and the clock;
-here it is what was learned that counts."""
+"""The figures of README, trained for real: `pytest -m slow`, a few minutes. Times are for `paddle-tfm bench` and the
+clock; here it is what was learned that counts."""
 
 import json
 import subprocess

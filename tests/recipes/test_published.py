@@ -1,5 +1,5 @@
-"""The figures of README that stand beside published ones, trained whole: `pytest -m published`, some hours on two cores.
-The corpora are read from `PADDLE_TFM_DATA`, or fetched."""
+"""The figures of README that stand beside published ones, trained whole: `pytest -m published`, some hours on two
+cores. The corpora are read from `PADDLE_TFM_DATA`, or fetched."""
 
 import json
 import statistics

@@ -1,4 +1,5 @@
-"""What the tests against the papers share: sites, random sentences with padding, and the passage from Paddle to NumPy."""
+"""What the tests against the papers share: sites, random sentences with padding, and the passage from Paddle to
+NumPy."""
 
 import numpy as np
 import paddle
@@ -21,7 +22,8 @@ def parameters(layer):
 
 
 def sentences(rng, site):
-    """Queries x [3, 6, C] with their validity, and what they look at with its own: themselves, or across another text."""
+    """Queries x [3, 6, C] with their validity, and what they look at with its own: themselves, or across another
+    text."""
     x = rng.normal(size=(3, LENGTH, D_MODEL))
     if site.sublayer != "cross":
         return x, VALID, x, VALID

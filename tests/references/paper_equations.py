@@ -1,8 +1,9 @@
-"""What the papers say, in NumPy and float64: each function is one equation, written from the paper and not from our code.
+"""What the papers say, in NumPy and float64: each function is one equation, written from the paper and not from our
+code.
 
-Loops are meant: they follow the indices of the equations. Shapes as in `paddle_tfm.protocols`: B batch, T length, S source
-length, C d_model, H heads, D head_dim, V vocabulary. Where a paper leaves something open, or our components do something
-that it does not say, the docstring says so.
+Loops are meant: they follow the indices of the equations. Shapes as in `paddle_tfm.protocols`: B batch, T length, S
+source length, C d_model, H heads, D head_dim, V vocabulary. Where a paper leaves something open, or our components do
+something that it does not say, the docstring says so.
 """
 
 from __future__ import annotations
@@ -55,10 +56,11 @@ def scaled_dot_product_attention(q, k, v, allowed=None, bias=None):
 
 
 def multi_head_attention(x, source, w, heads, allowed, *, look=None, inner=None):
-    """Concat(head_1, …, head_h) Wᴼ with head_i = Attention(x W_iᵠ, source W_iᴷ, source W_iⱽ): 1706.03762, section 3.2.2.
+    """Concat(head_1, …, head_h) Wᴼ with head_i = Attention(x W_iᵠ, source W_iᴷ, source W_iⱽ): 1706.03762, section
+    3.2.2.
 
-    The widths of the heads are those of the matrices: with d_model columns a head this is the variant whose heads are each
-    as wide as the model. `look(h, q, k, v, allowed)` replaces equation 1 for head h (position encodings); `inner`
+    The widths of the heads are those of the matrices: with d_model columns a head this is the variant whose heads are
+    each as wide as the model. `look(h, q, k, v, allowed)` replaces equation 1 for head h (position encodings); `inner`
     normalizes the concatenated heads before Wᴼ (Sub-LN, 2210.06423, section 2.1).
     """
     out = []
@@ -111,8 +113,8 @@ def linear_attention_sum(q, k, v, allowed):
 
 
 def linear_attention_recurrent(q, k, v, valid):
-    """The causal form as a recurrence, 2006.16236, equations 9 to 12: S_i = S_{i−1} + φ(k_i) v_iᵀ, Z_i = Z_{i−1} + φ(k_i),
-    V'_i = φ(q_i)ᵀ S_i / φ(q_i)ᵀ Z_i. Padding adds nothing."""
+    """The causal form as a recurrence, 2006.16236, equations 9 to 12: S_i = S_{i−1} + φ(k_i) v_iᵀ, Z_i = Z_{i−1} +
+    φ(k_i), V'_i = φ(q_i)ᵀ S_i / φ(q_i)ᵀ Z_i. Padding adds nothing."""
     s, z, out = np.zeros((k.shape[-1], v.shape[-1])), np.zeros(k.shape[-1]), []
     for i in range(len(k)):
         if valid[i]:
@@ -198,7 +200,8 @@ def learned(x, positions, table):
 
 
 def layer_norm(x, weight, bias=None, eps=1e-5):
-    """g / σ ⊗ (a − μ) + b, μ and σ over the channels of one token: 1607.06450, equations 3 and 4 (σ² + ε under the root)."""
+    """g / σ ⊗ (a − μ) + b, μ and σ over the channels of one token: 1607.06450, equations 3 and 4 (σ² + ε under the
+    root)."""
     mean = x.mean(-1, keepdims=True)
     sigma = np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + eps)
     y = weight / sigma * (x - mean)
@@ -257,7 +260,8 @@ def pre_norm(x, branches, norms):
 
 
 def res_post_norm(x, branches, norms):
-    """x ← x + n(f(x)): 2111.09883, section 3.2, "the output of each residual block is normalized before merging back"."""
+    """x ← x + n(f(x)): 2111.09883, section 3.2, "the output of each residual block is normalized before merging
+    back"."""
     for f, n in zip(branches, norms):
         x = x + n(f(x))
     return x
@@ -279,15 +283,16 @@ def admin(x, branches, norms, omegas):
 def admin_omegas(input_variance, branch_variances):
     """ω_i = sqrt(Σ_{j<i} Var[f_j(x_{j−1})]): 2004.08249, section 4 (Initialization).
 
-    The sum is empty for i = 1. Read here with f_0 as what feeds the stack, Var[f_0] = Var[x_0], so that ω_1 x and f_1(x)
-    are weighed as in a residual stream without norms. The authors' released code agrees from ω_2 on, and has ω_1 = 1.
+    The sum is empty for i = 1. Read here with f_0 as what feeds the stack, Var[f_0] = Var[x_0], so that ω_1 x and
+    f_1(x) are weighed as in a residual stream without norms. The authors' released code agrees from ω_2 on, and has ω_1
+    = 1.
     """
     return [math.sqrt(input_variance + sum(branch_variances[:i])) for i in range(len(branch_variances))]
 
 
 def sub_ln_gain(stack, encoder_layers, decoder_layers):
-    """γ for an encoder-decoder with N and M layers: encoder sqrt(log(3M) log(2N) / 3), decoder sqrt(log(3M)); it scales the
-    feed-forward matrices and the value and output projections: 2210.06423, figure 2."""
+    """γ for an encoder-decoder with N and M layers: encoder sqrt(log(3M) log(2N) / 3), decoder sqrt(log(3M)); it scales
+    the feed-forward matrices and the value and output projections: 2210.06423, figure 2."""
     if stack == "encoder":
         return math.sqrt(math.log(3 * decoder_layers) * math.log(2 * encoder_layers) / 3)
     return math.sqrt(math.log(3 * decoder_layers))
@@ -349,8 +354,8 @@ def mixture_of_experts(x, w, k, experts, gates):
 
 
 def balance_loss(logits, k, alpha):
-    """α N Σ_i f_i P_i (2101.03961, equation 4), f_i the share of tokens sent to expert i (equation 5), P_i the mean of its
-    router probability (equation 6). The paper has k = 1; for more, f_i is read as a share of the k T choices."""
+    """α N Σ_i f_i P_i (2101.03961, equation 4), f_i the share of tokens sent to expert i (equation 5), P_i the mean of
+    its router probability (equation 6). The paper has k = 1; for more, f_i is read as a share of the k T choices."""
     tokens, experts = logits.shape
     chosen = [top_k(row, k) for row in logits]
     f = np.array([sum(i in row for row in chosen) / (k * tokens) for i in range(experts)])
@@ -362,13 +367,14 @@ def balance_loss(logits, k, alpha):
 
 
 def linear_head(h, weight, bias=None):
-    """Probabilities softmax(h W + b): 1706.03762, section 3.4. Tied: W is the transposed embedding table (1608.05859)."""
+    """Probabilities softmax(h W + b): 1706.03762, section 3.4. Tied: W is the transposed embedding table
+    (1608.05859)."""
     return softmax(affine(h, weight, bias))
 
 
 def smoothed_cross_entropy(probabilities, target, smoothing, pad_id, vocabulary=None):
-    """−Σ_k q'(k) log p(k), q'(k) = (1 − ε) δ(k, y) + ε u(k): 1512.00567, section 7. Our u: uniform over all tokens of the
-    `vocabulary` (by default all there are) but padding. One token."""
+    """−Σ_k q'(k) log p(k), q'(k) = (1 − ε) δ(k, y) + ε u(k): 1512.00567, section 7. Our u: uniform over all tokens of
+    the `vocabulary` (by default all there are) but padding. One token."""
     vocabulary = len(probabilities) if vocabulary is None else vocabulary
     q = np.zeros(len(probabilities))
     q[:vocabulary] = smoothing / (vocabulary - 1)
@@ -385,8 +391,8 @@ def generation_probability(context, state, w_context, w_state, bias):
 
 
 def pointer_distribution(p_vocab, attention, copy_ids, p_gen, extra):
-    """P(w) = p_gen P_vocab(w) + (1 − p_gen) Σ_{i: w_i = w} a_i over the vocabulary and `extra` source words: 1704.04368,
-    equation 9."""
+    """P(w) = p_gen P_vocab(w) + (1 − p_gen) Σ_{i: w_i = w} a_i over the vocabulary and `extra` source words:
+    1704.04368, equation 9."""
     p = np.concatenate([p_gen * p_vocab, np.zeros(extra)])
     for weight, word in zip(attention, copy_ids):
         p[word] += (1 - p_gen) * weight
@@ -415,7 +421,8 @@ def cosine(step, steps, peak, warmup, floor):
     """η_min + ½ (η_max − η_min)(1 + cos(π T_cur / T_i)): 1608.03983, equation 5, one period without restarts, after a
     linear warmup (not in that paper).
 
-    As there, T_cur is 0 at a period's first step and would be T_i at the first step after it: η_min is never trained with.
+    As there, T_cur is 0 at a period's first step and would be T_i at the first step after it: η_min is never trained
+    with.
     """
     if step < warmup:
         return linear_warmup(step, peak, warmup)
@@ -424,8 +431,8 @@ def cosine(step, steps, peak, warmup, floor):
 
 
 def wsd(step, steps, peak, warmup, decay, floor):
-    """2404.06395, section 4.2: s/W η, then η until step T, then f(s − T) η. The paper leaves f open (decreasing, at most
-    1); ours is a line from η at T = (1 − decay) · steps to `floor` one step after the run."""
+    """2404.06395, section 4.2: s/W η, then η until step T, then f(s − T) η. The paper leaves f open (decreasing, at
+    most 1); ours is a line from η at T = (1 − decay) · steps to `floor` one step after the run."""
     stable_until, end = steps - decay * steps, steps + 1
     if step < warmup:
         return linear_warmup(step, peak, warmup)

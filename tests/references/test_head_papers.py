@@ -39,8 +39,9 @@ def tied(w, case):
 
 
 def pointer(w, case):
-    """Equations 8 and 9 over a^t = softmax of scaled dot products (1706.03762, equation 1) instead of the paper's additive
-    scores (its equation 1), and P_vocab from the state alone, for in a Transformer it has looked at the source already."""
+    """Equations 8 and 9 over a^t = softmax of scaled dot products (1706.03762, equation 1) instead of the paper's
+    additive scores (its equation 1), and P_vocab from the state alone, for in a Transformer it has looked at the source
+    already."""
     p_vocab = paper.linear_head(case.h, w["output.weight"], w.get("output.bias"))
     out = np.empty((*case.h.shape[:2], VOCABULARY + EXTRA))
     gate = w["gate.weight"][:, 0]
@@ -56,8 +57,8 @@ def pointer(w, case):
 
 
 def fix(w, case):
-    """1710.01329: both vectors of a fixed length r in the softmax of W h + b, so that the logits are r² cos θ + b; r² is a
-    trained number here (1910.05895: the last ScaleNorm's g times FixNorm's 1)."""
+    """1710.01329: both vectors of a fixed length r in the softmax of W h + b, so that the logits are r² cos θ + b; r²
+    is a trained number here (1910.05895: the last ScaleNorm's g times FixNorm's 1)."""
     table = w["weight"] if "weight" in w else w["table"]
     scale = w["scale"][0] if "scale" in w else 5.0
     out = np.empty((*case.h.shape[:2], VOCABULARY))
@@ -83,8 +84,9 @@ def adaptive(w, case, cutoffs=(5,)):
 
 
 def pointer_network(w, case, output="word"):
-    """1506.03134, equation 3: u_j = vᵀ tanh(W_1 e_j + W_2 d), softmax over j. A word has the sum over the places that hold
-    it; of positions, the j-th piece is place j, EOS the place of the source's end token. What has none is told as 1e-30."""
+    """1506.03134, equation 3: u_j = vᵀ tanh(W_1 e_j + W_2 d), softmax over j. A word has the sum over the places that
+    hold it; of positions, the j-th piece is place j, EOS the place of the source's end token. What has none is told as
+    1e-30."""
     beyond = EXTRA if output == "word" else 0
     out = np.zeros((*case.h.shape[:2], VOCABULARY + beyond))
     for b, t in np.ndindex(*out.shape[:2]):

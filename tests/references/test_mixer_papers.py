@@ -1,5 +1,5 @@
-"""What stands in the place of dot-product attention against its paper's equations: synthesized weights, a recurrent network,
-a convolution. All of them look at one text, so that there is no cross-attention."""
+"""What stands in the place of dot-product attention against its paper's equations: synthesized weights, a recurrent
+network, a convolution. All of them look at one text, so that there is no cross-attention."""
 
 import numpy as np
 import paper_equations as paper
@@ -57,8 +57,8 @@ def lstm(x, w):
 
 
 def recurrent(x, valid, w, *, causal, inner=None):
-    """An LSTM over the real tokens of each text; where both sides are seen a second one from the end, and both side by side
-    (cf. 1804.09849). Ours: at padding, where the paper has nothing, the output is that of h = 0."""
+    """An LSTM over the real tokens of each text; where both sides are seen a second one from the end, and both side by
+    side (cf. 1804.09849). Ours: at padding, where the paper has nothing, the output is that of h = 0."""
     ahead, back = (
         {name.removeprefix(f"{way}."): value for name, value in w.items() if name.startswith(f"{way}.")}
         for way in ("ahead", "back")
@@ -76,8 +76,8 @@ def recurrent(x, valid, w, *, causal, inner=None):
 
 
 def convolution(x, valid, w, *, causal, heads=HEADS, inner=None):
-    """LightConv(X, W_h, i, c) = Σ_j softmax(W_h)_j X_{i + j − ⌈(k + 1) / 2⌉, c} for j = 1 … k, or W = f(X_i) (DynamicConv):
-    1901.10430, sections 3 and 4; between a gated linear unit and an output matrix (section 3, "Module").
+    """LightConv(X, W_h, i, c) = Σ_j softmax(W_h)_j X_{i + j − ⌈(k + 1) / 2⌉, c} for j = 1 … k, or W = f(X_i)
+    (DynamicConv): 1901.10430, sections 3 and 4; between a gated linear unit and an output matrix (section 3, "Module").
 
     In a decoder the kernel ends at i; what is no token is zero.
     """

@@ -1,4 +1,5 @@
-"""Every norm against its paper's equations; those with running statistics in training, these statistics, and at evaluation."""
+"""Every norm against its paper's equations; those with running statistics in training, these statistics, and at
+evaluation."""
 
 import numpy as np
 import paddle
@@ -48,8 +49,8 @@ class Power:
     """2003.07845, of one channel at a time over the real tokens, the gradient by hand.
 
     PN-V, the batch's own ψ: ∂L/∂x = (∂L/∂x̂ − x̂ · mean(∂L/∂x̂ · x̂)) / ψ. PN, with the running ψ and ν of before:
-    X̃' = ∂L/∂x̂ − ν x̂, ∂L/∂x = X̃' / ψ; then ψ² ← α ψ² + (1 − α) ψ_B² and ν ← ν (1 − (1 − α) Γ) + (1 − α) Λ, Γ = mean(x̂²)
-    and Λ = mean(∂L/∂x̂ · x̂). ε stands beside ψ² as in the authors' released code.
+    X̃' = ∂L/∂x̂ − ν x̂, ∂L/∂x = X̃' / ψ; then ψ² ← α ψ² + (1 − α) ψ_B² and ν ← ν (1 − (1 − α) Γ) + (1 − α) Λ, Γ =
+    mean(x̂²) and Λ = mean(∂L/∂x̂ · x̂). ε stands beside ψ² as in the authors' released code.
     """
 
     def __init__(self, width, eps, alpha_forward, alpha_backward):
@@ -196,7 +197,8 @@ def test_batch_norm_is_the_papers(build, precision, rng, eps, momentum):
 
 @pytest.mark.parametrize("first", [0, 4], ids=["from-0", "from-4"])
 def test_batch_norm_per_position_is_the_papers(build, precision, rng, first):
-    """Algorithm 1 with statistics for each time step (1603.09025, section 3), over the sentences that have a token there.
+    """Algorithm 1 with statistics for each time step (1603.09025, section 3), over the sentences that have a token
+    there.
 
     Its running statistics move for those positions only.
     """

@@ -30,8 +30,9 @@ def adamw(path, theta, gradients, rates, beta1=0.9, beta2=0.98, epsilon=1e-9, we
 
 
 def adafactor(path, theta, gradients, rates, decay=0.8, clip=1.0, relative=False, epsilon1=1e-30, epsilon2=1e-3):
-    """1804.04235, algorithm 4 for matrices and 5 for vectors, β̂_2t = 1 − t^−0.8 (section 7.2), RMS of section 6; without
-    `relative` α_t is the rate, with it ρ_t is (section 8). Three dimensions: each matrix factored, clipped together."""
+    """1804.04235, algorithm 4 for matrices and 5 for vectors, β̂_2t = 1 − t^−0.8 (section 7.2), RMS of section 6;
+    without `relative` α_t is the rate, with it ρ_t is (section 8). Three dimensions: each matrix factored, clipped
+    together."""
 
     def rms(x):
         return np.sqrt((x**2).mean())
@@ -83,7 +84,8 @@ def radam(path, theta, gradients, rates, beta1=0.9, beta2=0.98, epsilon=1e-9):
 
 
 def newton_schulz(g, steps):
-    """Jordan 2024 (kellerjordan.github.io/posts/muon), on singular values: each goes through φ(x) = a x + b x³ + c x⁵."""
+    """Jordan 2024 (kellerjordan.github.io/posts/muon), on singular values: each goes through φ(x) = a x + b x³ + c
+    x⁵."""
     a, b, c = 3.4445, -4.7750, 2.0315
     u, s, vt = np.linalg.svd(g, full_matrices=False)
     s = s / (np.sqrt((s**2).sum()) + 1e-7)
@@ -105,7 +107,8 @@ def muon(
     epsilon=1e-9,
     weight_decay=0.01,
 ):
-    """2502.16982, section 2.2 (the update 0.2 · O_t · sqrt(max(A, B)) + λ W), for the stacks' matrices; AdamW elsewhere."""
+    """2502.16982, section 2.2 (the update 0.2 · O_t · sqrt(max(A, B)) + λ W), for the stacks' matrices; AdamW
+    elsewhere."""
     if ".layers." not in path or theta.ndim != 2 or 1 in theta.shape:
         return adamw(path, theta, gradients, rates, beta1, beta2, epsilon, weight_decay)
     m, out = np.zeros_like(theta), []
@@ -174,7 +177,8 @@ def close(precision, ours, expected, what, by_paddle):
 
 
 def test_adam_first_step_is_the_sign_of_the_gradient(registry):
-    """1412.6980, section 2.1: with m̂ / sqrt(v̂) = ±1 after one gradient, the first step is the rate, whatever the scale."""
+    """1412.6980, section 2.1: with m̂ / sqrt(v̂) = ±1 after one gradient, the first step is the rate, whatever the
+    scale."""
     weights = Weights()
     weights.matrix.set_value(paddle.zeros([3, 4]))
     optimizer = registry.build("optimizer", "adam").create([weights.matrix])

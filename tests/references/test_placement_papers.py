@@ -138,8 +138,8 @@ def test_placement_is_the_papers(build, registry, precision, rng, name, sites):
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_stack_ends_with_a_norm_where_the_papers_does(registry, name):
-    """2002.04745, table 1: after Pre-LN's last layer stands a final norm; Post-LN has none, for it just normalized. ReZero
-    does without any."""
+    """2002.04745, table 1: after Pre-LN's last layer stands a final norm; Post-LN has none, for it just normalized.
+    ReZero does without any."""
     placement = registry.entry("placement", name).load()
     assert placement.final_norm is (name not in WITHOUT_FINAL_NORM)
     assert placement.inner_norm is (name == "sub_ln")

@@ -65,9 +65,9 @@ def biased(bias):
 
 
 def t5_bias(n, m, h, w, causal):
-    """A scalar for each range of offsets, ranges growing logarithmically up to `T5_MOST`: 1910.10683, section 2.1. As the
-    authors' code counts them: half of a direction's buckets hold one offset each, and where both directions are seen, the
-    later half of the table is for m > n."""
+    """A scalar for each range of offsets, ranges growing logarithmically up to `T5_MOST`: 1910.10683, section 2.1. As
+    the authors' code counts them: half of a direction's buckets hold one offset each, and where both directions are
+    seen, the later half of the table is for m > n."""
     buckets, offset, distance = T5_BUCKETS, 0, n - m
     if not causal:
         buckets //= 2
@@ -80,20 +80,22 @@ def t5_bias(n, m, h, w, causal):
 
 
 def kerple_log_bias(n, m, h, w, causal):
-    """−r1 log(1 + r2 |m − n|), r1, r2 > 0: the logarithmic variant of 2205.09921. (Ours: r = softplus of a parameter.)"""
+    """−r1 log(1 + r2 |m − n|), r1, r2 > 0: the logarithmic variant of 2205.09921. (Ours: r = softplus of a
+    parameter.)"""
     return -softplus(w["raw1"][h]) * math.log(1 + softplus(w["raw2"][h]) * abs(m - n))
 
 
 def kerple_power_bias(n, m, h, w, causal):
-    """−r1 |m − n|^r2, r1 > 0 and 0 < r2 ≤ 2: the power variant of 2205.09921. (Ours: r2 = twice the sigmoid of a parameter.)"""
+    """−r1 |m − n|^r2, r1 > 0 and 0 < r2 ≤ 2: the power variant of 2205.09921. (Ours: r2 = twice the sigmoid of a
+    parameter.)"""
     return -softplus(w["raw1"][h]) * abs(m - n) ** (2 * paper.sigmoid(w["raw2"][h])) if m != n else 0.0
 
 
 def fire_bias(n, m, h, w, causal):
     """f(ψ(i − j) / ψ(max(L, i))), ψ(x) = log(c x + 1): 2310.04418. f: 1 → width → H with a ReLU.
 
-    1e-6 in the divisor and absolute values of c and L are the authors' code's. Where keys behind the query are seen, ours
-    takes |i − j| and max(L, i, j); before it they are the paper's. Ours has no bias at the end of f.
+    1e-6 in the divisor and absolute values of c and L are the authors' code's. Where keys behind the query are seen,
+    ours takes |i − j| and max(L, i, j); before it they are the paper's. Ours has no bias at the end of f.
     """
     c, most = abs(w["c"][0]), abs(w["factor"][0]) * FIRE_L
     last = n if causal else max(n, m)
@@ -103,7 +105,8 @@ def fire_bias(n, m, h, w, causal):
 
 
 def transformer_xl(h, q, k, v, allowed, w):
-    """1901.02860, section 3.3: A_ij = q_iᵀ k_j + q_iᵀ W R_{i−j} + uᵀ k_j + vᵀ W R_{i−j}, divided by sqrt(d) as in its code.
+    """1901.02860, section 3.3: A_ij = q_iᵀ k_j + q_iᵀ W R_{i−j} + uᵀ k_j + vᵀ W R_{i−j}, divided by sqrt(d) as in its
+    code.
 
     R interleaves sines and cosines; the paper's code has the sines first, which permutes W's rows."""
     dim, scores = q.shape[-1], np.empty((len(q), len(k)))
@@ -116,8 +119,8 @@ def transformer_xl(h, q, k, v, allowed, w):
 
 def xpos(h, q, k, v, allowed, w):
     """2212.10554: the product of f_q(q, n) = A e^{iθn} ζ^n and f_k(k, m) = A e^{iθm} ζ^{−m} is
-    Re Σ_i (q_i k_i*) e^{iθ_i(n−m)} ζ_i^{n−m}, here in powers of (n − m) / scale base, ζ_i = (i / (d/2) + γ) / (1 + γ) with
-    γ = 0.4, and θ_i = 10000^{−2i/d}."""
+    Re Σ_i (q_i k_i*) e^{iθ_i(n−m)} ζ_i^{n−m}, here in powers of (n − m) / scale base, ζ_i = (i / (d/2) + γ) / (1 + γ)
+    with γ = 0.4, and θ_i = 10000^{−2i/d}."""
     width = q.shape[-1]
     q, k = (rows[:, 0::2] + 1j * rows[:, 1::2] for rows in (q, k))
     i = np.arange(width // 2)
@@ -333,7 +336,8 @@ def test_alibi_slopes_of_8_heads(build, precision):
 
 
 def test_alibi_slopes_of_12_heads(build, precision):
-    """The paper's sentence about n heads, 2^(−8h/n). (The authors' code takes another sequence where n is no power of 2.)"""
+    """The paper's sentence about n heads, 2^(−8h/n). (The authors' code takes another sequence where n is no power of
+    2.)"""
     np.testing.assert_allclose(slopes(build, precision, 12), paper.alibi_slopes(12), rtol=1e-6)
     assert paper.alibi_slopes(12)[[0, -1]] == pytest.approx([2 ** (-2 / 3), 2**-8])
 

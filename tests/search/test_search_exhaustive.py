@@ -1,4 +1,5 @@
-"""Searches on tiny real models against all outputs that there are, with and without constraints and forced beginnings."""
+"""Searches on tiny real models against all outputs that there are, with and without constraints and forced
+beginnings."""
 
 import itertools
 from collections import Counter
@@ -231,7 +232,8 @@ def test_without_constraints_nothing_stands_between_search_and_model(tiny_model,
 
 
 def test_a_word_of_another_sentences_source_is_impossible(tiny_model):
-    """A pointer head's ids beyond the vocabulary (6) name words of the own source: one has two, one has one, one none."""
+    """A pointer head's ids beyond the vocabulary (6) name words of the own source: one has two, one has one, one
+    none."""
     model = tiny_model("model.head=pointer", "model.max_length=32")
     examples = [
         encoded([3, 3, 4], ("zwei", "drei"), [6, 7, 4]),

@@ -39,8 +39,9 @@ def register_norms():
 """
 
 
-# One process tries every way, because to start one with Paddle takes longer than these trainings. Forks come first, from
-# a process that has trained nothing; where processes cannot fork, workers are new processes; then it trains by itself.
+# One process tries every way, because to start one with Paddle takes longer than these trainings. Forks come first,
+# from a process that has trained nothing; where processes cannot fork, workers are new processes; then it trains by
+# itself.
 EVERY_WAY = """
 import sys
 from pathlib import Path

@@ -98,7 +98,8 @@ def test_the_mean_of_the_last_checkpoints(make_trainer, registry, rate):
 
 
 def test_running_statistics_are_estimated_anew_for_averaged_weights(make_trainer, monkeypatch):
-    """With a broken running mean in every checkpoint, the averaged model still knows the mean of its own activations."""
+    """With a broken running mean in every checkpoint, the averaged model still knows the mean of its own
+    activations."""
     trainer = make_trainer("train.average=2", "model.norm=batch")
     mended = {}
 

@@ -1,5 +1,5 @@
-"""Kills while a file is written, and files that are damaged afterwards: nothing is lost that was whole, and what is lost is
-told in a sentence."""
+"""Kills while a file is written, and files that are damaged afterwards: nothing is lost that was whole, and what is
+lost is told in a sentence."""
 
 import json
 import shutil

@@ -25,8 +25,8 @@ def rows(trainer):
 
 
 def test_the_balance_loss_of_a_run_is_in_its_log_at_every_step(make_trainer):
-    """Between its weight, where the routing is even, and as many times that as there are experts (4), for each of the two
-    layers."""
+    """Between its weight, where the routing is even, and as many times that as there are experts (4), for each of the
+    two layers."""
     trainer = make_trainer(MIXTURE)
     trainer.train()
     results = rows(trainer)
@@ -96,7 +96,8 @@ def test_listeners_hear_it(make_trainer):
 
 
 class Summed(FeedForward):
-    """Adds a sum over real tokens to the loss: an auxiliary loss of shards adds up to that of the whole, so that the work can be shared."""
+    """Adds a sum over real tokens to the loss: an auxiliary loss of shards adds up to that of the whole, so that the
+    work can be shared."""
 
     def __init__(self, inner):
         super().__init__()

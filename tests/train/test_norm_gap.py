@@ -1,5 +1,5 @@
-"""The train–inference discrepancy of norms with running statistics, logged at each evaluation, and these statistics where
-weights are averaged."""
+"""The train–inference discrepancy of norms with running statistics, logged at each evaluation, and these statistics
+where weights are averaged."""
 
 import numpy as np
 import paddle
@@ -155,7 +155,8 @@ def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, norm, stops)
 
 @pytest.mark.parametrize("momentum", [0.1, 1.0e-4])
 def test_statistics_estimated_anew_are_means_over_batches(make_trainer, monkeypatch, momentum):
-    """Whatever the momentum, which is afterwards what it was; of what was known before (a mean of 1000) nothing is left."""
+    """Whatever the momentum, which is afterwards what it was; of what was known before (a mean of 1000) nothing is
+    left."""
     norm = f"{{name: batch, momentum: {momentum}}}"
     trainer = make_trainer(f"model.norm={{encoder: {norm}, decoder: layer}}", "model.dropout=0.0")
     model, seen, remember = trainer.run.model, [], BatchNorm._remember

@@ -1,4 +1,5 @@
-"""Runs of models of one stack: from a recipe to scores, resumed, shared among processes, beside runs with both stacks."""
+"""Runs of models of one stack: from a recipe to scores, resumed, shared among processes, beside runs with both
+stacks."""
 
 import json
 import math
@@ -130,8 +131,8 @@ def test_variants_of_both_shapes_stand_in_one_comparison(tmp_path, monkeypatch):
     """Each encodes the corpus for itself: only the one with a decoder writes an end."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(
-        "base: base.yaml\nname: mine\nsummary: shapes\nbaseline: both\nvariants: {both: {}, alone: {model.decoder_layers: 0}}\n"
-        "evaluate: {metrics: [exact_match, token_error_rate]}\n"
+        "base: base.yaml\nname: mine\nsummary: shapes\nbaseline: both\nvariants: {both: {}, alone: "
+        "{model.decoder_layers: 0}}\nevaluate: {metrics: [exact_match, token_error_rate]}\n"
     )
     both, alone = paddle_tfm.run("mine.yaml", [*SIZES, *STEPS, COPY, "tokenizer=space"], out=tmp_path / "out")
     registry = paddle_tfm.create_registry()

@@ -1,4 +1,5 @@
-"""Training: resumed equals uninterrupted, accumulation equals the large batch, and every draw is a function of its key."""
+"""Training: resumed equals uninterrupted, accumulation equals the large batch, and every draw is a function of its
+key."""
 
 import json
 

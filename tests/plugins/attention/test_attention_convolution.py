@@ -70,8 +70,8 @@ def test_one_large_weight_of_a_kernel_shifts_the_text(site, places):
 @both_sites
 @both_kinds
 def test_neighbours_are_those_at_neighbouring_positions(site, dynamic):
-    """Padding before, between and behind the tokens, which keep their positions, changes nothing; nor does it matter where
-    a text begins."""
+    """Padding before, between and behind the tokens, which keep their positions, changes nothing; nor does it matter
+    where a text begins."""
     attention, x, junk = made(site, kernel=3, dynamic=dynamic), text(1, 3, C), 30 * text(1, 1, C)
     out, _ = look(attention, x)
     spread = paddle.concat([junk, x[:, :1], junk, x[:, 1:], junk], 1)

@@ -123,8 +123,8 @@ def test_a_head_leaves_with_the_size_that_the_layer_sets():
 
 
 def test_dropout_falls_on_the_difference():
-    """With one key and the norm of each head, a head is what it was, or nothing; were the softmaxes dropped one by one, it
-    would change its sign where only the first is gone."""
+    """With one key and the norm of each head, a head is what it was, or nothing; were the softmaxes dropped one by one,
+    it would change its sign where only the first is gone."""
     attention, x, valid = made(bias=False), paddle.ones([64, 1, C]), paddle.ones([64, 1], "bool")
     let_lambda_be(attention, 0.6)
     attention.output.weight.set_value(paddle.eye(C))

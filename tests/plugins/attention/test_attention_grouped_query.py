@@ -1,4 +1,5 @@
-"""Shared heads of keys and values: multi-head attention with the same matrices written several times, and a small cache."""
+"""Shared heads of keys and values: multi-head attention with the same matrices written several times, and a small
+cache."""
 
 import numpy as np
 import paddle

@@ -141,7 +141,8 @@ def test_it_knows_the_order_without_positions(site):
 
 
 def test_an_open_forget_gate_carries_a_number_any_way_and_a_closed_one_forgets_it():
-    """Input gate open at the first token only, whose first channel is 1; cells then hold tanh(1) for as long as they may."""
+    """Input gate open at the first token only, whose first channel is 1; cells then hold tanh(1) for as long as they
+    may."""
     length = 50
     for forget, held in ((40.0, np.tanh(1.0)), (-40.0, 0.0)):
         lstm = LSTM(2, 1, forget_bias=forget)

@@ -156,8 +156,8 @@ def test_gradients_are_those_of_finite_differences(options, float64, assert_grad
 
 
 def test_dropout_falls_on_the_weights():
-    """Two keys, a value of 1 for each: dropout of a half makes of their weights' sum 0, 2, or one weight doubled, and the
-    same of it for all channels of a head."""
+    """Two keys, a value of 1 for each: dropout of a half makes of their weights' sum 0, 2, or one weight doubled, and
+    the same of it for all channels of a head."""
     paddle.seed(3)
     attention = made(dropout=0.5, bias=False)
     x = paddle.ones([64, 2, C])

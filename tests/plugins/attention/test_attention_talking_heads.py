@@ -46,7 +46,8 @@ def run(attention, encoding=None, causal=False, tap=None, x=None):
 @pytest.mark.parametrize("encoding", [PositionalEncoding(), EveryWay()], ids=["none", "every way"])
 @pytest.mark.parametrize("causal", [True, False])
 def test_it_is_the_formula(encoding, causal):
-    """Terms on the scores are mixed with them, a bias comes after the mixing, terms on values have the mixed weights."""
+    """Terms on the scores are mixed with them, a bias comes after the mixing, terms on values have the mixed
+    weights."""
     attention, acts = made(), isinstance(encoding, EveryWay)
     x = np.random.default_rng(5).normal(size=(B, T, C)).astype("float32")
     w = {name: value.numpy() for name, value in attention.named_parameters()}

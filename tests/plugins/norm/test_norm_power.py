@@ -41,7 +41,8 @@ def test_the_warm_up_divides_by_the_quadratic_mean_of_the_batch(valid):
 
 
 def test_warm_up_counts_passes_and_survives_a_checkpoint():
-    """A norm of warm-up 2, saved after each pass and loaded into another, goes over to the running value at the third."""
+    """A norm of warm-up 2, saved after each pass and loaded into another, goes over to the running value at the
+    third."""
     x, ahead = paddle.to_tensor(draw(3, 5, 4)), []
     norm = trained(warmup=2)
     for _ in range(4):
@@ -56,7 +57,8 @@ def test_warm_up_counts_passes_and_survives_a_checkpoint():
 
 
 def test_after_the_warm_up_nothing_leaks_even_in_training():
-    """A token's output is what the running value makes of it, whoever else is there; the batch moves that value after."""
+    """A token's output is what the running value makes of it, whoever else is there; the batch moves that value
+    after."""
     norm, alone, x = trained(warmup=0), trained(warmup=0), draw(3, 5, 4)
     expected = x / np.sqrt(norm.running_square.numpy() + 1e-5) * norm.weight.numpy() + norm.bias.numpy()
     y = norm(paddle.to_tensor(x), paddle.to_tensor(VALID)).numpy()
@@ -91,7 +93,8 @@ def test_gradients_at_evaluation_are_exact(float64, assert_gradients):
 
 
 def test_the_running_gradient_takes_away_what_lies_along_the_output(float64):
-    """Of one batch, seen again and again, ν becomes mean(g x̂) / mean(x̂²): what is passed on is at right angles to x̂."""
+    """Of one batch, seen again and again, ν becomes mean(g x̂) / mean(x̂²): what is passed on is at right angles to
+    x̂."""
     norm, x, g = trained(warmup=0, momentum=1.0, gradient_momentum=0.5), draw(3, 5, 4), draw(3, 5, 4, seed=9)
     for _ in range(60):
         _, dx, _, _ = there_and_back(norm, x, g)

@@ -1,5 +1,5 @@
-"""What every optimizer promises: parameters without a gradient stay, a checkpoint holds all of its state, and a resumed run
-equals an uninterrupted one."""
+"""What every optimizer promises: parameters without a gradient stay, a checkpoint holds all of its state, and a resumed
+run equals an uninterrupted one."""
 
 import paddle_tfm  # noqa: F401  before Paddle: it sets the environment that Paddle reads
 

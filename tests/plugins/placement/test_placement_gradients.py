@@ -1,5 +1,5 @@
-"""Gradients at initialization against depth, which is what most placements were made for. Of small random models: not the
-numbers but their order is what is claimed."""
+"""Gradients at initialization against depth, which is what most placements were made for. Of small random models: not
+the numbers but their order is what is claimed."""
 
 import numpy as np
 import pytest

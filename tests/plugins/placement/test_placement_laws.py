@@ -139,7 +139,8 @@ def test_every_parameter_gets_a_gradient(cls):
 
 @every
 def test_dropout_falls_on_the_branch_and_not_on_the_residual(cls):
-    """A branch of ones: dropout of a half leaves 0 or 2 of it, times its scale; a residual of fives stays, times its."""
+    """A branch of ones: dropout of a half leaves 0 or 2 of it, times its scale; a residual of fives stays, times
+    its."""
     paddle.seed(1)
     placement = opened(cls(sites=SITES[:1], norm=lambda site, width: Same(), d_model=C, dropout=0.5))
     _, here = inputs()

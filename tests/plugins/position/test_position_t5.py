@@ -11,8 +11,8 @@ ENCODER = LayerSite("encoder", "self", 0, 2, 2)
 DECODER = LayerSite("decoder", "self", 0, 2, 2)
 CROSS = LayerSite("decoder", "cross", 0, 2, 2)
 
-# 32 buckets, 128: the least distance of each bucket that holds more than one. Both ways, 16 buckets a direction: from 8 on
-# they grow by 16^(1/8) = sqrt(2); one way, from 16 on, by 8^(1/16).
+# 32 buckets, 128: the least distance of each bucket that holds more than one. Both ways, 16 buckets a direction: from 8
+# on they grow by 16^(1/8) = sqrt(2); one way, from 16 on, by 8^(1/16).
 BORDERS = {
     ENCODER: [8, 12, 16, 23, 32, 46, 64, 91],
     DECODER: [16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113],

@@ -1,5 +1,5 @@
-"""Sampling: the distribution that it draws from, the tails that it cuts, and draws that depend on nothing but the seed and
-numbers."""
+"""Sampling: the distribution that it draws from, the tails that it cuts, and draws that depend on nothing but the seed
+and numbers."""
 
 import itertools
 

@@ -181,7 +181,8 @@ def _zh(style):
 
 
 def test_babel_agrees():
-    """What Babel writes for a date occurs among the sources of one year, with the target that Babel writes in Chinese."""
+    """What Babel writes for a date occurs among the sources of one year, with the target that Babel writes in
+    Chinese."""
     made = dict(example[:2] for example in Dates(train=12_000, first_year=2024, last_year=2024).examples("train"))
     matches = {}
     for ordinal in range(366):

@@ -163,7 +163,7 @@ def test_files_are_streamed(folder):
         tracemalloc.stop()
 
 
-# ------------------------------------------------------------------------------------------------------------ JSON lines
+# ----------------------------------------------------------------------------------------------------------- JSON lines
 
 
 def test_json_lines(folder):
@@ -207,7 +207,7 @@ def test_bad_json(folder, line, text):
     assert message.startswith(f"a.jsonl, line 2: {text}")
 
 
-# -------------------------------------------------------------------------------------------------------------- held out
+# ------------------------------------------------------------------------------------------------------------- held out
 
 
 def numbered(folder, count=2000, copies=1):
@@ -268,7 +268,7 @@ def test_too_much_is_held_out(folder):
     )
 
 
-# --------------------------------------------------------------------------------------------------------------- dataset
+# -------------------------------------------------------------------------------------------------------------- dataset
 
 
 class Numbers(Dataset):
@@ -310,11 +310,11 @@ def test_a_wrong_dataset_in_a_recipe(dataset, path, text):
     assert problem.path == path and problem.message.startswith(text)
 
 
-# --------------------------------------------------------------------------------------------------------------- options
+# -------------------------------------------------------------------------------------------------------------- options
 
 ORIGIN = (
-    "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a file or [file "
-    "of sources, file of targets]; `pairs`, a list of [source, target]"
+    "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a file or "
+    "[file of sources, file of targets]; `pairs`, a list of [source, target]"
 )
 NUMBERS = "`columns` must be two numbers from 0 on, those of source and target, but is "
 
