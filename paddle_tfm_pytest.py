@@ -31,7 +31,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from paddle_tfm.testing import checks
 
     component = mark.kwargs.get("component")
-    kind = mark.kwargs.get("as_kind") or getattr(component, "kind", None)
+    kind: str = mark.kwargs.get("as_kind", "") or getattr(component, "kind", "")
     if not checks(kind):
         raise pytest.UsageError(
             f"{metafunc.definition.nodeid}: @pytest.mark.conformance(component=…) needs a component, but is "

@@ -1,7 +1,7 @@
 """paddle_tfm: a PaddlePaddle Seq2Seq Transformer engine in which every part a researcher would swap is a plugin.
 
-`import paddle_tfm` before `import paddle`: it sets what makes Paddle fast on a CPU (`paddle_tfm.runtime`). Nothing heavy
-is imported until one of the names below is used; they are documented in `paddle_tfm.api`.
+`import paddle_tfm` before `import paddle`: it sets what makes Paddle fast on a CPU (`paddle_tfm.runtime`). Nothing
+heavy is imported until one of the names below is used; they are documented in `paddle_tfm.api`.
 """
 
 from paddle_tfm import runtime

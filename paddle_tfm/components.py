@@ -1,5 +1,5 @@
-"""A component before it exists: as a recipe writes it (`Spec`), as a plugin registers it (`Entry`), and with its class and
-options resolved (`ComponentPlan`)."""
+"""A component before it exists: as a recipe writes it (`Spec`), as a plugin registers it (`Entry`), and with its class
+and options resolved (`ComponentPlan`)."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def _first_paragraph(text: str | None) -> str:
 
 @dataclass(frozen=True)
 class ComponentPlan:
-    """A component that a recipe names, with all that was worked out about it: its class, and its options as the types that
-    the constructor declares. `Registry.resolve` makes it; nothing of it is checked again.
+    """A component that a recipe names, with all that was worked out about it: its class, and its options as the types
+    that the constructor declares. `Registry.resolve` makes it; nothing of it is checked again.
 
     Args:
         path: where the recipe says so, dotted. cls: None if there is none; `problems` say why.

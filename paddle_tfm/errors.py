@@ -42,8 +42,8 @@ class RecipeError(UserError):
 
 
 def unknown(what: str, name: object, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
-    """Say that `name` is not a known `what`: the nearest name first, then all of them. `unlisted` may be the nearest, but
-    do not appear in the list."""
+    """Say that `name` is not a known `what`: the nearest name first, then all of them. `unlisted` may be the nearest,
+    but do not appear in the list."""
     known = sorted(known)
     hint = nearest(name, [*known, *unlisted]) or "."
     return f"unknown {what} '{name}'{hint} Known: {', '.join(known) if known else 'none'}"

@@ -90,8 +90,8 @@ class Dropout(nn.Layer):
 
 
 class _Masked(PyLayer):
-    """x times `factor` where `mask`, otherwise 0. Paddle's product would hold x and factors of four bytes an element until
-    the gradient is taken; this holds one byte."""
+    """x times `factor` where `mask`, otherwise 0. Paddle's product would hold x and factors of four bytes an element
+    until the gradient is taken; this holds one byte."""
 
     @staticmethod
     def forward(ctx, x: Tensor, mask: np.ndarray, factor: float) -> Tensor:

@@ -1,8 +1,9 @@
-"""Every use of Paddle's private API, one function or class each: why, what it was tested with, and what happens without.
+"""Every use of Paddle's private API, one function or class each: why, what it was tested with, and what happens
+without.
 
-Written for Paddle 3.3. Another Paddle may lack any of these names: then the public way is taken, which is slower or uses
-one process, and gives the same numbers. `tests/test_paddle_compat.py` takes the names away one by one, and looks for
-private names elsewhere.
+Written for Paddle 3.3. Another Paddle may lack any of these names: then the public way is taken, which is slower or
+uses one process, and gives the same numbers. `tests/test_paddle_compat.py` takes the names away one by one, and looks
+for private names elsewhere.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def keep_python_signal_handlers() -> None:
 def set_num_threads(number: int) -> None:
     """From now on matrix products of this process take `number` threads.
 
-    There is no public way after the import: `OMP_NUM_THREADS` is read once. Without the private one the number stays as it
-    was, which costs speed where several processes share the cores, and changes no result.
+    There is no public way after the import: `OMP_NUM_THREADS` is read once. Without the private one the number stays as
+    it was, which costs speed where several processes share the cores, and changes no result.
     """
     if set_threads := _private(paddle, "base", "core", "set_num_threads"):
         set_threads(number)
@@ -51,16 +52,16 @@ def can_move_into() -> bool:
 
 
 def move_into(parameter: Tensor, array: np.ndarray) -> None:
-    """Have `parameter` lie in the memory of `array` from now on, with its values: what is written there by this process is
-    seen by all that share the memory. Public functions copy.
+    """Have `parameter` lie in the memory of `array` from now on, with its values: what is written there by this process
+    is seen by all that share the memory. Public functions copy.
 
     Raises:
         RuntimeError: this Paddle cannot (`can_move_into`).
     """
     if not can_move_into():
         raise RuntimeError(
-            f"Paddle {paddle.version.full_version} must have Tensor._share_buffer_to to move a parameter, but has not; ask "
-            "`can_move_into` before"
+            f"Paddle {paddle.version.full_version} must have Tensor._share_buffer_to to move a parameter, but has "
+            "not; ask `can_move_into` before"
         )
     array[...] = parameter.numpy()
     paddle.utils.dlpack.from_dlpack(array)._share_buffer_to(parameter)
@@ -72,8 +73,8 @@ def move_into(parameter: Tensor, array: np.ndarray) -> None:
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x [..., I] · weight [I, O] + bias [O] → [..., O].
 
-    The kernel that `F.linear` calls, without the flag that it looks up for 30 microseconds before: a third of the time of
-    one decoded token's small products. Otherwise `F.linear`.
+    The kernel that `F.linear` calls, without the flag that it looks up for 30 microseconds before: a third of the time
+    of one decoded token's small products. Otherwise `F.linear`.
     """
     kernel = _private(paddle, "_C_ops", "linear")
     return F.linear(x, weight, bias) if kernel is None else kernel(x, weight, bias)
@@ -140,15 +141,15 @@ def named_adam(cls: type) -> type:
 
 
 def fuse_updates(optimizer: paddle.optimizer.Adam, fused: bool) -> None:
-    """Whether the next step takes all parameters in one call. Paddle has a switch for it in the constructor only, and then
-    ends with an error where a parameter has no gradient. Both ways keep their moments in the same place."""
+    """Whether the next step takes all parameters in one call. Paddle has a switch for it in the constructor only, and
+    then ends with an error where a parameter has no gradient. Both ways keep their moments in the same place."""
     if has_fused_adam():
         optimizer._use_multi_tensor = fused
 
 
 def create_moments(optimizer: paddle.optimizer.Optimizer, parameters: Sequence[Tensor]) -> None:
-    """The moments of `parameters`, taken from what `set_state_dict` was given before; without this, each is taken when its
-    parameter next has a gradient, and is missing from `state_dict` until then."""
+    """The moments of `parameters`, taken from what `set_state_dict` was given before; without this, each is taken when
+    its parameter next has a gradient, and is missing from `state_dict` until then."""
     if create := _private(optimizer, "_create_accumulators"):
         with paddle.utils.unique_name.guard():  # the names of moments end in _0, as in a step of the trainer
             create(paddle.static.default_main_program().global_block(), list(parameters))

@@ -1,8 +1,9 @@
 """Counter-based random numbers: every draw is a function of a key, such as (seed, purpose or parameter path, step).
 
-No draw depends on how many were made before it. Two variants of one seed therefore start from the same values and see the
-same batches, a resumed run continues exactly, and the number of workers changes nothing. The idea is that of Salmon et al.
-2011 (Parallel random numbers: as easy as 1, 2, 3); here the key is hashed into the seed of one of NumPy's generators.
+No draw depends on how many were made before it. Two variants of one seed therefore start from the same values and see
+the same batches, a resumed run continues exactly, and the number of workers changes nothing. The idea is that of Salmon
+et al. 2011 (Parallel random numbers: as easy as 1, 2, 3); here the key is hashed into the seed of one of NumPy's
+generators.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its
 def parameters(cls: type) -> Mapping[str, Option]:
     """The parameters of a component's constructor, by name; cached, for a model asks for them at each of its sites.
 
-    A constructor that ends with ``**parent`` passes these keywords on to ``super().__init__``. Its parameters are its own,
-    and those of the next constructor in the method resolution order except `Component.fixed_options`, which it sets
-    itself. A ``**`` parameter of another name adds nothing.
+    A constructor that ends with ``**parent`` passes these keywords on to ``super().__init__``. Its parameters are its
+    own, and those of the next constructor in the method resolution order except `Component.fixed_options`, which it
+    sets itself. A ``**`` parameter of another name adds nothing.
     """
     return types.MappingProxyType(_parameters(cls.__mro__))
 

@@ -1,4 +1,5 @@
-"""Checks of options that many constructors need. Each raises ValueError with a sentence: what must hold, and what the value is.
+"""Checks of options that many constructors need. Each raises ValueError with a sentence: what must hold, and what the
+value is.
 
 Options are keywords, several at once: ``positive(eps=eps, base=base)``. None, an option that is left out, passes.
 """

@@ -46,9 +46,9 @@ def test_log_softmax_is_that_of_numpy_however_far_apart_the_logits_are(fast, spr
     monkeypatch.setattr(algebra, "by_products", lambda rows: fast)
     logits = (np.random.default_rng(0).normal(size=(2, 3, 50)) * spread).astype("float32")
     exact = np.logaddexp.reduce(logits.astype("float64"), -1, keepdims=True)
-    found = log_sum_exp(paddle.to_tensor(logits))
-    assert found.shape == [2, 3, 1]
-    np.testing.assert_allclose(found.numpy(), exact, rtol=1e-6, atol=1e-5)
+    log_sums = log_sum_exp(paddle.to_tensor(logits))
+    assert log_sums.shape == [2, 3, 1]
+    np.testing.assert_allclose(log_sums.numpy(), exact, rtol=1e-6, atol=1e-5)
     np.testing.assert_allclose(log_softmax(paddle.to_tensor(logits)).numpy(), logits - exact, rtol=1e-6, atol=1e-4)
 
 
@@ -58,9 +58,9 @@ def test_the_gradient_of_log_softmax(fast, monkeypatch):
     rng = np.random.default_rng(0)
     logits, up = (paddle.to_tensor(rng.normal(size=(2, 3, 7))) for _ in range(2))
     logits.stop_gradient = False
-    (found,) = paddle.grad(log_softmax(logits), [logits], up)
+    (gradient,) = paddle.grad(log_softmax(logits), [logits], up)
     p = np.exp(logits.numpy()) / np.exp(logits.numpy()).sum(-1, keepdims=True)
-    np.testing.assert_allclose(found.numpy(), up.numpy() - p * up.numpy().sum(-1, keepdims=True), atol=1e-12)
+    np.testing.assert_allclose(gradient.numpy(), up.numpy() - p * up.numpy().sum(-1, keepdims=True), atol=1e-12)
 
 
 @pytest.mark.parametrize("fast", [True, False])

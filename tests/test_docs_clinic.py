@@ -62,7 +62,7 @@ def test_both_languages_say_the_same():
         [re.sub("#.*", "", each) for each in code(page)] + re.findall(r"^\| `.*$", section(page, 3), re.MULTILINE)
         for page in PAGES
     )
-    numbers = [[re.findall(r"\d+\.\d+", each) for each in found] for found in (english, chinese)]
+    numbers = [[re.findall(r"\d+\.\d+", each) for each in passages] for passages in (english, chinese)]
     assert numbers[0] == numbers[1]
     assert example(PAGES[0]) == example(PAGES[1]) and len(example(PAGES[0])) == 2
     assert english[:12] == chinese[:12]

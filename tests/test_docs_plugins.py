@@ -61,8 +61,8 @@ def _tell(capsys, *words):
     """(exit status, standard output) of a command, run here."""
     with pytest.raises(SystemExit) as end:
         main([*map(str, words)])
-    out, told = capsys.readouterr()
-    assert end.value.code in (0, 1), told
+    out, err = capsys.readouterr()
+    assert end.value.code in (0, 1), err
     return end.value.code, out
 
 
@@ -153,9 +153,9 @@ def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
     shown = "\n".join(text for language, text in _blocks(page) if language == "")
     lines = re.findall(r"^  (pass|fail|skip|expected failure|information) +(\w+) +(.+)$", shown, re.MULTILINE)
     assert lines
-    for status, name, told in lines:
+    for status, name, text in lines:
         assert name in known
-        assert status != PASS or told == known[name].invariant or name == "invariances"
+        assert status != PASS or text == known[name].invariant or name == "invariances"
     for part in ("invariant", "consequence", "hint"):
         for sentence in re.findall(rf"^ +{part} +(.+)$", shown, re.MULTILINE):
             assert sentence in sentences[part]
@@ -167,9 +167,9 @@ def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
 def test_every_command_and_option_exists(page):
     """Each command is understood, with its options and their values, and then not run."""
-    found = [words for words in _commands(page) if page in PAGES or words[0] == "plugin"]
-    assert len(found) > (15 if page in PAGES else 0)
-    for verb, *words in found:
+    commands = [words for words in _commands(page) if page in PAGES or words[0] == "plugin"]
+    assert len(commands) > (15 if page in PAGES else 0)
+    for verb, *words in commands:
         assert verb in VERBS, verb
         command = recipe_command(words[0]) if verb == "run" else group.get_command(None, verb)
         if isinstance(command, click.Group):
@@ -186,7 +186,7 @@ def test_every_option_named_in_a_sentence_is_one(page):
     options = {option for option in options if option.startswith("--")}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _text(page)))
     assert named <= options
-    assert options - named <= {"--device"}  # all of `paddle-tfm plugin` is told
+    assert options - named <= {"--device"}  # all of `paddle-tfm plugin` is described
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -199,9 +199,9 @@ def test_a_recipe_takes_the_class_under_its_name(page, name, tmp_path, monkeypat
 
 
 def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsys):
-    given = [words for words in _commands(PAGE) if words[0] == "check" and words[1] == "reverse"]
-    assert len(given) == 3
-    for words in given:
+    commands = [words for words in _commands(PAGE) if words[0] == "check" and words[1] == "reverse"]
+    assert len(commands) == 3
+    for words in commands:
         assert _tell(capsys, *words)[0] == 0, words
     for option in ("epsilon: 0.001", "eps: 0"):
         with pytest.raises(SystemExit) as end:
@@ -211,9 +211,9 @@ def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsy
 
 
 def test_the_package_is_what_the_page_says(folder, monkeypatch, capsys):
-    given = [words for words in _commands(PAGE) if words[:2] == ["plugin", "new"]]
-    assert len(given) == 2
-    assert _tell(capsys, *given[0])[1] in _text(PAGE)
+    commands = [words for words in _commands(PAGE) if words[:2] == ["plugin", "new"]]
+    assert len(commands) == 2
+    assert _tell(capsys, *commands[0])[1] in _text(PAGE)
     (toml,) = [text for language, text in _blocks(PAGE) if language == "toml"]
     assert toml in Path("my-norm/pyproject.toml").read_text("utf-8")
     (test,) = [text for language, text in _blocks(PAGE) if language == "python" and "pytest" in text]
@@ -224,7 +224,7 @@ def test_the_package_is_what_the_page_says(folder, monkeypatch, capsys):
     (shown,) = [line for language, text in _blocks(PAGE) for line in text.splitlines() if "my-norm 0.1.0" in line]
     assert shown.split() in [line.split() for line in out.splitlines()]
     assert _tell(capsys, "check", "my-norm/recipe.yaml")[0] == 0
-    assert _tell(capsys, *given[1])[0] == 0 and Path("my_encoding.py").is_file()
+    assert _tell(capsys, *commands[1])[0] == 0 and Path("my_encoding.py").is_file()
 
 
 def _install(monkeypatch):
@@ -288,8 +288,8 @@ def test_the_kit_says_what_the_page_shows(line, folder, capsys):
     summary = [line for line in out.splitlines() if re.search(r": \d+ pass", line)]
     if "start" not in line and not re.search("RootMeanSquare|Translator", line):
         assert summary[0] in _text(PAGE).splitlines()
-    for told in re.findall(r"^  (?:fail|expected failure|note) .*$", out, re.MULTILINE):
-        assert told in _text(PAGE).splitlines()
+    for shown in re.findall(r"^  (?:fail|expected failure|note) .*$", out, re.MULTILINE):
+        assert shown in _text(PAGE).splitlines()
 
 
 MISTAKES = {

@@ -67,7 +67,7 @@ def test_what_a_register_hook_returns_is_in_the_registry_with_its_provider(kind)
 
     entry = registry.entry(kind, "mine")
     assert (entry.kind, entry.name, entry.target, entry.provider) == (kind, "mine", "somewhere:Mine", provider)
-    assert [found.kind for found in registry] == [kind]
+    assert [item.kind for item in registry] == [kind]
     assert registry.names(kind) == ["mine"]
 
 
@@ -97,11 +97,11 @@ def test_a_training_tells_all_six_events(tmp_path):
         ("on_comparison_end", None),
     ]
     assert _count(heard, "on_checkpoint", 3) in (1, 2)
-    told = {event: arguments for event, arguments, _ in heard}
-    for event, arguments in told.items():
+    arguments_of = {event: arguments for event, arguments, _ in heard}
+    for event, arguments in arguments_of.items():
         assert f"({', '.join(arguments)})" == _arguments(event)
-    _check_run(told["on_run_start"]["run"], tmp_path / "out")
-    _check_events(told, tmp_path / "out" / "default" / "seed-1")
+    _check_run(arguments_of["on_run_start"]["run"], tmp_path / "out")
+    _check_events(arguments_of, tmp_path / "out" / "default" / "seed-1")
 
 
 def _count(heard, event: str, step: int) -> int:
@@ -116,23 +116,23 @@ def _check_run(run, out: Path):
     assert sum(int(parameter.size) for parameter in run.model.parameters()) == run.parameters()
 
 
-def _check_events(told: dict, folder: Path):
+def _check_events(arguments_of: dict, folder: Path):
     """What the other events document."""
-    step = told["on_step_end"]
+    step = arguments_of["on_step_end"]
     documented = re.search(r"`metrics`: ([\w, ]+)\.", inspect.getdoc(hookspecs.on_step_end)).group(1)
     assert set(step["metrics"]) == set(documented.split(", "))
     assert all(isinstance(value, (int, float)) for value in step["metrics"].values())
 
-    evaluation = told["on_evaluation_end"]
+    evaluation = arguments_of["on_evaluation_end"]
     assert {"loss", "exact_match"} <= set(evaluation["metrics"])
     assert evaluation["samples"]
     assert all(isinstance(sample, Prediction) for sample in evaluation["samples"])
 
-    assert told["on_checkpoint"]["path"] == folder / "checkpoints" / "last"
-    assert (told["on_checkpoint"]["path"] / "model.safetensors").is_file()
-    assert told["on_run_end"]["results"] == json.loads((folder / "results.json").read_text("utf-8"))
+    assert arguments_of["on_checkpoint"]["path"] == folder / "checkpoints" / "last"
+    assert (arguments_of["on_checkpoint"]["path"] / "model.safetensors").is_file()
+    assert arguments_of["on_run_end"]["results"] == json.loads((folder / "results.json").read_text("utf-8"))
 
-    comparison = told["on_comparison_end"]["comparison"]
+    comparison = arguments_of["on_comparison_end"]["comparison"]
     assert comparison.folder == folder.parents[1]
     assert [row.variant for row in comparison.rows] == ["default"]
     assert [run.folder for run in comparison.runs] == [folder]

@@ -30,10 +30,10 @@ def test_linear_and_its_plain_twin_agree_in_value_and_gradient(shape, bias):
     x, weight, *rest = tensors(shape, (5, 6), *[(6,)] * bias, dtype="float64")
     b = rest[0] if bias else None
     up = paddle.to_tensor(np.random.default_rng(2).standard_normal([*shape[:-1], 6]))
-    wanted = [x, weight, *rest]
-    expected, found = F.linear(x, weight, b), linear(x, weight, b)
-    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-12)
-    for one, other in zip(paddle.grad(found, wanted, up), paddle.grad(expected, wanted, up)):
+    inputs = [x, weight, *rest]
+    expected, outputs = F.linear(x, weight, b), linear(x, weight, b)
+    np.testing.assert_allclose(outputs.numpy(), expected.numpy(), atol=1e-12)
+    for one, other in zip(paddle.grad(outputs, inputs, up), paddle.grad(expected, inputs, up)):
         np.testing.assert_allclose(one.numpy(), other.numpy(), atol=1e-12)
     with paddle.no_grad():
         np.testing.assert_allclose(linear(x, weight, b).numpy(), expected.numpy(), atol=1e-12)
@@ -66,10 +66,10 @@ def dropped(shape=(64, 1000), rate=0.1, seed=1, step=3, path="encoder.0", micro=
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_an_element_is_kept_with_its_probability_and_the_mean_stays(rate):
-    found = dropped(rate=rate).numpy()
-    assert set(np.unique(found)) == {np.float32(0.0), np.float32(1.0 / (1.0 - rate))}
+    values = dropped(rate=rate).numpy()
+    assert set(np.unique(values)) == {np.float32(0.0), np.float32(1.0 / (1.0 - rate))}
     # 64,000 draws: five standard errors
-    assert (found == 0.0).mean() == pytest.approx(rate, abs=5 * math.sqrt(rate * (1 - rate) / found.size))
+    assert (values == 0.0).mean() == pytest.approx(rate, abs=5 * math.sqrt(rate * (1 - rate) / values.size))
 
 
 def test_the_mask_is_that_of_its_key_and_of_sixteen_bits_an_element():
@@ -91,8 +91,8 @@ def test_a_share_of_a_batch_has_the_masks_of_its_rows(shape):
         layer = Dropout(0.5)
         layer.path = "encoder.0"
         with randomness.random_context(1, 3, 0, first, last - first):
-            found = layer(paddle.ones([times * (last - first), *shape[1:]]))
-        np.testing.assert_array_equal(found.numpy(), whole[times * first : times * last])
+            shard = layer(paddle.ones([times * (last - first), *shape[1:]]))
+        np.testing.assert_array_equal(shard.numpy(), whole[times * first : times * last])
 
 
 @pytest.mark.parametrize("other", [{"seed": 2}, {"step": 4}, {"path": "encoder.1"}, {"micro": 1}])
@@ -146,7 +146,7 @@ def test_an_embedding_is_a_scaled_row_and_padding_gets_no_gradient(scale):
     table, factor = layer.weight.numpy(), 2.0 if scale else 1.0
     expected = table[[[1, 5, 0], [3, 2, 1]]] * factor
     expected[0, 2] = 0.0
-    found = layer(ids)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
-    found.sum().backward()
+    vectors = layer(ids)
+    np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-6)
+    vectors.sum().backward()
     np.testing.assert_allclose(layer.weight.grad.numpy().sum(1), np.array([0, 2, 1, 1, 0, 1]) * 4 * factor)

@@ -69,8 +69,8 @@ def test_other_scores_get_a_mask_of_their_own_shape():
 def test_a_learned_bias_gets_its_gradient():
     encoding, keys = Bias(2), paddle.arange(5).unsqueeze(0)
     mask = Mask(keys, keys, paddle.ones([3, 5], "bool"), False, encoding)
-    (found,) = paddle.grad(mask.add_to(paddle.zeros([3, 2, 5, 5])).sum(), [encoding.table])
-    np.testing.assert_allclose(found.numpy(), 3.0 * np.array([[1, 2, 3, 4, 5, 4, 3, 2, 1]] * 2))
+    (gradient,) = paddle.grad(mask.add_to(paddle.zeros([3, 2, 5, 5])).sum(), [encoding.table])
+    np.testing.assert_allclose(gradient.numpy(), 3.0 * np.array([[1, 2, 3, 4, 5, 4, 3, 2, 1]] * 2))
 
 
 # ---------------------------------------------------------------------------------------------------------- restrictions

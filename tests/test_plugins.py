@@ -107,8 +107,8 @@ def test_a_file_that_exits_is_refused(file):
 
 
 def test_a_misspelt_hook_is_refused_with_the_nearest_name(file):
-    told = refusal(file(GOOD.replace("register_norms", "register_norm")))
-    assert "plugin 'mine': unknown hook 'register_norm'; did you mean 'register_norms'? Known: on_" in told
+    message = refusal(file(GOOD.replace("register_norms", "register_norm")))
+    assert "plugin 'mine': unknown hook 'register_norm'; did you mean 'register_norms'? Known: on_" in message
 
 
 def test_functions_without_hookimpl_may_have_any_name(file):
@@ -117,22 +117,22 @@ def test_functions_without_hookimpl_may_have_any_name(file):
 
 
 def test_a_wrong_argument_is_refused_in_one_line(file):
-    told = refusal(file("from paddle_tfm import hookimpl\n@hookimpl\ndef on_step_end(run, stp): pass\n"))
-    assert "on_step_end" in told
-    assert "stp" in told
-    assert "\n" not in told
+    message = refusal(file("from paddle_tfm import hookimpl\n@hookimpl\ndef on_step_end(run, stp): pass\n"))
+    assert "on_step_end" in message
+    assert "stp" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("how", ["wrapper=True", "hookwrapper=True"])
 def test_a_wrapper_is_refused(file, how):
-    told = refusal(
+    message = refusal(
         file(f"from paddle_tfm import hookimpl\n@hookimpl({how})\ndef on_step_end(run, step):\n    return (yield)\n")
     )
-    assert "on_step_end is a wrapper" in told
+    assert "on_step_end is a wrapper" in message
 
 
 @pytest.mark.parametrize(
-    "returned, told",
+    "returned, message",
     [
         ("None", "TypeError"),
         ("{'mine': 3}", "must return name → class or 'module:Class', but holds 'mine': 3"),
@@ -140,13 +140,13 @@ def test_a_wrapper_is_refused(file, how):
         ("1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_a_hook_that_fails_stops_nothing_until_something_unknown_is_asked_for(file, returned, told):
+def test_a_hook_that_fails_stops_nothing_until_something_unknown_is_asked_for(file, returned, message):
     registry = Registry(create_plugins([file(GOOD.replace('{"mine": Mine}', returned))]))
     assert registry.entry("norm", "layer").name == "layer"
     with pytest.raises(UserError) as caught:
         registry.entry("norm", "mine")
     assert "plugin 'mine' failed to load (register_norms: " in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_two_plugins_that_claim_one_name_are_named_both(file):
@@ -189,9 +189,9 @@ for arguments in (["ls", "components", "--kind", "norm"], ["check", "reverse", "
     assert "unknown norm 'nrm'; did you mean 'rms'?" in done.stderr
     assert "plugin 'broken' failed to load (RuntimeError: the moon is full)" in done.stderr
     assert "Traceback" not in done.stderr
-    for told in ("fake 2.0", "broken failed to load: RuntimeError", "gone failed to load: ModuleNotFoundError",
+    for sentence in ("fake 2.0", "broken failed to load: RuntimeError", "gone failed to load: ModuleNotFoundError",
                  "leaves failed to load: SystemExit: 7"):  # fmt: skip
-        assert told in rest
+        assert sentence in rest
 
 
 # --------------------------------------------------------------------------------------------------------- listeners
@@ -222,8 +222,8 @@ def test_a_failing_listener_is_reported_once_and_switched_off_and_others_go_on()
     for step in (1, 2):
         plugins.emit("on_step_end", reports.append, run=None, step=step, metrics={})
     assert sorted(heard) == [("fails", 1), ("works", 1), ("works", 2)]
-    (told,) = reports
-    assert told == "listener 'fails' failed in on_step_end and is switched off: KeyError: 'loss'; training continues"
+    (report,) = reports
+    assert report == "listener 'fails' failed in on_step_end and is switched off: KeyError: 'loss'; training continues"
 
 
 def test_only_the_failing_event_is_switched_off():

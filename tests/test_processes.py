@@ -26,9 +26,9 @@ def children():
 def test_every_item_is_done_once():
     x = paddle.arange(12, dtype="float32")
     before = children()
-    found = dict(processes.imap_unordered(lambda item: (float((x * item).sum()), os.getpid()), [3, 1, 4, 1, 5, 9, 2]))
-    assert [found[i][0] for i in range(7)] == [66.0 * item for item in [3, 1, 4, 1, 5, 9, 2]]
-    pids = {pid for _, pid in found.values()}
+    results = dict(processes.imap_unordered(lambda item: (float((x * item).sum()), os.getpid()), [3, 1, 4, 1, 5, 9, 2]))
+    assert [results[i][0] for i in range(7)] == [66.0 * item for item in [3, 1, 4, 1, 5, 9, 2]]
+    pids = {pid for _, pid in results.values()}
     assert os.getpid() not in pids and 1 <= len(pids) <= 3
     assert children() == before
 
@@ -91,6 +91,6 @@ def test_a_process_has_one_thread():
     ]
 
 
-def test_an_answer_that_cannot_be_sent_is_told():
+def test_an_answer_that_cannot_be_sent_is_reported():
     with pytest.raises(RuntimeError, match=r"(?s)Can't.*pickle|cannot pickle"):
         list(processes.imap_unordered(lambda item: lambda: item, [0, 1]))

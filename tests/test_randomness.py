@@ -33,8 +33,8 @@ def test_parts_do_not_run_into_each_other(one, other):
 def test_the_numbers_are_the_same_in_every_process():
     script = "from paddle_tfm.randomness import *; print(digest(1, 'batches', 0), generator(1, 'x').random())"
     environment = {"PYTHONHASHSEED": "5", "PATH": ""}
-    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert found.stdout.split() == [str(digest(1, "batches", 0)), str(generator(1, "x").random())]
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(digest(1, "batches", 0)), str(generator(1, "x").random())]
     assert digest(1, "batches", 0) == 12025356289557103643  # a change here changes every run that was ever made
 
 

@@ -36,7 +36,9 @@ def merged(text: str, *overrides: str) -> dict:
     return load(write(text), overrides).data
 
 
-def told(text: str, registry: Registry | None = None, overrides=(), base: str = "base: base.yaml\n") -> list[str]:
+def error_lines(
+    text: str, registry: Registry | None = None, overrides=(), base: str = "base: base.yaml\n"
+) -> list[str]:
     """The lines of the error of a recipe, without the first."""
     recipe = load(write(text, base=base), overrides)
     with pytest.raises(RecipeError) as caught:
@@ -59,9 +61,9 @@ def told(text: str, registry: Registry | None = None, overrides=(), base: str = 
     ],
 )  # fmt: skip
 def test_numbers_and_words_are_those_of_yaml_1_2(text, value):
-    found = yaml_lines.value(text)
-    assert found == value
-    assert type(found) is type(value)
+    parsed = yaml_lines.value(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 def test_keys_are_words_as_written():
@@ -94,7 +96,7 @@ def test_every_path_has_its_line():
         ("just words\n", "f: a recipe is a mapping (`key: value` lines), but this is a str"),
     ],
 )
-def test_what_is_no_recipe_is_told_with_its_line(text, message):
+def test_what_is_no_recipe_is_reported_with_its_line(text, message):
     with pytest.raises(UserError) as caught:
         yaml_lines.load(text, "f")
     assert str(caught.value).startswith(message)
@@ -104,7 +106,7 @@ def test_aliases_and_merges_are_plain_yaml():
     assert yaml_lines.load("a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: *x\n", "f")[0]["c"] == {"b": 1, "d": 2}
 
 
-def test_a_missing_and_an_undecodable_file_are_told():
+def test_a_missing_and_an_undecodable_file_are_reported():
     Path("latin.yaml").write_bytes("name: é".encode("latin-1"))
     with pytest.raises(UserError, match=r"latin\.yaml: not UTF-8 text"):
         load("latin.yaml")
@@ -205,7 +207,7 @@ def test_a_base_s_own_comparison_is_not_inherited():
     assert not {"baseline", "variants", "duration"} & set(data)
 
 
-def test_a_base_that_is_not_there_or_leads_back_is_told():
+def test_a_base_that_is_not_there_or_leads_back_is_reported():
     with pytest.raises(
         UserError, match=r"mine\.yaml line 2: base 'bse\.yaml' is no file beside it and no shipped recipe"
     ):
@@ -230,13 +232,13 @@ def test_overrides_set_dotted_paths_with_yaml_values():
 
 
 @pytest.mark.parametrize("text", ["train.steps", "=5", "", "--x"])
-def test_an_override_without_equals_is_told(text):
+def test_an_override_without_equals_is_reported(text):
     with pytest.raises(UserError) as caught:
         load("base", [text])
     assert str(caught.value) == f"override '{text}' must look like a.b=value, for instance train.steps=500"
 
 
-def test_an_override_that_is_no_value_is_told():
+def test_an_override_that_is_no_value_is_reported():
     with pytest.raises(UserError, match=r"'\[1, 2' line 1: not valid YAML"):
         load("base", ["seeds=[1, 2"])
     with pytest.raises(UserError, match="'a' is set twice"):
@@ -244,12 +246,12 @@ def test_an_override_that_is_no_value_is_told():
 
 
 def test_problems_of_overrides_point_at_the_command_line(registry):
-    lines = told("", registry, ["model.norm={encoder: bath, decoder: layer}", "train.stps=3"])
+    lines = error_lines("", registry, ["model.norm={encoder: bath, decoder: layer}", "train.stps=3"])
     assert [line.split()[:3] for line in lines] == [
         ["command", "line", "train.stps"],
         ["command", "line", "model.norm.encoder"],
     ]
-    (line,) = told("model: {norm: {encoder: rms, decoder: rms}}", registry, ["model.norm={encoder: bath}"])
+    (line,) = error_lines("model: {norm: {encoder: rms, decoder: rms}}", registry, ["model.norm={encoder: bath}"])
     assert line.startswith("  command line  model.norm.encoder  unknown norm 'bath'; did you mean 'batch'?")
 
 
@@ -287,7 +289,7 @@ ENCODER, DECODER, CROSS = ("encoder", "self"), ("decoder", "self"), ("decoder", 
 
 
 @pytest.mark.parametrize(
-    "kind, value, site, found",
+    "kind, value, site, choice",
     [
         ("norm", "layer", ENCODER, ("", "layer")),
         ("norm", {"name": "layer", "eps": 1}, CROSS, ("", {"name": "layer", "eps": 1})),
@@ -312,11 +314,11 @@ ENCODER, DECODER, CROSS = ("encoder", "self"), ("decoder", "self"), ("decoder", 
         ("position", {"encoder": "a", "decoder": {"self": "b", "cross": "c"}}, DECODER, (".decoder.self", "b")),
     ],
 )
-def test_at_site(kind, value, site, found):
-    assert at_site(kind, value, *site) == found
+def test_at_site(kind, value, site, choice):
+    assert at_site(kind, value, *site) == choice
 
 
-def test_a_site_of_which_nothing_is_said_is_told():
+def test_a_site_of_which_nothing_is_said_is_reported():
     with pytest.raises(ValueError, match=r"^says nothing about decoder; add `decoder:`$"):
         at_site("norm", {"encoder": "batch"}, *DECODER)
     with pytest.raises(ValueError, match=r"^says nothing about decoder\.cross; add `decoder:`$"):
@@ -339,7 +341,7 @@ def test_every_kind_says_its_sites():
     ],
 )
 def test_a_choice_that_would_be_ignored_is_refused(override, path):
-    (line,) = told("", overrides=[override])
+    (line,) = error_lines("", overrides=[override])
     assert line == f"  command line  {path}  a model has no {path.split('.')[1]} there, or another key decides it"
 
 
@@ -407,7 +409,7 @@ def test_a_run_s_own_recipe_reads_back_whatever_the_variant_is_called(name):
 # --------------------------------------------------------------------------------------------------------- all errors
 
 
-def test_several_problems_are_told_at_once_in_the_format_of_the_design(registry):
+def test_several_problems_are_reported_at_once_in_the_format_of_the_design(registry):
     text = (
         "name: ablate\nmodel:\n  norm: {name: layer, epz: 1e-6}\n  position:\n    decoder: rotary\n    encoder: rotry\n"
     )
@@ -473,8 +475,8 @@ def test_the_text_of_an_error_is_a_table():
     ],
 )  # fmt: skip
 def test_structure_is_checked(text, line):
-    (found,) = told(text)
-    assert found.startswith(f"  {line}")
+    (problem,) = error_lines(text)
+    assert problem.startswith(f"  {line}")
 
 
 @pytest.mark.parametrize(
@@ -493,12 +495,12 @@ def test_structure_is_checked(text, line):
     ],
 )  # fmt: skip
 def test_components_are_checked(text, line, registry):
-    (found,) = told(text, registry)
-    assert found.startswith(f"  {line}")
+    (problem,) = error_lines(text, registry)
+    assert problem.startswith(f"  {line}")
 
 
 def test_a_recipe_without_base_says_what_is_missing():
-    lines = told("model: {d_model: 8}\n", base="")
+    lines = error_lines("model: {d_model: 8}\n", base="")
     assert any("train" in line and "is missing; start with `base: base.yaml`" in line for line in lines)
     assert len(lines) > 20
 
@@ -524,22 +526,22 @@ variants:
     modl.norm: rms
     train: {steps: x}
 """
-    structure = told(text)
+    structure = error_lines(text)
     assert [line.split("  ")[1:3] for line in structure] == [["line 11", "train.steps"], ["line 10", "modl"]]
-    lines = told(text.split("  worse")[0], registry)
+    lines = error_lines(text.split("  worse")[0], registry)
     assert [line.split("  ")[1:3] for line in lines] == [["line 7", "model.norm.encoder"], ["line 8", "model.position"]]
 
 
 def test_what_is_wrong_in_a_grid_points_at_its_axis(registry):
     text = "model: {norm: {encoder: batch, decoder: layer}}\ngrid:\n  model.norm:\n  - {encoder: bath, decoder: rms}\n"
-    (line,) = told(text, registry)
+    (line,) = error_lines(text, registry)
     assert line.startswith("  line 4  model.norm.encoder  unknown norm 'bath'")
 
 
 def test_a_required_plugin_that_failed_to_load_is_quoted(registry):
     plugins = create_plugins()
     plugins.failures["my_norms"] = "ModuleNotFoundError: No module named 'zzz'"
-    (line,) = told("requires: [my_norms]", Registry(plugins))
+    (line,) = error_lines("requires: [my_norms]", Registry(plugins))
     assert line.endswith("plugin 'my_norms' is missing; it failed to load: ModuleNotFoundError: No module named 'zzz'")
 
 
@@ -547,14 +549,16 @@ def test_a_recipe_that_requires_what_is_there_is_sound(registry):
     assert len(check(load(write("requires: [norm, attention]")), registry)) == 1
 
 
-@pytest.mark.parametrize("given", ["model.norm=rms", "model.norm.encoder=rms", "model.norm.eps=1", "model={norm: rms}"])
-def test_an_override_of_what_every_variant_sets_would_change_nothing_and_is_refused(given, registry):
+@pytest.mark.parametrize(
+    "override", ["model.norm=rms", "model.norm.encoder=rms", "model.norm.eps=1", "model={norm: rms}"]
+)
+def test_an_override_of_what_every_variant_sets_would_change_nothing_and_is_refused(override, registry):
     """A user would otherwise compare a run with itself."""
     variants = "variants: {a: {model.norm: layer}, b: {model.norm: batch}}"
-    lines = told(variants, registry, [given])
+    lines = error_lines(variants, registry, [override])
     assert len(lines) == 2
     assert "variant 'a' sets model.norm itself" in lines[0] and "override variants.a.model.norm" in lines[0]
-    assert told(variants, registry, ["model.normal=3"]) != lines
+    assert error_lines(variants, registry, ["model.normal=3"]) != lines
     recipe = load(write(variants), ["variants.a.model.norm=rms", "model.placement=post"])
     assert [run.data["model"]["norm"] for run in recipe.runs()] == ["rms", "batch"]
     assert {run.data["model"]["placement"] for run in recipe.runs()} == {"post"}
@@ -566,8 +570,8 @@ def test_an_override_of_what_every_variant_sets_would_change_nothing_and_is_refu
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_what_show_prints_is_a_recipe_that_says_the_same(name):
     overrides = ["evaluate.search={name: beam, size: 2}", "train.schedule.warmup=7", "summary='no: 1e-5'"]
-    for given in ([], overrides):
-        recipe = load(name, given)
+    for lines in ([], overrides):
+        recipe = load(name, lines)
         Path("shown.yaml").write_text(yaml_lines.dump(recipe.data), "utf-8")
         again = load("shown.yaml")
         assert again.data == recipe.data

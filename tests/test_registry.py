@@ -123,18 +123,18 @@ def problems(registry, kind: str, spec, path: str = "here") -> list[tuple[str, s
 
 
 def test_only_declared_givens_are_handed(registry):
-    given = {"d_model": 8, "site": "there", "max_length": 99, "unheard_of": 1}
-    assert registry.build("norm", "everything", **given).got == {
+    givens = {"d_model": 8, "site": "there", "max_length": 99, "unheard_of": 1}
+    assert registry.build("norm", "everything", **givens).got == {
         "d_model": 8, "site": "there", "eps": 1e-6, "bias": True, "groups": None,
     }  # fmt: skip
-    assert registry.build("norm", {"name": "little", "factor": 2}, **given).factor == 2.0
-    assert isinstance(registry.build("norm", "bare", **given), Bare)
+    assert registry.build("norm", {"name": "little", "factor": 2}, **givens).factor == 2.0
+    assert isinstance(registry.build("norm", "bare", **givens), Bare)
     assert isinstance(registry.build("schedule", "constant", steps=3), Constant)
 
 
 def test_what_the_model_gives_is_no_option_but_for_a_few_that_may_differ_by_place(registry):
-    (told,) = problems(registry, "norm", {"name": "everything", "d_model": 4, "groups": 2})
-    assert "'everything' gets 'd_model' from the model; it is no option" in str(told)
+    (problem,) = problems(registry, "norm", {"name": "everything", "d_model": 4, "groups": 2})
+    assert "'everything' gets 'd_model' from the model; it is no option" in str(problem)
     head = {"name": "linear", "pad_id": 9}  # label smoothing would leave out the wrong token
     shipped = create_registry()
     assert "gets 'pad_id' from the model" in str(problems(shipped, "head", head))
@@ -143,8 +143,8 @@ def test_what_the_model_gives_is_no_option_but_for_a_few_that_may_differ_by_plac
 
 
 def test_a_class_of_another_kind_is_refused(registry):
-    (told,) = problems(registry, "norm", "bystander")
-    assert "'bystander' is no norm" in str(told)
+    (problem,) = problems(registry, "norm", "bystander")
+    assert "'bystander' is no norm" in str(problem)
 
 
 def test_a_missing_given_is_named(registry):
@@ -157,41 +157,41 @@ def test_a_spec_is_a_name_or_a_mapping_with_a_name(registry):
     assert Spec.parse({"name": "rms", "eps": 1}) == Spec("rms", {"eps": 1})
     assert Spec.parse(Spec("rms")) == Spec("rms")
     for wrong in (3, None, ["rms"], {"eps": 1}, {"name": 3}):
-        (told,) = problems(registry, "norm", wrong)
-        assert told == ("here", f"must be a name or {{name: …, options…}}, but is {wrong!r}")
+        (problem,) = problems(registry, "norm", wrong)
+        assert problem == ("here", f"must be a name or {{name: …, options…}}, but is {wrong!r}")
 
 
 # ----------------------------------------------------------------------------------------------------------- options
 
 
 def test_an_unknown_name_has_a_suggestion_and_a_list(registry):
-    (told,) = problems(registry, "position", "iner", "model.position")
-    assert told == ("model.position", "unknown position 'iner'; did you mean 'inner'? Known: inner, outer")
-    (told,) = problems(registry, "head", "tied")
-    assert told[1] == "unknown head 'tied'. Known: none"
+    (problem,) = problems(registry, "position", "iner", "model.position")
+    assert problem == ("model.position", "unknown position 'iner'; did you mean 'inner'? Known: inner, outer")
+    (problem,) = problems(registry, "head", "tied")
+    assert problem[1] == "unknown head 'tied'. Known: none"
 
 
 def test_an_unknown_option_has_a_suggestion_and_the_options(registry):
-    (told,) = problems(registry, "norm", {"name": "everything", "epz": 1}, "model.norm")
-    assert told == (
+    (problem,) = problems(registry, "norm", {"name": "everything", "epz": 1}, "model.norm")
+    assert problem == (
         "model.norm.epz",
         "'everything' has no option 'epz'; did you mean 'eps'? Its options: bias, eps, groups",
     )
-    (told,) = problems(registry, "norm", {"name": "bare", "epz": 1})
-    assert told[1] == "'bare' has no option 'epz'; its options: none"
+    (problem,) = problems(registry, "norm", {"name": "bare", "epz": 1})
+    assert problem[1] == "'bare' has no option 'epz'; its options: none"
 
 
 def test_a_required_option_is_asked_for(registry):
     assert problems(registry, "norm", "little") == [("here", "'little' needs the option 'factor'")]
 
 
-def test_several_problems_are_told_at_once(registry):
-    told = problems(registry, "norm", {"name": "everything", "eps": "x", "bias": 3, "zzz": 1})
-    assert [path for path, _ in told] == ["here.eps", "here.bias", "here.zzz"]
+def test_several_problems_are_reported_at_once(registry):
+    sentences = problems(registry, "norm", {"name": "everything", "eps": "x", "bias": 3, "zzz": 1})
+    assert [path for path, _ in sentences] == ["here.eps", "here.bias", "here.zzz"]
 
 
 @pytest.mark.parametrize(
-    "option, value, told",
+    "option, value, message",
     [
         ("eps", "1e-5", "must be a valid number, but is '1e-5'"),
         ("eps", True, "must be a valid number, but is True"),
@@ -200,9 +200,9 @@ def test_several_problems_are_told_at_once(registry):
         ("groups", "2", "must be a valid integer, but is '2'"),
     ],
 )
-def test_a_wrong_type_is_refused_as_written(registry, option, value, told):
+def test_a_wrong_type_is_refused_as_written(registry, option, value, message):
     spec = {"name": "everything", option: value}
-    assert problems(registry, "norm", spec) == [(f"here.{option}", told)]
+    assert problems(registry, "norm", spec) == [(f"here.{option}", message)]
     with pytest.raises(RecipeError):
         registry.build("norm", spec, d_model=1, site="")
 
@@ -267,7 +267,7 @@ def test_problems_of_nested_components_have_their_path(registry):
     ]
 
 
-def test_the_constructor_s_refusal_is_told_with_its_path(registry):
+def test_the_constructor_s_refusal_is_reported_with_its_path(registry):
     with pytest.raises(RecipeError) as caught:
         registry.build("norm", {"name": "little", "factor": -1}, "model.norm")
     (problem,) = caught.value.problems
@@ -301,15 +301,15 @@ def test_the_shipped_chain_nests():
         ("no_colon", "AttributeError"),
     ],
 )
-def test_what_cannot_be_loaded_is_told_with_its_plugin(registry, name, reason):
+def test_what_cannot_be_loaded_is_reported_with_its_plugin(registry, name, reason):
     with pytest.raises(UserError) as caught:
         registry.entry("norm", name).load()
-    told = f"norm '{name}' of plugin 'mine' cannot be loaded from '{REGISTERED['norm'][name]}': {reason}"
-    assert str(caught.value).startswith(told)
+    message = f"norm '{name}' of plugin 'mine' cannot be loaded from '{REGISTERED['norm'][name]}': {reason}"
+    assert str(caught.value).startswith(message)
     assert problems(registry, "norm", name) == [("here", str(caught.value))]
 
 
-def test_a_module_that_breaks_when_imported_is_told(registry, tmp_path, monkeypatch):
+def test_a_module_that_breaks_when_imported_is_reported(registry, tmp_path, monkeypatch):
     (tmp_path / "breaks_when_imported.py").write_text("this is no Python")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(registry.tables["norm"], "breaks", _entry(registry, "breaks_when_imported:Norm"))

@@ -1,4 +1,5 @@
-"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed decides."""
+"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed
+decides."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[
 
 @contextlib.contextmanager
 def _locked(where: Path) -> Iterator[None]:
-    """Within this block no other process fetches into the folder. Windows has no such lock: there two processes that fetch
-    at once may spoil a file, which its hash then shows."""
+    """Within this block no other process fetches into the folder. Windows has no such lock: there two processes that
+    fetch at once may spoil a file, which its hash then shows."""
     with (where / LOCK).open("ab") as file:
         if sys.platform != "win32":
             with contextlib.suppress(OSError):  # a file system without locks

@@ -125,7 +125,8 @@ class Codec:
 
     @classmethod
     def learn(cls, plan: Plan, examples: Sequence[Example]) -> Codec:
-        """Tokenizers and vocabularies from the training examples; a decoder-only model has those of the target alone."""
+        """Tokenizers and vocabularies from the training examples; a decoder-only model has those of the target
+        alone."""
         settings, (source, target) = plan.settings, _tokenizers(plan)
         options, closes = settings.vocabulary, settings.model.shape != ENCODER_ONLY
         if settings.model.shape == DECODER_ONLY:

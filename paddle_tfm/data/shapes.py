@@ -14,22 +14,22 @@ def check_texts(model: ModelSettings, split: str, texts: EncodedTexts) -> None:
     """A model with both stacks can learn from all texts.
 
     Raises:
-        UserError: with an example: a source for a decoder-only model, which reads none; for an encoder-only one, another
-            number of labels than positions for them, or pieces that are sampled again in each epoch.
+        UserError: with an example: a source for a decoder-only model, which reads none; for an encoder-only one,
+            another number of labels than positions for them, or pieces that are sampled again in each epoch.
     """
     if model.shape == DECODER_ONLY:
         bad = np.flatnonzero(texts.lengths[:, 0] > 1)
         if bad.size:
             raise UserError(
                 "a decoder-only model (model.encoder_layers: 0) reads no source, but example "
-                f"{bad[0] + 1} of the {split} split has one: {_cut(texts[int(bad[0])].example.source)}; choose a task of "
-                "texts alone"
+                f"{bad[0] + 1} of the {split} split has one: {_cut(texts[int(bad[0])].example.source)}; choose a "
+                "task of texts alone"
             )
     if model.shape == ENCODER_ONLY:
         if texts.sampling:
             raise UserError(
-                "an encoder-only model (model.decoder_layers: 0) needs the same pieces in every epoch, but the tokenizer "
-                "samples them"
+                "an encoder-only model (model.decoder_layers: 0) needs the same pieces in every epoch, but the "
+                "tokenizer samples them"
             )
         pieces, labels = texts.lengths[:, 0] - 1, texts.lengths[:, 1]
         bad = np.flatnonzero(labels != (pieces if model.labels == "token" else 1))

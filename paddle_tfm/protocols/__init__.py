@@ -1,14 +1,16 @@
 # ruff: noqa: F401
-"""The contracts between kinds of components, a page a kind. A variant is a subclass of one of these classes, and nothing else.
+"""The contracts between kinds of components, a page a kind. A variant is a subclass of one of these classes, and
+nothing else.
 
-Each page holds all that its author needs: formula, shapes, givens, invariances, expected failures, what is raised, an example.
+Each page holds all that its author needs: formula, shapes, givens, invariances, expected failures, what is raised, an
+    example.
 
 Legend of shapes: B batch · T target or own length · S source length · C d_model · H score heads · D head_dim (the
 attention says what it is; not always C / H) · V vocabulary.
 
 Invariants.
- 1. `Attention.project` makes keys and values, `Attention.forward` attends to them. The key/value cache is the engine's: it
-    calls `extend` and `select` on what `project` returned, and nothing else.
+ 1. `Attention.project` makes keys and values, `Attention.forward` attends to them. The key/value cache is the engine's:
+    it calls `extend` and `select` on what `project` returned, and nothing else.
  2. Training is the incremental step with T tokens and an empty past: one code path.
  3. A sublayer is called exactly once a pass.
  4. An encoding is a pure function of positions, never of a tensor's length.
@@ -18,12 +20,13 @@ Invariants.
  8. A component that makes no sense at its site, or with its neighbour, raises `ValueError` in its constructor
     (`paddle_tfm.validators` has the usual checks).
 
-A constructor takes flat keyword parameters. Those named like a *given* of its kind (`Component.givens`) are filled by the
-engine; the others are options of the recipe, and so are the few givens in `Component.settable`. A constructor that ends
-with ``**parent`` takes its superclass' parameters too (`Component.fixed_options`), and a misspelt option is still refused.
+A constructor takes flat keyword parameters. Those named like a *given* of its kind (`Component.givens`) are filled by
+the engine; the others are options of the recipe, and so are the few givens in `Component.settable`. A constructor that
+ends with ``**parent`` takes its superclass' parameters too (`Component.fixed_options`), and a misspelt option is still
+refused.
 
-Names are imported from here; a page is loaded when one of its names is first used, so that a metric or a tokenizer, which
-needs no Paddle, imports none.
+Names are imported from here; a page is loaded when one of its names is first used, so that a metric or a tokenizer,
+which needs no Paddle, imports none.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from paddle_tfm.protocols.tap import Tap
 
 @dataclass(frozen=True)
 class KeyValue:
-    """The key/value cache of a layer, [B, H, S, D] each. An attention may have its own type, with the same two methods."""
+    """The key/value cache of a layer, [B, H, S, D] each. An attention may have its own type with these methods."""
 
     key: Tensor
     value: Tensor
@@ -39,7 +39,7 @@ class Geometry(NamedTuple):
 
 
 class Attention(Component, nn.Layer):
-    """Attention(Q, K, V) = softmax(Q Kᵀ / sqrt(D) + mask) V, and its variants: x [B, T, C], source [B, S, C] → [B, T, C].
+    """Attention(Q, K, V) = softmax(Q Kᵀ / sqrt(D) + mask) V: x [B, T, C], source [B, S, C] → [B, T, C].
 
     In self-attention the source is x itself, in cross-attention the encoder's output. Decoding calls `project` with the
     newest tokens only, and `forward` with all that the cache holds: nothing else may carry over from call to call.
@@ -51,7 +51,7 @@ class Attention(Component, nn.Layer):
             parameter is refused by placements that need one.
 
     Invariances: padding and later tokens change no output; a batch's sentences do not see each other.
-    Expected failures: `expected_failures` names checks ("attends", "averages", "values", "temperature", "bidirectional", …).
+    Expected failures: `expected_failures` names checks ("attends", "averages", "temperature", "bidirectional", …).
     Raises: ValueError in the constructor, where head numbers or the site do not fit.
 
     Example::

@@ -20,4 +20,5 @@ class Component:
     """Of a class whose constructor ends with ``**parent``: the superclass' parameters that it sets itself. Such a
     constructor takes, besides its own parameters, those of its superclass, so that it need not type them again:
     ``def __init__(self, *, window: int = 16, **parent)``, which calls ``super().__init__(**parent)``. A recipe may set
-    the options of both. The name `parent` is the mark: behind another, such as ``**kwargs``, no option is looked for."""
+    the options of both. The name `parent` is the mark: behind another, such as ``**kwargs``, no option is looked
+    for."""

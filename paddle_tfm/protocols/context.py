@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayerSite:
-    """Where a component stands: `stack` (encoder | decoder), `sublayer` (self | cross | feed_forward | final), `layer`."""
+    """Where a component stands: `stack` (encoder | decoder), `sublayer` (self | cross | feed_forward | final),
+    `layer`."""
 
     stack: str
     sublayer: str

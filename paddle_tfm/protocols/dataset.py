@@ -1,4 +1,4 @@
-"""A named corpus: where its files come from and how they are read. It is pure data: opening and fetching are the engine's."""
+"""A named corpus: where its files come from and how they are read. The engine opens and fetches it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Dataset(Component):
 
             @classmethod
             def catalogue(cls):
-                return [RemoteFile(f"{split}.tsv", (f"{cls.home}/{split}.tsv",)) for split in ("train", "valid", "test")]
+                return [RemoteFile(f"{name}.tsv", (f"{cls.home}/{name}.tsv",)) for name in ("train", "valid", "test")]
 
             def read(self, split, paths):
                 return (Example(*pair) for pair in table(paths[f"{split}.tsv"]))

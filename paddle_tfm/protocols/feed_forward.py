@@ -15,7 +15,8 @@ class FeedForward(Component, nn.Layer):
     """The position-wise sublayer, such as max(0, x W1 + b1) W2 + b2: x [B, T, C] → [B, T, C].
 
     Givens:
-        d_model: C. d_ff: the hidden width (settable). dropout: of the model's branches (settable). site: where it stands.
+        d_model: C. d_ff: the hidden width (settable). dropout: of the model's branches (settable). site: where it
+            stands.
         inner_norm: a function width → Norm for the norm before the output projection, or None; a class without this
             parameter is refused by placements that need one.
 

@@ -18,8 +18,8 @@ class Head(Component, nn.Layer):
 
     Givens:
         d_model: C. vocab_size: V. pad_id, unknown_id: ids of special tokens.
-        embedding: the target embedding, whose `weight` [V, C] `tied` shares; that of the source in an encoder-only model
-            with one table; otherwise None.
+        embedding: the target embedding, whose `weight` [V, C] `tied` shares; that of the source in an encoder-only
+            model with one table; otherwise None.
 
     Invariances: exp(log_probs) sums to 1, and loss = −log_probs[target] without smoothing.
     Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.

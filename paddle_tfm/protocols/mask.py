@@ -78,7 +78,8 @@ class Mask:
         return self._visible.allowed
 
     def dense(self, dtype: str | paddle.dtype = "float32") -> Tensor:
-        """Additive [B, H|1, Tq|1, Tk]: 0 where allowed, very negative but finite where not, plus the encoding's bias."""
+        """Additive [B, H|1, Tq|1, Tk]: 0 where allowed, very negative but finite where not, plus the encoding's
+        bias."""
         name = str(dtype).removeprefix("paddle.")
         if name not in self._dense:
             bias, hidden = self._bias, self._visible.additive(name)
@@ -97,8 +98,8 @@ class Mask:
     def add_to(self, scores: Tensor) -> Tensor:
         """scores [B, H, Tq, Tk] + `dense`.
 
-        On a CPU, where a broadcast sum takes several times as long as one of equal shapes, `dense` is broadcast over heads
-        and queries first, once for all layers; and a step of decoding whose query sees every key adds nothing.
+        On a CPU, where a broadcast sum takes several times as long as one of equal shapes, `dense` is broadcast over
+        heads and queries first, once for all layers; and a step of decoding whose query sees every key adds nothing.
         """
         if scores.shape[2] == 1 and scores.place.is_cpu_place() and self._is_zero:
             return scores

@@ -12,8 +12,8 @@ from paddle_tfm.units import UNITS
 
 
 class Prediction(NamedTuple):
-    """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own, with its
-    case and rare characters. Pieces are the tokenizer's; texts that come from a file have none."""
+    """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own, with
+    its case and rare characters. Pieces are the tokenizer's; texts that come from a file have none."""
 
     source: str
     reference: str

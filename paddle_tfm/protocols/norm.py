@@ -44,9 +44,9 @@ class Norm(Component, nn.Layer):
     kind: ClassVar[str] = "norm"
     givens = frozenset({"d_model", "site", "max_length"})
     invariances: ClassVar[frozenset[str]] = frozenset()
-    """What the output does not depend on, of {"scale", "shift"}: each token's channels multiplied by a positive number, or
-    increased by one number; {"channel_scale", "channel_shift"}: the same for a channel over all tokens, in training. Up to
-    `eps`, and as initialized."""
+    """What the output does not depend on, of {"scale", "shift"}: each token's channels multiplied by a positive number,
+    or increased by one number; {"channel_scale", "channel_shift"}: the same for a channel over all tokens, in training.
+    Up to `eps`, and as initialized."""
     momentum: float | None = None
     """Of a norm with running statistics: the weight of the newest batch in them. The trainer sets it while they are
     re-estimated."""
@@ -56,7 +56,7 @@ class Norm(Component, nn.Layer):
         raise NotImplementedError
 
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:
-        """How far the running statistics are from those of this batch, which `forward` would be called with: scalars, by
-        name "mean" |μ_run − μ_B| / σ_B and "deviation" |σ_run / σ_B − 1|, each a mean over channels (cf. Wang 2022,
+        """How far the running statistics are from those of this batch, which `forward` would be called with: scalars,
+        by name "mean" |μ_run − μ_B| / σ_B and "deviation" |σ_run / σ_B − 1|, each a mean over channels (cf. Wang 2022,
         arXiv:2210.05153). Nothing is changed. A norm without running statistics has none: {}."""
         return {}

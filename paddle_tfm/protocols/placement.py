@@ -18,8 +18,8 @@ NormFactory = Callable[[LayerSite, int], Norm]
 
 @dataclass(frozen=True)
 class Profile:
-    """Statistics of one pass over data at initialization: the variance of a stack's input, and of each branch's output, in
-    the order in which the branches ran."""
+    """Statistics of one pass over data at initialization: the variance of a stack's input, and of each branch's output,
+    in the order in which the branches ran."""
 
     input_variance: float
     branch_variances: list[float]
@@ -28,8 +28,8 @@ class Profile:
 class Placement(Component, nn.Layer):
     """Where norm, residual and dropout stand around the sublayers of one layer: x [B, T, C] → [B, T, C].
 
-    Pre-norm is x + drop(f(n(x))), post-norm n(x + drop(f(x))). Most variants write only `wrap`. The constructor below makes
-    `self.norms[i]` and `self.drops[i]`, an instance for each sublayer; one that needs more takes ``**parent``.
+    Pre-norm is x + drop(f(n(x))), post-norm n(x + drop(f(x))). Most variants write only `wrap`. The constructor below
+    makes `self.norms[i]` and `self.drops[i]`, an instance for each sublayer; one that needs more takes ``**parent``.
 
     Givens:
         sites: one LayerSite a sublayer, in the order in which they run. d_model: C.

@@ -13,11 +13,12 @@ from paddle_tfm.protocols.component import Component
 class PositionalEncoding(Component, nn.Layer):
     """How a position reaches the model: overrides of the hooks below. This base class is the encoding "none".
 
-    Every hook is a pure function of positions int64 [B|1, T], never of a tensor's length or of the place in a batch: the
-    same tokens, decoded one by one, get the same encoding. An attention calls the hooks that it `supports`.
+    Every hook is a pure function of positions int64 [B|1, T], never of a tensor's length or of the place in a batch:
+    the same tokens, decoded one by one, get the same encoding. An attention calls the hooks that it `supports`.
 
     Givens:
-        d_model: C. num_heads: H, the score heads of the attention. head_dim: D, their width. max_length: the longest text.
+        d_model: C. num_heads: H, the score heads of the attention. head_dim: D, their width. max_length: the longest
+            text.
         site: where the attention stands; `site.causal` in the decoder's self-attention.
 
     Invariances: positions alone matter; a relative encoding does not change when all positions are shifted.

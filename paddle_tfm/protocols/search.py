@@ -22,8 +22,8 @@ class Constraints(NamedTuple):
     that `Decoding.advance` returns, so that they hold for every search.
 
     min_length: no end before so many tokens; it precedes `Search.limit`. max_length: no token after so many; None:
-    `Search.limit` alone decides. no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304); 0: any.
-    Where nothing else is possible, the end token is.
+    `Search.limit` alone decides. no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304); 0:
+    any. Where nothing else is possible, the end token is.
     """
 
     min_length: int = 0
@@ -44,8 +44,8 @@ class Decoding:
     sentences: list[int]
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next. One of MASKED_SCORE / 2 or
-        less says that the token is impossible."""
+        """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next. One of MASKED_SCORE / 2
+        or less says that the token is impossible."""
         raise NotImplementedError
 
     def select(self, rows: Tensor) -> None:
@@ -77,7 +77,8 @@ class Search(Component):
                     for i in {*range(len(outputs))} - ends:
                         ids, score = outputs[i]
                         token = decoding.eos if len(ids) == decoding.max_lengths[i] else int(tokens[i])
-                        outputs[i] = Hypothesis(ids + [token] * (token != decoding.eos), score + float(log_probs[i, token]))
+                        ids = ids + [token] * (token != decoding.eos)
+                        outputs[i] = Hypothesis(ids, score + float(log_probs[i, token]))
                         ends |= {i} if token == decoding.eos else set()
                 return [[output] for output in outputs]
     """

@@ -39,7 +39,8 @@ class Task(Component):
 
     Givens: none; the options are the constructor's keyword parameters.
 
-    Invariances: a split holds the same examples at every call, in the same order, whatever other options of the recipe are.
+    Invariances: a split holds the same examples at every call, in the same order, whatever other options of the recipe
+        are.
     Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range; UserError where data cannot be read.
 

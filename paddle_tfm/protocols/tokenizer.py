@@ -56,8 +56,8 @@ class Tokenizer(Component):
         return False
 
     def sample(self, text: str, rng: np.random.Generator) -> list[str]:
-        """One random segmentation, for training: a function of the text and of `rng`, which is keyed by example and epoch.
-        It joins to the same text."""
+        """One random segmentation, for training: a function of the text and of `rng`, which is keyed by example and
+        epoch. It joins to the same text."""
         return self.tokenize(text)
 
     def pieces(self) -> list[str]:

@@ -117,8 +117,8 @@ class Recipe:
         path = f"variants.{name}" if section == "variants" else section
         if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
             sentence = (
-                f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot at its "
-                "beginning"
+                f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot "
+                "at its beginning"
             )
             yield locate(Problem(path, sentence), self.origins)
         if section == "grid" and Counter(label for label, _ in self._grid())[name] > 1:

@@ -78,7 +78,10 @@ def plan_model(
 def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
     head, model_shape = plan.head, plan.settings.shape
     if head.cls is not None and head.cls.extends_vocabulary and model_shape != BOTH:
-        sentence = f"'{head.name}' copies words of a source into a target, but a model that is {model_shape} has only one of them"
+        sentence = (
+            f"'{head.name}' copies words of a source into a target, but a model that is {model_shape} has "
+            "only one of them"
+        )
         yield Problem(head.path, sentence)
 
 

@@ -1,4 +1,5 @@
-"""Where a model has components: the stacks of each shape, the sites of each kind, and what a recipe's value says at one.
+"""Where a model has components: the stacks of each shape, the sites of each kind, and what a recipe's value says at
+one.
 
 A value of the model section is a component for all sites, or a mapping of stacks or sublayers to such values.
 """

@@ -17,6 +17,7 @@ In a test module of your own, with the pytest plugin that comes with paddle_tfm:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from paddle_tfm import runtime
 from paddle_tfm.components import Entry
@@ -47,7 +48,7 @@ def checks(kind: str) -> list[Check]:
     return CHECKS.get(kind, [])
 
 
-def with_class(registry: Registry, cls: type, name: str | None = None) -> tuple[str, str]:
+def with_class(registry: Registry, cls: type[Any], name: str | None = None) -> tuple[str, str]:
     """Add a class that nobody registered; returns its kind and name."""
     name = name or cls.__name__
     registry.add(Entry(cls.kind, name, cls, Provider(name, cls.__module__, "")))

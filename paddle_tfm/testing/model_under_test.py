@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 import paddle
@@ -13,13 +14,16 @@ from paddle import Tensor, nn
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.testing.results import CLOSE, Skip, distance
 
+Dtype = Literal["float32", "float64"]
+Model = TypeVar("Model", bound=nn.Layer)
 
-class ModelUnderTest(ABC):
+
+class ModelUnderTest(ABC, Generic[Model]):
     """Models and batches are built again whenever a check asks for them, the same ones each time."""
 
     foreign: bool = False
     """Written without paddle_tfm: it may hold a weight under two names, and parameters that are frozen."""
-    training_dtype: str = "float64"
+    training_dtype: Dtype = "float64"
     """What losses and gradients are compared in."""
     training_tolerance: float = 1e-5
     """What they may differ by: a component may compute a part in float32."""
@@ -27,7 +31,7 @@ class ModelUnderTest(ABC):
     """Training on one batch: steps of Adam, their learning rate, and the share of the first loss that must be left at most."""
 
     @abstractmethod
-    def model(self, dtype: str = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
+    def model(self, dtype: Dtype = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> Model:
         """A model in evaluation mode; `moved`: with values as after some training."""
 
     @abstractmethod
@@ -35,15 +39,15 @@ class ModelUnderTest(ABC):
         """Sentences of several lengths, padded at their ends by as much as is needed and `extra_padding` more."""
 
     @abstractmethod
-    def decoder_outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
+    def decoder_outputs(self, model: Model, batch: Batch) -> np.ndarray:
         """What the decoder says at each target position [B, T, ·], without a graph."""
 
     @abstractmethod
-    def outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
+    def outputs(self, model: Model, batch: Batch) -> np.ndarray:
         """What a user sees of a model at the N real target tokens [N, ·], in the order of sentences, without a graph."""
 
     @abstractmethod
-    def losses(self, model: nn.Layer, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+    def losses(self, model: Model, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         """(cross entropy in nats a token, what training minimizes): scalars."""
 
     @abstractmethod
@@ -66,11 +70,11 @@ class ModelUnderTest(ABC):
         """bool [B, T]: the target positions whose outputs are compared."""
         return batch.target_valid.numpy()
 
-    def gradients_by_position(self, model: nn.Layer, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
+    def gradients_by_position(self, model: Model, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
         """(t, |∂ output t / ∂ input s| for each position s [T]) of the longest target; nothing where a model takes ids only."""
         return iter(())
 
-    def training_model(self, dtype: str = "float32") -> nn.Layer | Skip:
+    def training_model(self, dtype: Dtype = "float32") -> Model | Skip:
         """A model in training mode that draws nothing."""
         model, batch = self.model(dtype), self.batch()
         model.train()
@@ -87,4 +91,4 @@ def select_rows(batch: Batch, rows: list[int]) -> Batch:
 
 def lengths(valid: Tensor) -> list[int]:
     """How many tokens of each row [B, T] are real."""
-    return valid.astype("int64").sum(1).tolist()
+    return valid.astype("int64").sum(1).numpy().tolist()

@@ -14,9 +14,9 @@ from paddle import Tensor, nn
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.vocabulary import BOS, PAD
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Tap
+from paddle_tfm.protocols import Memory, Tap
 from paddle_tfm.recipe.settings import ModelSettings
-from paddle_tfm.testing.model_under_test import ModelUnderTest
+from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
 
 if TYPE_CHECKING:
     from paddle_tfm.testing.subject import Subject
@@ -76,7 +76,7 @@ def pad(rows: list[np.ndarray], extra: int, padding: int) -> tuple[np.ndarray, n
 
 
 @contextmanager
-def default_dtype(name: str) -> Iterator[None]:
+def default_dtype(name: Dtype) -> Iterator[None]:
     """Parameters created meanwhile are of this dtype."""
     before = paddle.get_default_dtype()
     paddle.set_default_dtype(name)
@@ -102,7 +102,7 @@ def open_gates(layer: nn.Layer, rng: np.random.Generator) -> None:
 
 
 @dataclass(frozen=True)
-class Scene(ModelUnderTest):
+class Scene(ModelUnderTest[Transformer]):
     """A size of model with the component at certain sites; `where` says which."""
 
     subject: Subject
@@ -115,7 +115,7 @@ class Scene(ModelUnderTest):
         layers = f"{size.encoder_layers}+{size.decoder_layers} layers"
         return f"{layers}, d_model {size.d_model}, {size.num_heads} heads, {self.where}"
 
-    def model(self, dtype: str = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> Transformer:
+    def model(self, dtype: Dtype = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> Transformer:
         """In evaluation mode; `moved`: as after some training. Running statistics are not at their start, nor are the values
         that the method begins with: what holds where heads are not mixed yet, or a gate is shut, may not hold later."""
         settings = self.settings.model_copy(update={"dropout": dropout})
@@ -177,7 +177,7 @@ class Scene(ModelUnderTest):
         return cross_entropy, sum((batch.tokens * each for each in tap.aux_losses.values()), cross_entropy)
 
     def gradients_by_position(self, model: Transformer, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
-        if model.decoder is None:
+        if model.decoder is None or model.target_embedding is None:
             return
         x = model.target_embedding(batch.target_in).detach()
         x.stop_gradient = False
@@ -189,13 +189,14 @@ class Scene(ModelUnderTest):
 
     # --------------------------------------------------------------------------------------------------------- decoding
 
-    def memory(self, model: Transformer, batch: Batch):
+    def memory(self, model: Transformer, batch: Batch) -> Memory | None:
         """What the decoder attends to; None without an encoder."""
         return model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
 
     def stepwise_outputs(self, model: Transformer, batch: Batch, chunks: list[int]) -> np.ndarray:
         """h [B, T, C] decoded through the cache, so many tokens at a time (the last number again and again)."""
-        parts, begin = [], 0
+        parts: list[Tensor] = []
+        begin = 0
         with paddle.no_grad():
             state = model.start(self.memory(model, batch))
             while begin < batch.target_in.shape[1]:
@@ -205,6 +206,17 @@ class Scene(ModelUnderTest):
                 parts.append(h)
                 begin += chunk
         return paddle.concat(parts, 1).numpy()
+
+
+def encoder_output(memory: Memory | None) -> Tensor:
+    """x [B, S, C] of a memory.
+
+    Raises:
+        ValueError: there is none, for the model has no encoder.
+    """
+    if memory is None:
+        raise ValueError("only a model with an encoder has an encoder's output, but this one has no encoder")
+    return memory.x
 
 
 def real(h: Tensor, batch: Batch) -> np.ndarray:

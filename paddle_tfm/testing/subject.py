@@ -65,7 +65,10 @@ class Subject:
     @cached_property
     def base(self) -> dict[str, object]:
         """The model section of base.yaml: what stands wherever the component does not."""
-        return recipes.load("base").runs()[0].settings.model.model_dump()
+        settings = recipes.load("base").runs()[0].settings
+        if settings is None:
+            raise UserError("base.yaml must be sound, but is not; `paddle-tfm check base` says where")
+        return settings.model.model_dump()
 
     def build(self, site: LayerSite | None = None, **kwargs: object):
         """The component alone."""
@@ -96,7 +99,7 @@ class Subject:
             self.kind: value,
             **others,
         }
-        return ModelSettings(**values)
+        return ModelSettings.model_validate(values)
 
     def at(self, names: list[str]) -> object:
         """A per-site value: this component at the sites `names`, base.yaml's elsewhere."""
@@ -171,11 +174,9 @@ class Subject:
         self.registry.add(Entry("position", PROBE, Probe, Provider("paddle_tfm", "testing", "")))
         probe = {"name": PROBE, "hooks": sorted(self.cls.supports)}
         rest = {"name": PROBE, "hooks": sorted(self.cls.supports - {"embed"})}
-        position: dict[str, object] = {"encoder": self.base["position"], "decoder": {"self": self.base["position"]}}
-        if "encoder.self" in self.site_names:
-            position["encoder"] = probe
-        if "decoder.self" in self.site_names:
-            position["decoder"]["self"] = probe
+        usual = self.base["position"]
+        decoder = {"self": probe if "decoder.self" in self.site_names else usual}
         if "decoder.cross" in self.site_names:
-            position["decoder"]["cross"] = rest
-        return self.settings(USUAL, everywhere, position=position)
+            decoder["cross"] = rest
+        encoder = probe if "encoder.self" in self.site_names else usual
+        return self.settings(USUAL, everywhere, position={"encoder": encoder, "decoder": decoder})

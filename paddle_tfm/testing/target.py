@@ -75,6 +75,8 @@ def load(path: Path):
         raise UserError(f"{path}: no such file")
     name = f"paddle_tfm_checked_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path} cannot be imported: Python has no loader for this file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent))  # a learner's file imports its neighbours

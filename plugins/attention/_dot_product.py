@@ -92,8 +92,8 @@ def project_out(context: Tensor, info: TokenInfo, inner_norm: Norm | None, outpu
 
 
 def _by_groups(x: Tensor, shared: Tensor, transpose: bool) -> Tensor:
-    """x [B, H, T, I] times the matrix that each group of H / G neighbouring heads shares, [B, G, I, O] ([B, G, O, I] with
-    `transpose`) → [B, H, T, O]. The heads of a group are rows of one product: nothing is repeated."""
+    """x [B, H, T, I] times the matrix that each group of H / G neighbouring heads shares, [B, G, I, O] ([B, G, O, I]
+    with `transpose`) → [B, H, T, O]. The heads of a group are rows of one product: nothing is repeated."""
     batch, heads, length, width = x.shape
     rows = x.reshape([batch, shared.shape[1], -1, width])  # [B, H, T, I] -> [B, G, H/G·T, I]
     product = paddle.matmul(rows, shared, transpose_y=transpose)

@@ -18,8 +18,8 @@ from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, 
 
 @dataclass(frozen=True)
 class Window:
-    """The newest tokens and the `before` ones before them that they can reach: values [B, H, T, D], zero at padding, and
-    positions int64 [B|1, T]."""
+    """The newest tokens and the `before` ones before them that they can reach: values [B, H, T, D], zero at padding,
+    and positions int64 [B|1, T]."""
 
     value: Tensor
     positions: Tensor
@@ -40,28 +40,28 @@ class Convolution(Attention):
 
     u = x W_v ⊙ sigmoid(x W_g); head_h at position i is Σ_k softmax(w_h)_k u_h at position i + k − left, k = 0 … K − 1,
     where K is the kernel's width; out = [head_1 … head_H] W_o. The D = C / H channels of a head share one kernel of K
-    weights. With `dynamic`, the kernels w = u_i W_k [H, K] are predicted at each position i from the gated input u_i [C]
-    there (DynamicConv of the same paper).
+    weights. With `dynamic`, the kernels w = u_i W_k [H, K] are predicted at each position i from the gated input u_i
+    [C] there (DynamicConv of the same paper).
 
     In the decoder's self-attention left is K − 1: a position sees itself and those before it. In the encoder left is
-    (K − 1) / 2: as many on both sides. Neighbours are those whose *positions* differ by as much, so that padding between
-    them changes nothing, and under positions drawn with gaps a kernel reaches across fewer tokens. What is padding, or
-    beyond an end, counts as zero, and its weight is not shared out to others. The cache holds K − 1 tokens.
+    (K − 1) / 2: as many on both sides. Neighbours are those whose *positions* differ by as much, so that padding
+    between them changes nothing, and under positions drawn with gaps a kernel reaches across fewer tokens. What is
+    padding, or beyond an end, counts as zero, and its weight is not shared out to others. The cache holds K − 1 tokens.
 
-    Dropout is applied to the normalized weights, with a mask for each token, as the authors' code does where it writes the
-    convolution as a matrix of weights [T, T]. This one always does: time and memory grow with T², not with T · K.
+    Dropout is applied to the normalized weights, with a mask for each token, as the authors' code does where it writes
+    the convolution as a matrix of weights [T, T]. This one always does: time and memory grow with T², not with T · K.
 
     x [B, T, C], source [B, T, C] → [B, T, C]; state [B, H, K − 1, D].
 
     Options:
-        kernel: K, or a list of one K a layer from the bottom, the last of which serves all layers above it (the paper: 3,
-            7, 15 and then 31).
+        kernel: K, or a list of one K a layer from the bottom, the last of which serves all layers above it (the paper:
+            3, 7, 15 and then 31).
         dynamic: whether kernels are predicted.
         bias: whether W_v, W_g and W_o have one.
 
     Raises:
-        ValueError: in cross-attention; num_heads does not divide d_model; a kernel is below 1, or even where it is centred;
-            an empty list.
+        ValueError: in cross-attention; num_heads does not divide d_model; a kernel is below 1, or even where it is
+            centred; an empty list.
     """
 
     expected_failures: ClassVar[dict[str, str]] = {

@@ -49,7 +49,8 @@ class Differential(MultiHead):
     supports = frozenset({"embed", "rotate", "bias", "scores"})
     expected_failures = {
         "values": "each head is normalized after its values are averaged",
-        "temperature": "it cannot be read off the output, for each head is normalized; the scores are those of `multihead`",
+        "temperature": "it cannot be read off the output, for each head is normalized; the scores are those of "
+        "`multihead`",
     }
 
     fixed_options = frozenset({"head_dim"})

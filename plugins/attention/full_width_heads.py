@@ -8,10 +8,11 @@ from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
 class FullWidthHeads(MultiHead):
-    """Multi-head attention whose heads are each d_model wide instead of d_model / num_heads (variant of arXiv:1706.03762).
+    """Multi-head attention whose heads are each d_model wide instead of d_model / num_heads (variant of
+    arXiv:1706.03762).
 
-    head_h = softmax(q_h k_hᵀ / sqrt(C)) v_h with q_h, k_h, v_h [B, T, C]; out = [head_1 … head_H] W_o, W_o [H·C, C]. The
-    common misreading of "multi-head": num_heads times the weights, the scores' work and the cache of `multihead`.
+    head_h = softmax(q_h k_hᵀ / sqrt(C)) v_h with q_h, k_h, v_h [B, T, C]; out = [head_1 … head_H] W_o, W_o [H·C, C].
+    The common misreading of "multi-head": num_heads times the weights, the scores' work and the cache of `multihead`.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, C].
 

@@ -20,9 +20,10 @@ class GroupedQuery(Attention):
     `multihead`. The cache holds G heads, G / H of the bytes of `multihead`, and no key is ever repeated to make the
     scores.
 
-    It supports all positional-encoding hooks. Keys are rotated before they are cached, as G heads; a term on the scores that
-    an encoding adds sees H heads of queries and H of keys, each key head repeated for its group (only for an encoding
-    that has such a term); a term on the values sees the weights of H heads. Dropout is applied to the attention weights.
+    It supports all positional-encoding hooks. Keys are rotated before they are cached, as G heads; a term on the scores
+    that an encoding adds sees H heads of queries and H of keys, each key head repeated for its group (only for an
+    encoding that has such a term); a term on the values sees the weights of H heads. Dropout is applied to the
+    attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, G, S, D] with D = d_model / num_heads.
 

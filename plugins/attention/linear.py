@@ -65,8 +65,8 @@ class LinearAttention(Attention):
 
     φ(x) = elu(x) + 1 > 0. Where each position sees all of the source, `project` folds the source into two sums; in the
     decoder's self-attention a step folds what came before into the same sums, so that a decoded token costs the same
-    however long the output is, and the tokens of one call attend to each other through the masked T × T form. Padding adds
-    nothing to the sums; a row that sees nothing gives zero. There is no dropout on weights: there are no weights.
+    however long the output is, and the tokens of one call attend to each other through the masked T × T form. Padding
+    adds nothing to the sums; a row that sees nothing gives zero. There is no dropout on weights: there are no weights.
 
     It supports encodings at the embedding only. A bias or a term on the scores has no scores to act on. A rotation is
     refused too: it would act before φ, and φ(R_i q)ᵀ φ(R_j k) is no function of i − j.

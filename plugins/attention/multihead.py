@@ -14,9 +14,9 @@ from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split
 class MultiHead(Attention):
     """Multi-head attention: each head attends to its own projection of the input (Vaswani 2017, arXiv:1706.03762).
 
-    head_h = softmax(q_h k_hᵀ / sqrt(D)) v_h with q = x W_q, k = source W_k, v = source W_v; out = [head_1 … head_H] W_o.
-    It supports all positional-encoding hooks: q and k rotated, terms added to the scores before the division by sqrt(D), a
-    bias added after it, terms added to the values. Dropout is applied to the attention weights.
+    head_h = softmax(q_h k_hᵀ / sqrt(D)) v_h with q = x W_q, k = source W_k, v = source W_v; out = [head_1 … head_H]
+    W_o. It supports all positional-encoding hooks: q and k rotated, terms added to the scores before the division by
+    sqrt(D), a bias added after it, terms added to the values. Dropout is applied to the attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].
 

@@ -24,8 +24,8 @@ class QKNorm(MultiHead):
     takes for L the length that 97.5 of 100 training sequences do not exceed. So |score| ≤ |g|, whatever the input; as
     initialized, scores are spread by about g / sqrt(D).
 
-    It supports all positional-encoding hooks. q̂ and k̂ are rotated after the normalization, which a rotation leaves as it
-    is; a term on the scores is multiplied by g with them, and, like a bias, is not bounded. Dropout is
+    It supports all positional-encoding hooks. q̂ and k̂ are rotated after the normalization, which a rotation leaves as
+    it is; a term on the scores is multiplied by g with them, and, like a bias, is not bounded. Dropout is
     applied to the attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].

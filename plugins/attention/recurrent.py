@@ -87,7 +87,8 @@ class LSTM(nn.Layer):
     def __init__(self, d_model: int, width: int, forget_bias: float, backward: bool = False):
         super().__init__()
         self.width, self.backward = width, backward
-        # A matrix for each of the input gate, the forget gate, the candidate and the output gate, as Paddle's kernel has it.
+        # A matrix for each of the input gate, the forget gate, the candidate and the output gate, as Paddle's kernel
+        # has it.
         self.input = self.create_parameter([4, width, d_model])
         self.hidden = self.create_parameter([4, width, width])
         start = nn.initializer.Assign(np.repeat([0.0, forget_bias, 0.0, 0.0], width))
@@ -147,9 +148,10 @@ def fused(
 ) -> tuple[Tensor, Carried]:
     """The same by Paddle's kernel, in a third of the time (on a CPU, d_model 64).
 
-    Its gradient fails where an input needs none (a frozen weight, `paddle.grad`). So all inputs are parts of one tensor:
-    then each gets a gradient whenever any does. It can read a text backwards too, which is not used: where lengths
-    differ and there is a state to begin with, the gradient of the recurrent weights is then wrong (Paddle 3.3.1).
+    Its gradient fails where an input needs none (a frozen weight, `paddle.grad`). So all inputs are parts of one
+    tensor: then each gets a gradient whenever any does. It can read a text backwards too, which is not used: where
+    lengths differ and there is a state to begin with, the gradient of the recurrent weights is then wrong (Paddle
+    3.3.1).
     """
     parts = [x, *after, w_input, w_hidden, bias, paddle.zeros_like(bias)]
     if paddle.is_grad_enabled():
@@ -175,8 +177,8 @@ class Recurrent(Attention):
     Here it is the sublayer alone: norm, residual and dropout are the placement's, and the cell has neither norm nor
     dropout inside.
 
-    It supports encodings at the embedding only, and needs none: an LSTM knows the order of its tokens. On a CPU a kernel of
-    Paddle runs through the tokens; elsewhere a loop in Python does, which is slow.
+    It supports encodings at the embedding only, and needs none: an LSTM knows the order of its tokens. On a CPU a
+    kernel of Paddle runs through the tokens; elsewhere a loop in Python does, which is slow.
 
     x [B, T, C], source [B, T, C] → [B, T, C]; state [B, W] twice.
 

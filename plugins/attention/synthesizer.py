@@ -30,17 +30,20 @@ class Values:
 
 
 class Synthesizer(Attention):
-    """Synthesizer: weights over positions made from the query alone, or from no token at all (Tay 2020, arXiv:2005.00743).
+    """Synthesizer: weights over positions made from the query alone, or from no token at all (Tay 2020,
+    arXiv:2005.00743).
 
-    head_h = softmax(B_h) v_h, out = [head_1 … head_H] W_o, where the score B_h[i, j] of the key at position j is, by `mode`:
+    head_h = softmax(B_h) v_h, out = [head_1 … head_H] W_o, where the score B_h[i, j] of the key at position j is, by
+    `mode`:
 
     - dense: max(0, x_i W_1 + b_1) W_2[:, j] + b_2[j]; a small network has an output for each position up to max_length.
     - random: R_h[i, j], a trained table that is the same for all texts; with `rank` r, R_h = R_1 R_2ᵀ, R_1 and R_2
       [max_length, r] (the paper's "factorized random").
 
     i and j are positions. The softmax goes over the keys that the query may see, without a division by sqrt(D); dropout
-    is applied to its weights. Positions from max_length − 1 on share the last row and the last column; rows and columns that
-    training never reached keep their initial values, so outputs longer than those trained on cannot be expected to work.
+    is applied to its weights. Positions from max_length − 1 on share the last row and the last column; rows and columns
+    that training never reached keep their initial values, so outputs longer than those trained on cannot be expected to
+    work.
     What is not in the paper: a bias on the scores (ALiBi) is added where a recipe asks for one.
 
     The paper's equations are those of one head. Here each head has a network of its own, whose hidden layer has C / H
@@ -63,8 +66,8 @@ class Synthesizer(Attention):
     expected_failures: ClassVar[dict[str, str]] = {
         "attends": "mode random has the same weights for every text: no query and no key is read",
         "bidirectional": "a score belongs to two places of the text, not to what stands there",
-        "temperature": "scores are no products of queries and keys: the method has no sqrt(head_dim), and the scores of "
-        "mode random are drawn",
+        "temperature": "scores are no products of queries and keys: the method has no sqrt(head_dim), and the scores "
+        "of mode random are drawn",
     }
 
     def __init__(

@@ -22,9 +22,9 @@ class TalkingHeads(MultiHead):
 
     P and R start at the identity, so that a model starts as `multihead` (a liberty).
 
-    It supports all positional-encoding hooks: a term on the scores is mixed with them, a bias is added to the mixed scores, a
-    term on the values is weighed by U. Dropout is applied to U. What is recorded as attention is U, whose rows sum to 1 only
-    while R is as at first, and which may be negative.
+    It supports all positional-encoding hooks: a term on the scores is mixed with them, a bias is added to the mixed
+    scores, a term on the values is weighed by U. Dropout is applied to U. What is recorded as attention is U, whose
+    rows sum to 1 only while R is as at first, and which may be negative.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].
 

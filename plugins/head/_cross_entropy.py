@@ -22,8 +22,8 @@ def full_precision(logits: Tensor) -> Tensor:
 def log_sum_exp(logits: Tensor) -> Tensor:
     """log Σ exp of logits float32 [B, T, V] → [B, T, 1].
 
-    On a CPU the sum is a matrix product: Paddle's own takes five times as long, and its log_softmax there is wrong where
-    a logit lies more than 64 below the largest.
+    On a CPU the sum is a matrix product: Paddle's own takes five times as long, and its log_softmax there is wrong
+    where a logit lies more than 64 below the largest.
     """
     if not algebra.by_products(logits):
         return paddle.logsumexp(logits, -1, keepdim=True)
@@ -62,8 +62,8 @@ def cross_entropy(
     padding.
 
     h [B, T, C], target int64 [B, T] → [B, T]. `project` computes logits [N, V] = h wordsᵀ + bias at each call, of the
-    real tokens [N, C], with words [V, C] and bias [V]: padding is left out before it. Smoothing is ε (logit_target − mean
-    logit), both of these from h, so that it costs no pass over [N, V], neither forward nor backward.
+    real tokens [N, C], with words [V, C] and bias [V]: padding is left out before it. Smoothing is ε (logit_target −
+    mean logit), both of these from h, so that it costs no pass over [N, V], neither forward nor backward.
     """
     batch, length, width = h.shape
     h, target = h.reshape([-1, width]), target.flatten()  # [B, T, C] -> [B · T, C]
@@ -89,8 +89,8 @@ def cross_entropy(
 
 
 def negative_log(project: Callable[[Tensor], Tensor], h: Tensor, target: Tensor) -> Tensor:
-    """−log p_target [N]: the fused cross entropy, mended where it is clipped (its gradient is not). The softmax takes the
-    place of the logits, so that [N, V] is held once."""
+    """−log p_target [N]: the fused cross entropy, mended where it is clipped (its gradient is not). The softmax takes
+    the place of the logits, so that [N, V] is held once."""
     logits, target = full_precision(project(h)), target.unsqueeze(-1)
     loss = paddle_compat.cross_entropy_(logits, target).squeeze(-1)  # [N, 1] -> [N]
     if not loss.place.is_cpu_place() or float(loss.detach().max()) < CLIPPED:

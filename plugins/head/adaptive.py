@@ -15,19 +15,20 @@ from paddle_tfm_plugins.head._cross_entropy import full_precision, log_sum_exp, 
 
 
 class AdaptiveSoftmax(Head):
-    """Adaptive softmax: frequent words in a short list, rare ones in clusters of their own (Grave 2017, arXiv:1609.04309).
+    """Adaptive softmax: frequent words in a short list, rare ones in clusters of their own (Grave 2017,
+    arXiv:1609.04309).
 
-    The vocabulary is cut at `cutoffs` c_1 < … < c_K into a short list, ids below c_1, and K clusters, ids c_i to c_{i+1}.
-    p(v) = softmax(h W)_v for a word of the short list, and softmax(h W)_{cluster} · softmax(h P_i W_i)_v for a word of
-    cluster i, with W [C, c_1 + K], P_i [C, C / factorⁱ] and W_i [C / factorⁱ, size]. The paper's factor is 4. Ids are in
-    falling order of frequency in the training texts, so that clusters need no counting.
+    The vocabulary is cut at `cutoffs` c_1 < … < c_K into a short list, ids below c_1, and K clusters, ids c_i to
+    c_{i+1}. p(v) = softmax(h W)_v for a word of the short list, and softmax(h W)_{cluster} · softmax(h P_i W_i)_v for a
+    word of cluster i, with W [C, c_1 + K], P_i [C, C / factorⁱ] and W_i [C / factorⁱ, size]. The paper's factor is 4.
+    Ids are in falling order of frequency in the training texts, so that clusters need no counting.
 
     h [B, T, C] → log-probabilities [B, T, V], exact for every word. The loss makes the logits of a cluster only for
     tokens whose target is in it; with label smoothing, which asks for every word's probability, it makes all.
 
     Options:
-        cutoffs: where the vocabulary is cut; null: at an eighth and at half of it. Those that it does not reach are left
-            out, and without any this is a plain softmax.
+        cutoffs: where the vocabulary is cut; null: at an eighth and at half of it. Those that it does not reach are
+            left out, and without any this is a plain softmax.
         factor: by how much each cluster's vectors are narrower than those before. bias: whether W and W_i have one.
 
     Raises:

@@ -17,7 +17,8 @@ EPS = 1.0e-12  # added to squared lengths, so that a vector of zeros is not divi
 
 
 class FixNorm(Head):
-    """FixNorm: word vectors and h of fixed length, so that no word is favoured by its own (Nguyen 2018, arXiv:1710.01329).
+    """FixNorm: word vectors and h of fixed length, so that no word is favoured by its own (Nguyen 2018,
+    arXiv:1710.01329).
 
     p = softmax(g · cos(h, w_v) + b), w_v the v-th row of a table [V, C]; h [B, T, C] → log-probabilities [B, T, V].
 

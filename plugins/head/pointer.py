@@ -16,9 +16,9 @@ LOWEST = -69.0  # log-probability (1e-30) of a word beyond the vocabulary that t
 class PointerGenerator(Head):
     """Pointer-generator: words come from the vocabulary or are copied from the source (See 2017, arXiv:1704.04368).
 
-    P(w) = g · softmax(h W + b)_w + (1 − g) · (Σ of a_s over the source positions s that hold w), where a = softmax(h W_q
-    W_kᵀ memoryᵀ / sqrt(C)) is an attention of the head's own over real source tokens, and g = sigmoid([h; a · memory]
-    w_g + b_g). The paper's g also sees the decoder's input, and its vocabulary the context: both are in h here.
+    P(w) = g · softmax(h W + b)_w + (1 − g) · (Σ of a_s over the source positions s that hold w), where a = softmax(h
+    W_q W_kᵀ memoryᵀ / sqrt(C)) is an attention of the head's own over real source tokens, and g = sigmoid([h; a ·
+    memory] w_g + b_g). The paper's g also sees the decoder's input, and its vocabulary the context: both are in h here.
 
     h [B, T, C], memory [B, S, C] → log-probabilities [B, T, V + extra]. Ids from V on are the source's words outside
     the vocabulary. Label smoothing spreads over the V words of the vocabulary but padding: how many other words there
@@ -39,13 +39,15 @@ class PointerGenerator(Head):
         self.gate = Linear(2 * d_model, 1)
 
     def _parts(self, h: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of the vocabulary [B, T, V], the gate before its sigmoid [B, T, 1], weights of the source [B, T, S]."""
-        # W_k is applied to the query instead of to each source token: the same product, and no keys to compute at every step.
+        """Logits of the vocabulary [B, T, V], the gate before its sigmoid [B, T, 1], weights of the source [B, T,
+        S]."""
+        # W_k is applied to the query instead of to each source token: the same product, and no keys to compute at every
+        # step.
         q = paddle.matmul(self.query(h), self.key.weight, transpose_y=True) * h.shape[-1] ** -0.5
         scores = full_precision(paddle.matmul(q, memory.x, transpose_y=True))  # [B, T, S]
         shown = memory.valid.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
-        # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing. Where all is
-        # hidden, its even weights stay: they sum to one.
+        # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing. Where all
+        # is hidden, its even weights stay: they sum to one.
         copy = F.softmax(scores + (1.0 - shown) * MASKED_SCORE, -1) * (shown + 1.0 - shown.max(-1, keepdim=True))
         context = paddle.matmul(copy.astype(h.dtype), memory.x)  # [B, T, C]
         gate = self.gate(paddle.concat([h, context], -1))
@@ -64,8 +66,8 @@ class PointerGenerator(Head):
         return paddle.logaddexp(generated, F.log_sigmoid(-gate) + _log(mass))
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
-        """As of `log_probs`, which it does not call: copying changes P of the source's words only, so that those and the
-        target are all that is computed beside the softmax over V: [B, T, 1 + S], and [B, S, S] for equal words."""
+        """As of `log_probs`, which it does not call: copying changes P of the source's words only, so that those and
+        the target are all that is computed beside the softmax over V: [B, T, 1 + S], and [B, S, S] for equal words."""
         logits, gate, copy = self._parts(h, memory)
         slots = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
         ids = paddle.concat([target.unsqueeze(-1), slots], -1)  # [B, T, 1 + S]: the target, then each source token

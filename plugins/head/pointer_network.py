@@ -21,7 +21,8 @@ class PointerNetwork(Head):
 
     p(s) = softmax over the real source tokens s of vᵀ tanh(W_1 memory_s + W_2 h). There are no output words: a target
     token has the probability of the positions that stand for it, and the source's end token, the last position, stands
-    for the target's end. h [B, T, C], memory [B, S, C] → log-probabilities [B, T, V], with `output: word` [B, T, V + extra].
+    for the target's end. h [B, T, C], memory [B, S, C] → log-probabilities [B, T, V], with `output: word` [B, T, V +
+    extra].
 
     `output: word` — a position stands for the word that it holds, in the vocabulary or not, so that a word that comes
     twice has both probabilities. Targets must consist of words of their source.
@@ -32,8 +33,8 @@ class PointerNetwork(Head):
 
     What no position stands for has the log-probability −69 and no gradient. Label smoothing spreads over the vocabulary
     all the same, most of which is out of reach, so that it makes little sense here. The paper's decoder reads the input
-    vector of the position last pointed at; here it reads the embedding of the piece, as with every head. The scores of all
-    pairs are held as [B, T, S, C]: for short texts.
+    vector of the position last pointed at; here it reads the embedding of the piece, as with every head. The scores of
+    all pairs are held as [B, T, S, C]: for short texts.
 
     Options:
         output: what a position stands for.

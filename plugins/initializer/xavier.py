@@ -10,7 +10,8 @@ from paddle_tfm.protocols import Initializer
 
 
 class Xavier(Initializer):
-    """Weights uniform in ±sqrt(6 / (fan_in + fan_out)), tables normal with deviation 1/sqrt(width), Glorot and Bengio 2010.
+    """Weights uniform in ±sqrt(6 / (fan_in + fan_out)), tables normal with deviation 1/sqrt(width), Glorot and Bengio
+    2010.
 
     The fans are the last two dimensions: a parameter [E, in, out] holds E matrices. The width of a table is its last.
     """

@@ -43,7 +43,8 @@ class BatchNorm(Norm):
     expected_failures: ClassVar[dict[str, str]] = {
         "causal_in_training": "in training the statistics mix all tokens of the batch, also later ones of the same "
         "sentence; in evaluation nothing leaks",
-        "neighbours_in_training": "in training the statistics mix the sentences of the batch; in evaluation they do not",
+        "neighbours_in_training": "in training the statistics mix the sentences of the batch; in evaluation "
+        "they do not",
     }
 
     def __init__(self, d_model: int, eps: float = 1e-5, momentum: float = 0.1):

@@ -26,8 +26,8 @@ class BatchNormPerPosition(Norm):
     trained keeps mean 0 and variance 1. Positions from max_length − 1 on share the last entry.
 
     In training a token sees those at its own position in other sentences, so sentences influence each other; later
-    tokens of its own sentence do so only where positions share an entry. In evaluation nothing leaks. How far the running
-    values are from a batch's own is logged at each evaluation (`discrepancy`).
+    tokens of its own sentence do so only where positions share an entry. In evaluation nothing leaks. How far the
+    running values are from a batch's own is logged at each evaluation (`discrepancy`).
 
     Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values.
 
@@ -38,10 +38,10 @@ class BatchNormPerPosition(Norm):
 
     invariances = frozenset({"channel_scale", "channel_shift"})
     expected_failures: ClassVar[dict[str, str]] = {
-        "causal_in_training": "in training the statistics of a position mix the sentences of the batch, so a token of one "
-        "sentence depends on those of others; in evaluation nothing leaks",
-        "neighbours_in_training": "in training the statistics of a position mix the sentences of the batch; in evaluation "
-        "they do not",
+        "causal_in_training": "in training the statistics of a position mix the sentences of the batch, so a token "
+        "of one sentence depends on those of others; in evaluation nothing leaks",
+        "neighbours_in_training": "in training the statistics of a position mix the sentences of the batch; in "
+        "evaluation they do not",
     }
 
     def __init__(self, d_model: int, max_length: int, eps: float = 1e-5, momentum: float = 0.1):
@@ -87,8 +87,8 @@ class BatchNormPerPosition(Norm):
         return rows, real, positions.clip(0, last).expand(x.shape[:2]).reshape([-1])  # [B|1, T] -> [N]
 
     def _statistics(self, rows: Tensor, real: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Mean and variance [P, C] of the real tokens at each position, the running ones where there are fewer than two;
-        all rows less their mean [N, C]; and how many are real [P, 1]."""
+        """Mean and variance [P, C] of the real tokens at each position, the running ones where there are fewer than
+        two; all rows less their mean [N, C]; and how many are real [P, 1]."""
         count = self._sums(real, index)
         enough, divisor = count > 1.0, count.clip(min=1.0)
         mean = paddle.where(enough, self._sums(rows * real, index) / divisor, self.running_mean)

@@ -14,8 +14,8 @@ class LayerStd(Norm):
     """Layer normalization that divides by std + eps, as in the Annotated Transformer (cf. Ba 2016, arXiv:1607.06450).
 
     y = weight · (x − mean) / (std + eps) + bias, std over C with C − 1 in the denominator and `eps` outside the root.
-    x [B, T, C] → [B, T, C]; `valid` and `positions` do not matter. Where all channels are equal (std = 0), y = bias, and
-    std counts as constant in the gradient, which is therefore finite (up to 1 / eps).
+    x [B, T, C] → [B, T, C]; `valid` and `positions` do not matter. Where all channels are equal (std = 0), y = bias,
+    and std counts as constant in the gradient, which is therefore finite (up to 1 / eps).
 
     Options: `eps` is added to the standard deviation.
 

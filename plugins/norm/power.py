@@ -23,24 +23,24 @@ class PowerNorm(Norm):
       ∂L/∂x = (g − x̂ · mean(g x̂)) / ψ.
     - Later passes: ψ² is the running value from before this pass, so that no token depends on another, and the mean in
       the gradient gives way to a running value ν: ∂L/∂x = (g − x̂ ν) / ψ. The paper proves such gradients bounded.
-    - After every training pass, ψ² ← ψ² + momentum · (mean(x²) − ψ²); after every backward pass to x, ν moves by what the
-      approximation leaves of the gradient along x̂, ν ← ν + gradient_momentum · mean((g − x̂ ν) x̂).
+    - After every training pass, ψ² ← ψ² + momentum · (mean(x²) − ψ²); after every backward pass to x, ν moves by what
+      the approximation leaves of the gradient along x̂, ν ← ν + gradient_momentum · mean((g − x̂ ν) x̂).
     - Evaluation: the running ψ², which stays as it is.
 
-    The running values start at ψ² = 1 and ν = 0; they and the number of passes are buffers, part of a checkpoint. A batch
-    without a real token leaves both values as they are.
+    The running values start at ψ² = 1 and ν = 0; they and the number of passes are buffers, part of a checkpoint. A
+    batch without a real token leaves both values as they are.
 
     Know before use: the paper has it in the encoder, with layer normalization in the decoder: ``norm: {encoder: power,
-    decoder: layer}``. In the warm-up each output depends on every other token of the batch; after it, an input far larger
-    than those before is not brought down. An update of several batches (`train.accumulate`) counts as several passes.
-    After the warm-up the gradient is that of no function, and a second backward pass through the same output moves ν
-    again. The authors' released code also divides each token by the root mean square of groups of its channels
-    beforehand, has the approximate gradient during the warm-up too, and divides gradients by the batch's ψ after it; none
-    of this is done here.
+    decoder: layer}``. In the warm-up each output depends on every other token of the batch; after it, an input far
+    larger than those before is not brought down. An update of several batches (`train.accumulate`) counts as several
+    passes. After the warm-up the gradient is that of no function, and a second backward pass through the same output
+    moves ν again. The authors' released code also divides each token by the root mean square of groups of its channels
+    beforehand, has the approximate gradient during the warm-up too, and divides gradients by the batch's ψ after it;
+    none of this is done here.
 
     Options: `warmup` is the number of passes with the batch's own statistics (the released code takes that of the
-    learning rate's warm-up); `eps` is added to ψ²; `momentum` and `gradient_momentum` are 1 − α in the paper's terms, the
-    weights of the new batch in ψ² and in ν.
+    learning rate's warm-up); `eps` is added to ψ²; `momentum` and `gradient_momentum` are 1 − α in the paper's terms,
+    the weights of the new batch in ψ² and in ν.
 
     Raises:
         ValueError: `eps` is not positive, `momentum` or `gradient_momentum` is not in (0, 1], or `warmup` is negative.
@@ -48,10 +48,10 @@ class PowerNorm(Norm):
 
     invariances = frozenset({"channel_scale"})
     expected_failures: ClassVar[dict[str, str]] = {
-        "causal_in_training": "in the warm-up the quadratic mean is over all tokens of the batch, also later ones of the "
-        "same sentence; after it, and in evaluation, nothing leaks",
-        "neighbours_in_training": "in the warm-up the quadratic mean is over the sentences of the batch; after it, and in "
-        "evaluation, they do not see each other",
+        "causal_in_training": "in the warm-up the quadratic mean is over all tokens of the batch, also later ones of "
+        "the same sentence; after it, and in evaluation, nothing leaks",
+        "neighbours_in_training": "in the warm-up the quadratic mean is over the sentences of the batch; after it, "
+        "and in evaluation, they do not see each other",
         "gradients": "after the warm-up the backward pass is the paper's approximation, the gradient of no function",
     }
 
@@ -118,8 +118,8 @@ class PowerNorm(Norm):
         paddle.assign(self.passes + 1, output=self.passes)
 
     def _watch(self, normal: Tensor, count: Tensor, exact: bool) -> None:
-        """Have the gradient with respect to x̂ [N, C] move ν on its way back; unless it is to stay `exact`, take x̂ ν away
-        from it first."""
+        """Have the gradient with respect to x̂ [N, C] move ν on its way back; unless it is to stay `exact`, take x̂ ν
+        away from it first."""
         ones = algebra.column_of_ones(normal)
         values = normal.detach()  # `normal` itself would hold its own graph for ever
 

@@ -13,7 +13,8 @@ from paddle_tfm.validators import positive
 
 
 class ScaleNorm(Norm):
-    """Division by the length of each token's vector, times one learned number (Nguyen & Salazar 2019, arXiv:1910.05895).
+    """Division by the length of each token's vector, times one learned number (Nguyen & Salazar 2019,
+    arXiv:1910.05895).
 
     y = g · x / max(‖x‖, eps), ‖x‖ the Euclidean norm over C. g is one number for all channels; it starts at sqrt(C), so
     that the norm starts as `rms` does. x [B, T, C] → [B, T, C]; `valid` and `positions` do not matter.

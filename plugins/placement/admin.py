@@ -17,8 +17,8 @@ class Admin(Placement):
     ω is a trainable vector [C] of each sublayer, 1 until `calibrate` sets all of its elements to
     ω_i = sqrt(Var[input of the stack] + Σ_{j<i} Var[f_j]), the sum running over all sublayers below: each branch then
     weighs in a deep post-norm stack what it would in pre-norm, and training starts without amplified updates. The
-    first sublayer is an exception, for its input has not passed a norm, so that its variance is not 1: the authors' code has ω = 1 there.
-    x [B, T, C].
+    first sublayer is an exception, for its input has not passed a norm, so that its variance is not 1: the authors'
+    code has ω = 1 there. x [B, T, C].
 
     Raises:
         ValueError: in `calibrate`, the profile does not have one branch for each sublayer.

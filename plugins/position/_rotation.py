@@ -22,8 +22,9 @@ def frequencies(head_dim: int, base: float) -> Tensor:
 
 
 def rotate(x: Tensor, angle: Tensor, length: Tensor | None = None) -> Tensor:
-    """Each pair of neighbours of x [B, H, T, D], as a complex number, times length · e^(i angle): float64 [B|1, 1, T, D/2]
-    each, `length` being 1 where it is None. On a CPU that is one product, a third of the time of four real ones."""
+    """Each pair of neighbours of x [B, H, T, D], as a complex number, times length · e^(i angle): float64 [B|1, 1, T,
+    D/2] each, `length` being 1 where it is None. On a CPU that is one product, a third of the time of four real
+    ones."""
     dtype = x.dtype if x.dtype == paddle.float64 else paddle.float32
     real, imaginary = paddle.cos(angle), paddle.sin(angle)
     if length is not None:

@@ -20,8 +20,8 @@ def slopes(num_heads: int) -> list[float]:
 class ALiBi(PositionalEncoding):
     """A penalty on distance, added to the scores: attention with linear biases (arXiv:2108.12409).
 
-    bias[h, i, j] = −slope[h] · (i − j) where attention is causal, −slope[h] · |i − j| elsewhere. Slopes: 2^(−8h / H), h =
-    1 … H (section 3).
+    bias[h, i, j] = −slope[h] · (i − j) where attention is causal, −slope[h] · |i − j| elsewhere. Slopes: 2^(−8h / H), h
+    = 1 … H (section 3).
 
     q_positions [B|1, Tq], k_positions [B|1, Tk] → [B|1, H, Tq, Tk]. There is nothing to learn.
 

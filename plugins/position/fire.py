@@ -18,15 +18,15 @@ EPS = 1e-6  # added to the divisor
 class FIRE(PositionalEncoding):
     """A bias on the scores that a small network computes from the relative distance (Li 2023, arXiv:2310.04418).
 
-    bias[h, i, j] = f_h(ψ(i − j) / ψ(max(L, i))) with ψ(x) = log(c x + 1): divided by what the distance could be at most,
-    the input stays in [0, 1] however long a text gets, and positions below the threshold L are distinguished as usual. f is
-    a network 1 → `width` → H with a ReLU, without a bias at its end, which a softmax would forget.
+    bias[h, i, j] = f_h(ψ(i − j) / ψ(max(L, i))) with ψ(x) = log(c x + 1): divided by what the distance could be at
+    most, the input stays in [0, 1] however long a text gets, and positions below the threshold L are distinguished as
+    usual. f is a network 1 → `width` → H with a ReLU, without a bias at its end, which a softmax would forget.
 
     Where attention is not causal, the distance is |i − j| and its divisor ψ(max(L, i, j)): both directions get the same
     bias, the input stays in [0, 1], and what is causal is not changed by it.
 
-    c and L are the absolute values of trained numbers, c = |c'| and L = |l'| · `threshold`; c' starts at 0.1 and l' at 1.
-    The hidden layer's biases start uniform in [−1, 1], so that the units bend at different distances.
+    c and L are the absolute values of trained numbers, c = |c'| and L = |l'| · `threshold`; c' starts at 0.1 and l' at
+    1. The hidden layer's biases start uniform in [−1, 1], so that the units bend at different distances.
 
     q_positions [B|1, Tq], k_positions [B|1, Tk] → [B|1, H, Tq, Tk], by way of [B|1, Tq, Tk, width].
 

@@ -18,13 +18,13 @@ MAX_INITIAL = {"log": (2.0, 1.0), "power": (1.0, 1.99)}  # kernel -> of r1 and o
 class Kerple(PositionalEncoding):
     """A penalty on distance whose size and shape each head learns (Chi 2022, arXiv:2205.09921).
 
-    bias[h, i, j] = −r1 log(1 + r2 |i − j|), or with kernel `power` −r1 |i − j|^r2, r1 and r2 being positive numbers of head
-    h; in `power` r2 is below 2. They are the softplus of trained vectors (r2 of `power`: twice the sigmoid), so that no
-    step of the optimizer leads out of their range; the authors' code clips them instead. One pair of vectors [H] serves
-    all layers of a stack. Where attention is not causal the bias is the same in both directions.
+    bias[h, i, j] = −r1 log(1 + r2 |i − j|), or with kernel `power` −r1 |i − j|^r2, r1 and r2 being positive numbers of
+    head h; in `power` r2 is below 2. They are the softplus of trained vectors (r2 of `power`: twice the sigmoid), so
+    that no step of the optimizer leads out of their range; the authors' code clips them instead. One pair of vectors
+    [H] serves all layers of a stack. Where attention is not causal the bias is the same in both directions.
 
-    Heads start from random numbers, as in the authors' code: r1 uniform in [0.01, 2] and r2 in [0.01, 1] for `log`, r1 in
-    [0.01, 1] and r2 in [0.01, 1.99] for `power`.
+    Heads start from random numbers, as in the authors' code: r1 uniform in [0.01, 2] and r2 in [0.01, 1] for `log`, r1
+    in [0.01, 1] and r2 in [0.01, 1.99] for `power`.
 
     q_positions [B|1, Tq], k_positions [B|1, Tk] → [B|1, H, Tq, Tk].
 
@@ -50,7 +50,8 @@ class Kerple(PositionalEncoding):
             )
 
     def _vector(self, num_heads: int, most: float) -> Tensor:
-        """[H] uniform in [MIN_INITIAL, most]; from Paddle's generator, which the engine seeds by the component's site."""
+        """[H] uniform in [MIN_INITIAL, most]; from Paddle's generator, which the engine seeds by the component's
+        site."""
         return self.create_parameter([num_heads], default_initializer=nn.initializer.Uniform(MIN_INITIAL, most))
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:

@@ -15,17 +15,17 @@ from paddle_tfm.validators import at_least
 class Randomized(PositionalEncoding):
     """Another encoding, trained on positions drawn from a range longer than its texts (Ruoss 2023, arXiv:2305.16843).
 
-    In a training step the positions 0 … n − 1 of a stack become n numbers of [0, longest) in rising order, drawn without
-    replacement and shared by the batch (n: tokens of its longest sentence): the encoding meets large positions and
-    distances long before a long text comes. Encoder and decoder draw apart. A batch longer than `longest` keeps its
+    In a training step the positions 0 … n − 1 of a stack become n numbers of [0, longest) in rising order, drawn
+    without replacement and shared by the batch (n: tokens of its longest sentence): the encoding meets large positions
+    and distances long before a long text comes. Encoder and decoder draw apart. A batch longer than `longest` keeps its
     positions.
 
-    In evaluation position p stands at p · stride. The paper draws there, too, over the whole range; that needs an output's
-    length before its first token, and makes a translation depend on a draw. Even steps are what draws are on average, so
-    that `stride` should be near `longest` / n for the longest texts to come: with more, they leave the range, with less,
-    all texts stand closer than in training. (Reversing 2 to 12 numbers, rotary, 800 steps, one seed: with longest 32 and
-    stride 2, 97% of 100 such texts and 80% of 60 with 13 to 16 numbers are right; with stride 1, 75% and 55%; rotary
-    alone, 100% and 48%.)
+    In evaluation position p stands at p · stride. The paper draws there, too, over the whole range; that needs an
+    output's length before its first token, and makes a translation depend on a draw. Even steps are what draws are on
+    average, so that `stride` should be near `longest` / n for the longest texts to come: with more, they leave the
+    range, with less, all texts stand closer than in training. (Reversing 2 to 12 numbers, rotary, 800 steps, one seed:
+    with longest 32 and stride 2, 97% of 100 such texts and 80% of 60 with 13 to 16 numbers are right; with stride 1,
+    75% and 55%; rotary alone, 100% and 48%.)
 
     embed, query, key, bias, scores and values are the other encoding's, at these positions. What else goes by position
     (a norm for each position) sees the random ones in training and 0, 1, 2 … in evaluation.
@@ -33,12 +33,12 @@ class Randomized(PositionalEncoding):
     Options:
         encoding: the other encoding. A table of max_length rows (`learned`) has no rows for a larger `longest`.
         longest: the range, best as long as the longest text to come; None: max_length.
-        stride: of evaluation; None: longest / max_length, rounded down, so that max_length tokens stay in the range. Where
-            the longest text to come is far shorter than max_length, set it.
+        stride: of evaluation; None: longest / max_length, rounded down, so that max_length tokens stay in the range.
+            Where the longest text to come is far shorter than max_length, set it.
 
     Raises:
-        ValueError: it stands in cross-attention, where positions are those that the stacks drew; `longest` or `stride` is
-            below 1.
+        ValueError: it stands in cross-attention, where positions are those that the stacks drew; `longest` or `stride`
+            is below 1.
     """
 
     def __init__(

@@ -12,8 +12,9 @@ from paddle_tfm_plugins.position._sinusoid import Sinusoid
 class ScaledSinusoidal(PositionalEncoding):
     """Sinusoidal positions times a trained number, added to the embeddings (Li 2018, arXiv:1809.08895).
 
-    x + α PE(p), with PE(p, 2i) = sin(p / base^(2i / C)), PE(p, 2i + 1) = cos(p / base^(2i / C)) as in `sinusoidal`. A model
-    whose embeddings are larger or smaller than the sinusoid can put both on one scale. Each stack has an α of its own.
+    x + α PE(p), with PE(p, 2i) = sin(p / base^(2i / C)), PE(p, 2i + 1) = cos(p / base^(2i / C)) as in `sinusoidal`. A
+    model whose embeddings are larger or smaller than the sinusoid can put both on one scale. Each stack has an α of its
+    own.
 
     x [B, T, C], positions [B|1, T] → [B, T, C]; α is one number.
 

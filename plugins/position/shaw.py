@@ -13,8 +13,8 @@ from paddle_tfm.validators import at_least
 class Shaw(PositionalEncoding):
     """A trained vector for each clipped distance, added to keys and values (arXiv:1803.02155).
 
-    scores[i, j] += q[i] · key_table[r], output[i] += Σ_j weights[i, j] · value_table[r], with r = clip(j − i, −clip, clip)
-    + clip. Tables are [2 clip + 1, D], shared by the heads, and each layer has its own.
+    scores[i, j] += q[i] · key_table[r], output[i] += Σ_j weights[i, j] · value_table[r], with r = clip(j − i, −clip,
+    clip) + clip. Tables are [2 clip + 1, D], shared by the heads, and each layer has its own.
 
     q [B, H, Tq, D], weights [B, H, Tq, Tk], positions [B|1, T] → [B, H, Tq, Tk] and [B, H, Tq, D]. Positions shared by
     the batch ([1, T]) cost Tq · Tk · D numbers; positions for each sentence, B times that.

@@ -11,8 +11,8 @@ from paddle_tfm_plugins.position._sinusoid import Sinusoid
 class Sinusoidal(PositionalEncoding):
     """Sines and cosines of the position, added to the embeddings (arXiv:1706.03762, section 3.5).
 
-    PE(p, 2i) = sin(p / base^(2i / C)), PE(p, 2i + 1) = cos(p / base^(2i / C)): sine and cosine take turns. With an odd C
-    the last channel is a sine without its cosine. Any integer position; the angles are computed in float64.
+    PE(p, 2i) = sin(p / base^(2i / C)), PE(p, 2i + 1) = cos(p / base^(2i / C)): sine and cosine take turns. With an odd
+    C the last channel is a sine without its cosine. Any integer position; the angles are computed in float64.
 
     x [B, T, C], positions [B|1, T] → x + PE [B, T, C].
 

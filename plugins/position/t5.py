@@ -28,12 +28,13 @@ def bucket(distance: int, buckets: int, max_distance: int) -> int:
 class T5(PositionalEncoding):
     """A trained bias on the scores for each head and range of distances (Raffel 2020, arXiv:1910.10683).
 
-    bias[h, i, j] = table[bucket(j − i), h]. Where attention is causal, i − j ≥ 0 has all buckets: the first half of them
-    hold one distance each, the others ranges that grow up to `max_distance`, beyond which all distances share the last.
-    Elsewhere the two directions have half of the buckets each. One table [buckets, H] serves all layers of a stack.
+    bias[h, i, j] = table[bucket(j − i), h]. Where attention is causal, i − j ≥ 0 has all buckets: the first half of
+    them hold one distance each, the others ranges that grow up to `max_distance`, beyond which all distances share the
+    last. Elsewhere the two directions have half of the buckets each. One table [buckets, H] serves all layers of a
+    stack.
 
-    q_positions [B|1, Tq], k_positions [B|1, Tk] → [B|1, H, Tq, Tk]. The scores are divided by sqrt(D) before the bias is
-    added; T5 itself does not divide them, and starts from smaller weights instead.
+    q_positions [B|1, Tq], k_positions [B|1, Tk] → [B|1, H, Tq, Tk]. The scores are divided by sqrt(D) before the bias
+    is added; T5 itself does not divide them, and starts from smaller weights instead.
 
     Options: `buckets` is how many ranges there are, `max_distance` where the last one begins.
 
@@ -63,4 +64,5 @@ class T5(PositionalEncoding):
 
     def extra_repr(self) -> str:
         buckets, heads = self.table.shape
-        return f"{heads} heads, buckets={buckets}, max_distance={self.max_distance}, {'causal' if self.causal else 'both ways'}"
+        direction = "causal" if self.causal else "bidirectional"
+        return f"{heads} heads, buckets={buckets}, max_distance={self.max_distance}, {direction}"

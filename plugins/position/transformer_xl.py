@@ -15,9 +15,9 @@ from paddle_tfm_plugins.position._sinusoid import Sinusoid
 class TransformerXL(PositionalEncoding):
     """Scores by content and by distance, with a trained query for each (Dai 2019, arXiv:1901.02860).
 
-    scores[i, j] = q_i · k_j + u · k_j + (q_i + v) · W R(i − j): the encoding adds all but the first term. R(d) [C] is the
-    sinusoid of the signed distance, so that keys behind the query (in the encoder, in cross-attention) have vectors of
-    their own; W [C, H D] projects it to the heads. u and v [H, D] are added to every query, whatever its position.
+    scores[i, j] = q_i · k_j + u · k_j + (q_i + v) · W R(i − j): the encoding adds all but the first term. R(d) [C] is
+    the sinusoid of the signed distance, so that keys behind the query (in the encoder, in cross-attention) have vectors
+    of their own; W [C, H D] projects it to the heads. u and v [H, D] are added to every query, whatever its position.
 
     W belongs to a layer, as in the paper. So do u and v, which the paper shares among layers.
 

@@ -18,17 +18,17 @@ MAX_GROWTH = 1e16  # of a key: its square is far below the largest float32
 class XPos(PositionalEncoding):
     """Rotated queries and keys whose scores fade exponentially with distance (Sun 2022, arXiv:2212.10554).
 
-    Neighbouring channels (2i, 2i + 1) are a complex number z. A query at n becomes z ζ_i^(n / s) e^(i n θ_i), a key at m
-    z ζ_i^(−m / s) e^(i m θ_i), with θ_i = base^(−2i / D), ζ_i = (2i / D + γ) / (1 + γ) and s = `scale_base`: each pair's
-    part of a score is rotated by (n − m) θ_i, as in rotary, and multiplied by ζ_i^((n − m) / s) ≤ 1. The pairs that turn
-    fastest fade fastest.
+    Neighbouring channels (2i, 2i + 1) are a complex number z. A query at n becomes z ζ_i^(n / s) e^(i n θ_i), a key at
+    m z ζ_i^(−m / s) e^(i m θ_i), with θ_i = base^(−2i / D), ζ_i = (2i / D + γ) / (1 + γ) and s = `scale_base`: each
+    pair's part of a score is rotated by (n − m) θ_i, as in rotary, and multiplied by ζ_i^((n − m) / s) ≤ 1. The pairs
+    that turn fastest fade fastest.
 
     q, k [B, H, T, D], positions [B|1, T] → [B, H, T, D]. Keys are cached as they are: the power is one of the position
     itself, and not of its distance from the middle of the sentence, which a key could not know.
 
     Keys grow with their position, so that the power stops where the fastest pair has grown 10^16 times: at position
-    `reach` = 36.8 s / ln((1 + γ) / γ), which is 15,056 for the defaults. Up to there scores are the paper's, and finite in
-    float32; later positions turn on, but all have the power of `reach`, so that what lies beyond it does not fade.
+    `reach` = 36.8 s / ln((1 + γ) / γ), which is 15,056 for the defaults. Up to there scores are the paper's, and finite
+    in float32; later positions turn on, but all have the power of `reach`, so that what lies beyond it does not fade.
 
     Options:
         base: sets the longest wavelength, about 2π · base.
@@ -46,8 +46,8 @@ class XPos(PositionalEncoding):
         super().__init__()
         if not site.causal:
             raise ValueError(
-                f"its scores fade towards the past and grow towards the future, which {site.stack}.{site.sublayer} sees; "
-                f"choose it where attention is causal: {{encoder: rotary, decoder: xpos}}"
+                f"its scores fade towards the past and grow towards the future, which {site.stack}.{site.sublayer} "
+                f"sees; choose it where attention is causal: {{encoder: rotary, decoder: xpos}}"
             )
         positive(scale_base=scale_base, gamma=gamma)
         self.base, self.scale_base, self.gamma = base, scale_base, gamma

@@ -18,7 +18,8 @@ class Dates(Task):
     """English dates in some fifty formats, sloppily written, to Chinese: "tues., 5 march 2024" → "2024年3月5日星期二".
 
     Formats and names are those of CLDR, by way of Babel (another Babel release may bring other formats), and those
-    of `_date_formats.INFORMAL_PATTERNS`. The target holds exactly the fields that the source states: nothing is to be computed.
+    of `_date_formats.INFORMAL_PATTERNS`. The target holds exactly the fields that the source states: nothing is to be
+    computed.
 
     Splits share no date: each calendar date belongs to test, valid or train (10%, 10%, 80%) by a hash of it and
     `data_seed`, so that all its formats are on one side. A source without a year belongs by its (month, day), with a

@@ -70,7 +70,7 @@ def test_without_dropout_four_updates_leave_the_same_weights(tmp_path):
     assert changed > 2e-4
 
 
-def test_dropout_falls_on_the_same_places(tmp_path):
+def test_dropout_is_applied_to_the_same_places(tmp_path):
     import paddle
 
     from paddle_tfm.layers import Dropout
@@ -125,8 +125,8 @@ def test_another_library_has_the_same_gradients(tmp_path, side, placement):
     theirs.backward(0)
     for name, parameter in theirs.model.named_parameters():
         expected = np.concatenate([mine[one] for one in dict(theirs.counterparts())[name]], -1)
-        found = parameter.grad.numpy() if "embed" in name else parameter.grad.numpy().T
-        np.testing.assert_allclose(found, expected, atol=1e-4 if side == "joeynmt" else 1e-5, err_msg=name)
+        gradient = parameter.grad.numpy() if "embed" in name else parameter.grad.numpy().T
+        np.testing.assert_allclose(gradient, expected, atol=1e-4 if side == "joeynmt" else 1e-5, err_msg=name)
 
 
 def test_without_dropout_four_updates_of_pytorch_leave_the_same_loss(tmp_path):
@@ -140,16 +140,16 @@ def test_without_dropout_four_updates_of_pytorch_leave_the_same_loss(tmp_path):
 
 
 @pytest.mark.parametrize("side", ["torch", "joeynmt"])
-def test_dropout_of_another_library_falls_on_the_same_places(tmp_path, side):
+def test_dropout_of_another_library_is_applied_to_the_same_places(tmp_path, side):
     from paddle_tfm.layers import Dropout
 
     ours, theirs = others(tmp_path, side, ["model.dropout=0.2", "model.embedding_dropout=0.3"])
     assert theirs.model.training
     mine = [layer.rate for layer in ours.trainer.run.model.sublayers() if isinstance(layer, Dropout)]
-    found = [layer.p for layer in theirs.model.modules() if type(layer).__name__ == "Dropout"]
-    found += [layer.dropout for layer in theirs.model.modules() if type(layer).__name__ == "MultiheadAttention"]
+    rates = [layer.p for layer in theirs.model.modules() if type(layer).__name__ == "Dropout"]
+    rates += [layer.dropout for layer in theirs.model.modules() if type(layer).__name__ == "MultiheadAttention"]
     # One object serves both embeddings in the one, both attentions of a decoder's layer in the other.
-    assert sorted([*found, 0.3 if side == "torch" else 0.2]) == sorted(mine)
+    assert sorted([*rates, 0.3 if side == "torch" else 0.2]) == sorted(mine)
 
 
 # ------------------------------------------------------------------------------------------------------------ decoding
@@ -189,9 +189,9 @@ def test_the_same_is_written_with_and_without_the_cache(trained, tmp_path):
     from paddle_tfm.bench import ours
 
     mine, request = decoders(trained, tmp_path)
-    found = mine.decode("single")
-    assert len(found) == 5 and any(found)
-    assert ours.Decoder(request, cached=False).decode("single") == found
+    outputs = mine.decode("single")
+    assert len(outputs) == 5 and any(outputs)
+    assert ours.Decoder(request, cached=False).decode("single") == outputs
 
 
 def test_joeynmt_writes_the_same_with_our_weights(trained, tmp_path):
@@ -273,22 +273,22 @@ PADDLES = ["paddle", "paddle-tuned"]
 
 def test_measure_reports_every_side(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    said = []
-    found = measure("base", SMALL, rounds=1, steps=2, sides=PADDLES, report=said.append)
-    assert list(found["sides"]) == ["ours", *PADDLES]
-    for side in found["sides"].values():
+    reports = []
+    result = measure("base", SMALL, rounds=1, steps=2, sides=PADDLES, report=reports.append)
+    assert list(result["sides"]) == ["ours", *PADDLES]
+    for side in result["sides"].values():
         assert 0 < side["low_ms"] <= side["median_ms"] <= side["high_ms"]
         assert side["tokens_per_second"] > 0
         assert 50 < side["loaded_mib"] <= side["peak_mib"] < 20_000
     ours = int(step.environment("ours").get("OMP_NUM_THREADS", runtime.physical_cores()))
-    assert [side["threads"] for side in found["sides"].values()] == [ours, 1, ours]
-    assert list(found["ratio"]) == ["paddle", "paddle-tuned"]
-    assert all(spread["low"] <= spread["median"] <= spread["high"] for spread in found["ratio"].values())
-    assert found["first_loss"]["difference"] < 1e-4
-    assert found["sizes"]["d_model"] == 16 and found["sizes"]["parameters"] > 5000
-    assert (found["rounds"], found["steps"]) == (1, 2)
-    assert found["machine"]["processor"] and found["versions"]["paddle"].startswith("paddlepaddle")
-    assert said == [*(f"{side}: loading" for side in ("ours", *PADDLES)), "warming up", "round 1 of 1"]
+    assert [side["threads"] for side in result["sides"].values()] == [ours, 1, ours]
+    assert list(result["ratio"]) == ["paddle", "paddle-tuned"]
+    assert all(spread["low"] <= spread["median"] <= spread["high"] for spread in result["ratio"].values())
+    assert result["first_loss"]["difference"] < 1e-4
+    assert result["sizes"]["d_model"] == 16 and result["sizes"]["parameters"] > 5000
+    assert (result["rounds"], result["steps"]) == (1, 2)
+    assert result["machine"]["processor"] and result["versions"]["paddle"].startswith("paddlepaddle")
+    assert reports == [*(f"{side}: loading" for side in ("ours", *PADDLES)), "warming up", "round 1 of 1"]
 
 
 @pytest.mark.parametrize("length, rows", [(7, 4), (40, 1)])
@@ -314,16 +314,16 @@ def test_sentences_of_a_given_length_are_the_texts_one_after_another(tmp_path, l
 
 
 def test_measure_growth_measures_each_size(monkeypatch):
-    asked = []
-    monkeypatch.setattr(step, "measure", lambda **arguments: asked.append(arguments) or {"sides": {}})
-    found = step.measure_growth("vocabulary", [10, 20], ["model.dropout=0.0"], size="tiny")
-    assert found == [{"vocabulary": 10, "sides": {}}, {"vocabulary": 20, "sides": {}}]
-    assert [each["overrides"] for each in asked] == [
+    calls = []
+    monkeypatch.setattr(step, "measure", lambda **arguments: calls.append(arguments) or {"sides": {}})
+    results = step.measure_growth("vocabulary", [10, 20], ["model.dropout=0.0"], size="tiny")
+    assert results == [{"vocabulary": 10, "sides": {}}, {"vocabulary": 20, "sides": {}}]
+    assert [call["overrides"] for call in calls] == [
         [f"vocabulary.max_size={n}", "model.dropout=0.0"] for n in (10, 20)
     ]
-    assert all(each["size"] == "tiny" for each in asked)
+    assert all(call["size"] == "tiny" for call in calls)
     step.measure_growth("length")
-    assert [each["length"] for each in asked[2:]] == [64, 128, 256, 512, 1024, 2048]
+    assert [call["length"] for call in calls[2:]] == [64, 128, 256, 512, 1024, 2048]
     with pytest.raises(UserError, match="unknown growth 'lenght'; did you mean 'length'"):
         step.measure_growth("lenght")
 
@@ -334,18 +334,18 @@ def test_summary_takes_ratios_within_a_round():
         side: {"tokens": [300, 100], "first_loss": loss, "threads": 1, "loaded_mib": 300, "peak_mib": 500}
         for side, loss in zip(("ours", *PADDLES), (5.0, 4.5, 5.25))
     }
-    found = step.summary(seconds, facts, steps=2)
-    assert found["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0, "undisturbed": 3.0}
-    assert found["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0, "undisturbed": 2.0}
+    result = step.summary(seconds, facts, steps=2)
+    assert result["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0, "undisturbed": 3.0}
+    assert result["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0, "undisturbed": 2.0}
     times = {"median_ms": 1000.0, "low_ms": 500.0, "high_ms": 2000.0}
-    assert found["sides"]["ours"] == {
+    assert result["sides"]["ours"] == {
         **times,
         "tokens_per_second": 200.0,
         "threads": 1,
         "loaded_mib": 300,
         "peak_mib": 500,
     }
-    assert found["first_loss"] == {"ours": 5.0, "paddle": 4.5, "paddle-tuned": 5.25, "difference": 0.5}
+    assert result["first_loss"] == {"ours": 5.0, "paddle": 4.5, "paddle-tuned": 5.25, "difference": 0.5}
 
 
 def test_the_paddle_side_starts_from_the_environment_as_it_comes(monkeypatch):
@@ -413,7 +413,7 @@ def test_real_text_is_taken_where_there_is_some(tmp_path, monkeypatch, below):
 
 
 def test_the_summary_of_a_search_takes_ratios_within_a_round():
-    found = decode.summary({"ours": [1.0, 2.0], "joeynmt": [4.0, 6.0]}, {"ours": [[5], [6]], "joeynmt": [[5], [7]]})
-    assert found["ratio"]["joeynmt"] == {"median": 3.5, "low": 3.0, "high": 4.0}
-    assert found["same"] == {"joeynmt": 0.5}
-    assert found["sides"]["ours"]["sentences_per_second"] == 1.33
+    result = decode.summary({"ours": [1.0, 2.0], "joeynmt": [4.0, 6.0]}, {"ours": [[5], [6]], "joeynmt": [[5], [7]]})
+    assert result["ratio"]["joeynmt"] == {"median": 3.5, "low": 3.0, "high": 4.0}
+    assert result["same"] == {"joeynmt": 0.5}
+    assert result["sides"]["ours"]["sentences_per_second"] == 1.33

@@ -27,8 +27,8 @@ class Done(NamedTuple):
 def call(*arguments: object, stdin: str | bytes = b"") -> Done:
     """`paddle-tfm ARGUMENTS` within this process."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
-    given = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()), "utf-8")
-    before, sys.stdin = sys.stdin, given
+    pipe = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()), "utf-8")
+    before, sys.stdin = sys.stdin, pipe
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main([str(argument) for argument in arguments])

@@ -342,7 +342,7 @@ def test_translate_gives_one_line_for_each(trained):
     assert (done.status, "standard input line 2: not UTF-8 text (byte 1 of the line)" in done.err) == (2, True)
 
 
-def test_a_broken_run_s_folder_is_told(trained, tmp_path):
+def test_a_broken_run_s_folder_is_reported(trained, tmp_path):
     shutil.copytree(trained.folder, tmp_path / "run")
     (tmp_path / "run" / "checkpoints" / "best" / "model.safetensors").write_bytes(b"nonsense")
     done = call("translate", "run", "1 2")

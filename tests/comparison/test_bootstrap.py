@@ -201,7 +201,7 @@ HEAD = "right\tsource\treference\thypothesis\tscore\n"
         (None, r"p\.tsv: no predictions can be read here: .*No such file"),
     ],
 )
-def test_a_damaged_file_is_told(text, sentence, tmp_path):
+def test_a_damaged_file_is_reported(text, sentence, tmp_path):
     if text is not None:
         (tmp_path / "p.tsv").write_bytes(text)
     with pytest.raises(UserError, match=sentence):

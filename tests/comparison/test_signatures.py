@@ -65,7 +65,7 @@ def test_the_signature_is_in_every_form_of_the_report(tmp_path):
     assert f"<li>bleu: {SIGNATURE}</li>" in paths["page"].read_text("utf-8")
 
 
-def test_runs_that_were_scored_in_other_ways_are_told(tmp_path):
+def test_runs_that_were_scored_in_other_ways_are_reported(tmp_path):
     finish(tmp_path, "pre", 1, 30.0)
     finish(tmp_path, "post", 1, 31.0, signatures={"bleu": "tok:zh"})
     sentence = compare(collect([tmp_path]), "multi30k", tmp_path, "bleu").signatures["bleu"]

@@ -79,32 +79,35 @@ def run_pytest(folder, text: str, *arguments: str) -> subprocess.CompletedProces
 
 
 def test_a_strangers_session_keeps_its_environment_and_never_imports_paddle(tmp_path):
-    done = run_pytest(tmp_path, STRANGER)
-    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+    session = run_pytest(tmp_path, STRANGER)
+    assert session.returncode == 0 and "1 passed" in session.stdout, session.stdout + session.stderr
 
 
 def test_the_only_fixture_offered_says_whose_it_is(tmp_path):
-    done = run_pytest(tmp_path, STRANGER, "--fixtures")
-    assert "conformance_check" in done.stdout and "\nlaw " not in done.stdout, done.stdout
+    session = run_pytest(tmp_path, STRANGER, "--fixtures")
+    assert "conformance_check" in session.stdout and "\nlaw " not in session.stdout, session.stdout
 
 
 def test_there_is_a_test_for_each_check(tmp_path):
-    done = run_pytest(tmp_path, OWN, "--collect-only")
+    session = run_pytest(tmp_path, OWN, "--collect-only")
     for function in ("test_half", "test_scale"):
-        names = [line.split("[")[1].rstrip("]") for line in done.stdout.splitlines() if f"::{function}[" in line]
-        assert names == [check.name for check in checks("norm")], done.stdout + done.stderr
+        names = [line.split("[")[1].rstrip("]") for line in session.stdout.splitlines() if f"::{function}[" in line]
+        assert names == [check.name for check in checks("norm")], session.stdout + session.stderr
 
 
 def test_a_check_passes_skips_or_fails_with_its_consequence_and_a_hint(tmp_path):
-    chosen = "(test_half and (invariances or runs)) or (scale and (trains or half_precision)) or (misspelt and runs) or unmarked"
-    done = run_pytest(tmp_path, OWN, "-k", chosen)
-    assert "2 failed, 2 passed, 1 skipped" in done.stdout and "1 error" in done.stdout, done.stdout
-    assert "look at: tensors that went through NumPy" in done.stdout
-    assert "did you mean 'gain'" in done.stdout
-    assert "must be marked with @pytest.mark.conformance(component=MyClass)" in done.stdout
+    selection = (
+        "(test_half and (invariances or runs))"
+        " or (scale and (trains or half_precision)) or (misspelt and runs) or unmarked"
+    )
+    session = run_pytest(tmp_path, OWN, "-k", selection)
+    assert "2 failed, 2 passed, 1 skipped" in session.stdout and "1 error" in session.stdout, session.stdout
+    assert "hint: tensors that went through NumPy" in session.stdout
+    assert "did you mean 'gain'" in session.stdout
+    assert "must be marked with @pytest.mark.conformance(component=MyClass)" in session.stdout
 
 
 def test_a_wrong_mark_is_one_sentence(tmp_path):
-    done = run_pytest(tmp_path, OWN.replace(', as_kind="norm"', ""), "-k", "scale")
-    assert done.returncode != 0
-    assert "needs a component, but is <class 'test_somebody.Scale'>" in done.stdout + done.stderr
+    session = run_pytest(tmp_path, OWN.replace(', as_kind="norm"', ""), "-k", "scale")
+    assert session.returncode != 0
+    assert "needs a component, but is <class 'test_somebody.Scale'>" in session.stdout + session.stderr

@@ -99,8 +99,8 @@ def test_base_holds_every_setting():
 
 def uses_a_dataset(name: str) -> bool:
     """Whether its texts are fetched."""
-    given = recipe.load(name).data["task"]
-    return isinstance(given, dict) and not given.keys().isdisjoint(("dataset", "datasets"))
+    task = recipe.load(name).data["task"]
+    return isinstance(task, dict) and not task.keys().isdisjoint(("dataset", "datasets"))
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != BIG and not uses_a_dataset(name)])

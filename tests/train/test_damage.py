@@ -270,7 +270,7 @@ def test_the_best_evaluation_is_known_without_the_log(make_trainer):
     assert results["test"] == expected["test"]
 
 
-def test_a_best_checkpoint_that_is_gone_is_told(make_trainer):
+def test_a_best_checkpoint_that_is_gone_is_reported(make_trainer):
     trainer = make_trainer("train.steps=4")
     trainer.train()
     shutil.rmtree(trainer.run.folder / "checkpoints" / "best")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from typing import Any
 
 from paddle import Tensor
 
@@ -37,7 +38,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
-def constructor(cls: type, values: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
+def constructor(cls: type[Any], values: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
     """Arguments for a constructor: the options, and for its other parameters the kit's `values` under any usual name; numbers
     in the place of their defaults too, so that what is built is small.
 
@@ -52,7 +53,7 @@ def constructor(cls: type, values: Mapping[str, object], options: Mapping[str, o
     meaning = {alias: key for key, aliases in NAMES.items() for alias in aliases}
     arguments = {}
     for name, parameter in accepted.items():
-        key = meaning.get(name.lower())
+        key = meaning.get(name.lower(), "")
         if name in options:
             arguments[name] = options[name]
         elif key in values and (parameter.default is parameter.empty or _is_size(name, parameter.default)):

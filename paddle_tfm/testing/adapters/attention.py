@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import paddle
@@ -31,7 +32,7 @@ OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm
 class Call:
     """How to call `forward`: which parameter is what, and what a mask looks like."""
 
-    def __init__(self, cls: type, convention: str | None):
+    def __init__(self, cls: type[Any], convention: str | None):
         names = [
             name
             for name, p in list(inspect.signature(cls.forward).parameters.items())[1:]
@@ -42,9 +43,10 @@ class Call:
         rest = [name for name in names if name != self.mask]
         self.key = next((name for name in rest if name.lower() in KEY), None)
         self.value = next((name for name in rest if name.lower() in VALUE), None)
-        self.query = next((name for name in rest if name.lower() in QUERY), rest[0] if rest else None)
-        if self.query is None:
+        query = next((name for name in rest if name.lower() in QUERY), rest[0] if rest else None)
+        if query is None:
             raise UserError(f"{cls.__name__}.forward takes no input; it should be forward(query, key, value, mask)")
+        self.query: str = query
         self.form: tuple[str, int] | None = None
         """(convention, dimensions) of the mask, once it is worked out."""
 
@@ -138,16 +140,16 @@ def mask_of_form(allowed: Tensor, convention: str, dimensions: int, dtype) -> Te
 
 
 @dataclass(frozen=True)
-class OneText:
+class OneText(KeyValue):
     """The cache of a layer that takes one text for queries, keys and values: none of them can be changed alone."""
 
-    kv: KeyValue
-
-    def extend(self, new: OneText) -> OneText:
-        return OneText(self.kv.extend(new.kv))
+    def extend(self, new: KeyValue) -> OneText:
+        kv = super().extend(new)
+        return OneText(kv.key, kv.value)
 
     def select(self, rows: Tensor) -> OneText:
-        return OneText(self.kv.select(rows))
+        kv = super().select(rows)
+        return OneText(kv.key, kv.value)
 
 
 def attention(cls: type, options: Mapping[str, object], mask: str | None = None) -> tuple[type[Attention], Call]:
@@ -171,12 +173,11 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
             self.layer = cls(**constructor(cls, values | {"dropout": dropout, "max_length": max_length}, options))
             call.settle(self.layer, d_model)
 
-        def project(self, source: Tensor, info: TokenInfo) -> KeyValue | OneText:
-            kv = KeyValue(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
-            return kv if call.key is not None else OneText(kv)
+        def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
+            cache = OneText if call.key is None else KeyValue
+            return cache(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
 
-        def forward(self, x: Tensor, kv: KeyValue | OneText, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-            kv = kv.kv if isinstance(kv, OneText) else kv
+        def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
             key, value = kv.key.squeeze(1), kv.value.squeeze(1)
             queries, keys = x.shape[1], key.shape[1]
             allowed = mask.allowed().expand([x.shape[0], 1, queries, keys])

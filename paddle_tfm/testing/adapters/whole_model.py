@@ -13,14 +13,14 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing.adapters.arguments import constructor, first
 from paddle_tfm.testing.invariants import WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import ModelUnderTest
+from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
 
 VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 64, 3, 5
 SOURCE_LENGTHS, TARGET_LENGTHS = (6, 3, 4), (4, 6, 2)
 SIZES = {"d_model": 32, "num_heads": 4, "head_dim": 8, "d_ff": 48, "layers": 2, "vocabulary": VOCABULARY}
 
 
-class WholeModel(ModelUnderTest):
+class WholeModel(ModelUnderTest[nn.Layer]):
     """A model class, built small; ids from 3 on are words, 1 begins a target (2 if 1 is `pad_id`), `pad_id` pads.
 
     Raises:
@@ -28,7 +28,8 @@ class WholeModel(ModelUnderTest):
     """
 
     foreign = True
-    training_dtype, training_tolerance = "float32", 5e-5
+    training_dtype: Dtype = "float32"
+    training_tolerance = 5e-5
     steps, learning_rate, loss_ratio = 120, 2e-3, 0.5
 
     def __init__(self, cls: type, options: Mapping[str, object], pad_id: int = 0):
@@ -49,7 +50,7 @@ class WholeModel(ModelUnderTest):
     def __str__(self) -> str:
         return ""
 
-    def model(self, dtype: str = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
+    def model(self, dtype: Dtype = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
         """In evaluation mode, with its initial values: what training would move is not known of somebody else's class."""
         values = {**SIZES, "max_length": MAX_LENGTH, "dropout": dropout, "pad_id": self.pad_id}
         paddle.seed(seed)

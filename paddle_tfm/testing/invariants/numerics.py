@@ -138,9 +138,10 @@ def gradients(scene: Scene) -> Result:
 
 def _slopes_agree(parameters: dict[str, Tensor], directions: dict[str, np.ndarray], loss: Callable[[], Tensor]) -> bool:
     """Whether the derivative in a direction is the slope measured from both sides, for one step size at least."""
-    products = [float((p.grad.numpy() * directions[name]).sum()) for name, p in parameters.items()]
-    norm = float(np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in parameters.values())))
-    derivative, start = sum(products), {name: p.numpy().copy() for name, p in parameters.items()}
+    gradients = {name: p.grad.numpy() for name, p in parameters.items() if p.grad is not None}
+    derivative = sum(float((gradient * directions[name]).sum()) for name, gradient in gradients.items())
+    norm = float(np.sqrt(sum((gradient**2).sum() for gradient in gradients.values())))
+    start = {name: p.numpy().copy() for name, p in parameters.items()}
     for step in STEP_SIZES:
         sides = []
         for sign in (1, -1):

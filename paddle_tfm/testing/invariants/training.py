@@ -8,12 +8,14 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_tfm.testing.forward_hooks import after_forward
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import ModelUnderTest
+from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, wrong_shape
 from paddle_tfm.testing.scene import Scene
 
+DTYPES: tuple[Dtype, ...] = ("float32", "float64")
 NUM_BATCHES = 4  # an expert may have no token in one batch
 
 
@@ -37,8 +39,9 @@ def runs(subject) -> Result:
     each_scene=True,
 )
 def shapes(scene: Scene) -> Result:
-    for dtype in ("float32", "float64"):
-        model, batch, problems = scene.model(dtype, moved=False), scene.batch(), []
+    for dtype in DTYPES:
+        model, batch = scene.model(dtype, moved=False), scene.batch()
+        problems: list[Failed] = []
 
         def compare(layer: nn.Layer, inputs: tuple, out: object, problems: list[Failed] = problems) -> None:
             x = inputs[0]
@@ -49,7 +52,7 @@ def shapes(scene: Scene) -> Result:
 
         for layer in scene.instances(model):
             if layer is not model.head:
-                layer.register_forward_post_hook(compare)
+                after_forward(layer, compare)
         try:
             h, memory = model(batch)
         except Exception:
@@ -59,14 +62,14 @@ def shapes(scene: Scene) -> Result:
         loss = model.head.loss(h, model.target(batch), memory)
         log_probs = model.head.log_probs(h, memory)
         expected = list(batch.target_out.shape)
-        problems += [
+        last = [
             wrong_shape(h, [*expected, scene.size.d_model], dtype, "the decoder's output"),
             wrong_shape(log_probs[..., 0], expected, None, "log_probs of one word"),
             wrong_shape(loss, expected, None, "the head's loss"),
         ]
-        for problem in problems:
-            if problem:
-                return problem
+        problems += [problem for problem in last if problem]
+        if problems:
+            return problems[0]
     return Passed()
 
 

@@ -8,6 +8,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.testing.adapters.attention import OneText
 from paddle_tfm.testing.probe import Probe
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, distance, relative_distance
@@ -51,7 +52,9 @@ class AttentionProbe:
     def key_value(self) -> KeyValue | Skip:
         """Keys and values of the source, or why there are none."""
         kv = self.project(self.source)
-        return kv if isinstance(kv, KeyValue) else Skip(f"it keeps {type(kv).__name__} instead of keys and values")
+        if isinstance(kv, OneText) or not isinstance(kv, KeyValue):
+            return Skip(f"it keeps {type(kv).__name__} instead of keys and values")
+        return kv
 
     def __call__(self, x: Tensor, kv, keys: int = LENGTH) -> np.ndarray:
         """[B, T, C]; only the first `keys` keys may be seen."""
@@ -87,9 +90,11 @@ def attends(subject: Subject) -> Result:
     out = probe(probe.x, kv)
     changed = {"another text to attend to": probe(probe.x, probe.project(probe.normal(*probe.source.shape)))}
     changed["other queries"] = probe(probe.normal(*probe.x.shape), kv)
-    if isinstance(kv, KeyValue):
-        changed["other keys"] = probe(probe.x, KeyValue(probe.normal(*kv.key.shape), kv.value))
-        changed["other values"] = probe(probe.x, KeyValue(kv.key, probe.normal(*kv.value.shape)))
+    separate = probe.key_value()
+    if isinstance(separate, KeyValue):
+        key, value = separate.key, separate.value
+        changed["other keys"] = probe(probe.x, KeyValue(probe.normal(*key.shape), value))
+        changed["other values"] = probe(probe.x, KeyValue(key, probe.normal(*value.shape)))
     for what, other in changed.items():
         if relative_distance(out, other) < MIN_EFFECT:
             return Failed(f"{what} {'changes' if what.startswith('another') else 'change'} nothing")
@@ -178,7 +183,7 @@ def supported_hooks(subject: Subject) -> Result:
         if distance(without[0], outputs[0]) < 1e-4:
             return Failed(f"it accepts encodings that act through {hook}, and one changes nothing")
         what = f"an encoding by distances through {hook}: text and queries moved by {OFFSETS[1]} positions"
-        if by_distances and (failed := difference(*outputs, what, 1e-3)):
+        if by_distances and (failed := difference(outputs[0], outputs[1], what, 1e-3)):
             return failed
     return Passed()
 

@@ -17,8 +17,8 @@ def _predictions(scene: Scene, smoothing: float = 0.0) -> tuple[np.ndarray, np.n
     with paddle.no_grad():
         h, memory = model(batch)
         target = model.target(batch)
-        parts = model.head.log_probs(h, memory), model.head.loss(h, target, memory, smoothing), target
-    return tuple(real(part, batch) for part in parts)
+        log_probs, losses = model.head.log_probs(h, memory), model.head.loss(h, target, memory, smoothing)
+    return real(log_probs, batch), real(losses, batch), real(target, batch)
 
 
 @check(

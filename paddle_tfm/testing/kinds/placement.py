@@ -11,7 +11,7 @@ from paddle import Tensor, nn
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, distance
-from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.scene import Scene, encoder_output
 from paddle_tfm.testing.subject import Subject
 
 WIDTH, NUM_LAYERS = 12, 3
@@ -86,19 +86,24 @@ def each_branch_once(subject: Subject) -> Result:
         total = NUM_LAYERS * probe.count
         shifts = [paddle.to_tensor(rng.normal(size=WIDTH).astype("float32")) for _ in range(total)]
         calls = [0] * total
-
-        def branch(i: int, y: Tensor, inverted: int, calls: list = calls, shifts: list = shifts) -> Tensor:
-            calls[i] += 1
-            return (y * 0.3 + shifts[i]) * (-1.0 if i == inverted else 1.0)
-
-        out = probe(probe.x, lambda i, y, branch=branch: branch(i, y, -1))
+        out = probe(probe.x, _shifting(shifts, calls))
         if set(calls) != {1}:
             return Failed(f"{stack}: sublayers are called {calls} times")
         for i in range(total):
-            changed = probe(probe.x, lambda i, y, j=i, branch=branch: branch(i, y, j))
+            changed = probe(probe.x, _shifting(shifts, calls, inverted=i))
             if distance(out, changed) < 1e-4:
                 return Failed(f"{stack}: what sublayer {i} gives changes nothing")
     return Passed()
+
+
+def _shifting(shifts: list[Tensor], calls: list[int], inverted: int | None = None) -> Branch:
+    """Sublayers that count their calls; the one of this number gives what it gives with the other sign."""
+
+    def branch(i: int, y: Tensor) -> Tensor:
+        calls[i] += 1
+        return (y * 0.3 + shifts[i]) * (-1.0 if i == inverted else 1.0)
+
+    return branch
 
 
 @check(
@@ -187,8 +192,8 @@ def _output_sizes(scene: Scene, gain: float) -> dict[str, float]:
     """Stack → the root mean square of its output, the weights of its branches times `gain`."""
     model = scene.model(moved=False)
     with paddle.no_grad():
-        for stack in (model.encoder, model.decoder):
-            if f"{stack.stack_name}.self" not in scene.where and "every" not in scene.where:
+        for name, stack in model.stacks().items():
+            if f"{name}.self" not in scene.where and "every" not in scene.where:
                 continue
             for layer in stack.layers:
                 for weight in (weight for branch in layer.branches() for weight in branch.branch_weights()):
@@ -196,4 +201,6 @@ def _output_sizes(scene: Scene, gain: float) -> dict[str, float]:
         batch = scene.batch()
         memory = scene.memory(model, batch)
         h, _ = model.decode(batch.target_in, model.start(memory), batch.target_valid)
-        return {name: float((x * x).mean().sqrt()) for name, x in {"encoder": memory.x, "decoder": h}.items()}
+        return {
+            name: float((x * x).mean().sqrt()) for name, x in {"encoder": encoder_output(memory), "decoder": h}.items()
+        }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, distance
-from paddle_tfm.testing.scene import MAX_LENGTH, Size
+from paddle_tfm.testing.results import ComponentError, Failed, Note, Passed, Result, Skip, difference, distance
+from paddle_tfm.testing.scene import MAX_LENGTH, Size, encoder_output
 from paddle_tfm.testing.subject import Subject
 
 WIDTH, HEADS, HEAD_DIM = 16, 2, 8
@@ -48,13 +50,26 @@ def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions:
             same_positions = q_positions if keys == queries else k_positions
             outputs["key"] = encoding.key(same_k, same_positions).numpy()[0].transpose(1, 0, 2)
         if "bias" in uses:
-            outputs["bias"] = _pairs(encoding.bias(q_positions, k_positions), queries, keys)
+            outputs["bias"] = _pairs(_term("bias", encoding.bias(q_positions, k_positions)), queries, keys)
         if "scores" in uses:
-            outputs["scores"] = _pairs(encoding.scores(same_q, same_k, q_positions, k_positions), queries, keys)
+            scores = _term("scores", encoding.scores(same_q, same_k, q_positions, k_positions))
+            outputs["scores"] = _pairs(scores, queries, keys)
         if "values" in uses:
             weights = paddle.full([1, HEADS, queries, keys], 1.0 / keys)
-            outputs["values"] = encoding.values(weights, q_positions, k_positions).numpy()[0].transpose(1, 0, 2)
+            values = _term("values", encoding.values(weights, q_positions, k_positions))
+            outputs["values"] = values.numpy()[0].transpose(1, 0, 2)
     return outputs
+
+
+def _term(hook: str, term: Tensor | None) -> Tensor:
+    """What a hook gives.
+
+    Raises:
+        ComponentError: nothing, though the encoding says that it uses the hook.
+    """
+    if term is None:
+        raise ComponentError(f"`{hook}` must return a tensor, for the encoding's `uses()` names it, but returns None")
+    return term
 
 
 def _pairs(term: Tensor, queries: int, keys: int) -> np.ndarray:
@@ -93,13 +108,13 @@ def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | No
         x = _noise(4, 2, 6, WIDTH)
         with paddle.no_grad():
             together = encoding.embed(x, positions).numpy()
-            separate = [encoding.embed(x[i : i + 1], row).numpy()[0] for i, row in enumerate(rows)]
-        if failed := difference(together, np.stack(separate), "embed with positions of their own for each sentence"):
+            separate = np.stack([encoding.embed(x[i : i + 1], row).numpy()[0] for i, row in enumerate(rows)])
+        if failed := difference(together, separate, "embed with positions of their own for each sentence"):
             return failed
     if "bias" in encoding.uses():
         with paddle.no_grad():
-            together = encoding.bias(positions, positions).numpy()
-            separate = np.stack([encoding.bias(row, row).numpy()[0] for row in rows])
+            together = _term("bias", encoding.bias(positions, positions)).numpy()
+            separate = np.stack([_term("bias", encoding.bias(row, row)).numpy()[0] for row in rows])
         return difference(np.broadcast_to(together, separate.shape), separate, "bias with positions for each sentence")
     return None
 
@@ -152,7 +167,7 @@ def order_matters(subject: Subject) -> Result:
         valid = paddle.ones([1, 6], dtype="bool")
         with paddle.no_grad():
             if site.startswith("encoder"):
-                last = [model.encode(ids, valid).x.numpy()[:, -1] for ids in (tokens, exchanged)]
+                last = [encoder_output(model.encode(ids, valid)).numpy()[:, -1] for ids in (tokens, exchanged)]
             else:
                 memory = model.encode(tokens, valid)
                 last = [model.decode(ids, model.start(memory))[0].numpy()[:, -1] for ids in (tokens, exchanged)]
@@ -195,11 +210,14 @@ def in_order(subject: Subject) -> Result:
         encoding = _encoding(subject, site)
         encoding.train()
         for seed in range(8):
-            rng = np.random.default_rng(seed)
-            positions = encoding.remap(_at(*range(8)), lambda rng=rng: rng).numpy()
+            positions = encoding.remap(_at(*range(8)), _source(np.random.default_rng(seed))).numpy()
             if (np.diff(positions) <= 0).any():
                 return Failed(f"{site}: positions 0 … 7 become {', '.join(map(str, positions[0].tolist()))}")
     return Passed()
+
+
+def _source(rng: np.random.Generator) -> Callable[[], np.random.Generator]:
+    return lambda: rng
 
 
 @check(
@@ -258,7 +276,7 @@ def nearness(subject: Subject) -> Result:
         if "bias" not in encoding.uses():
             return Skip("it has no bias")
         with paddle.no_grad():
-            bias = encoding.bias(_at(2000), _at(*range(0, 2001, 50)))
+            bias = _term("bias", encoding.bias(_at(2000), _at(*range(0, 2001, 50))))
         rows = np.broadcast_to(bias.numpy()[0], (bias.shape[1], 1, 41))[:, 0]
         excess = float((rows[:, 0] - rows[:, -1]).max())
         if excess > MAX_FAR_SCORE:

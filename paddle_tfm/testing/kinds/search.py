@@ -24,7 +24,7 @@ class TableDecoding(Decoding):
     def __init__(self, max_lengths: list[int], sentences: list[int] | None = None, ending: float = 0.0):
         self.max_lengths = max_lengths
         self.sentences = list(range(len(max_lengths))) if sentences is None else sentences
-        self.rows = [(sentence, ()) for sentence in self.sentences]
+        self.rows: list[tuple[int, tuple[int, ...]]] = [(sentence, ()) for sentence in self.sentences]
         self.ending, self.steps = ending, 0
 
     def next(self, sentence: int, tokens: tuple[int, ...]) -> np.ndarray:

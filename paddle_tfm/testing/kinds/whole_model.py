@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.testing.adapters.whole_model import WORD, WholeModel
+from paddle_tfm.testing.forward_hooks import after_forward, before_forward
 from paddle_tfm.testing.invariants import WHOLE_MODEL
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, relative_distance
@@ -71,19 +74,24 @@ def _stack_of(name: str) -> str:
 )
 def own_norms(whole: WholeModel) -> Result:
     model = whole.model()
-    calls: dict[str, int] = {}
+    calls: Counter[str] = Counter()
     norms = []
     for name, layer in model.named_sublayers():
-        layer.register_forward_post_hook(lambda *_, name=name: calls.update({name: calls.get(name, 0) + 1}))
+        after_forward(layer, _counter(calls, name))
         if "norm" in type(layer).__name__.lower() and not list(layer.children()):
             norms.append(name)
     whole.logits(model, whole.batch())
     for name in norms:
         above = [".".join(name.split(".")[:depth]) for depth in range(name.count("."), 0, -1)]
         parent = next((calls[outer] for outer in above if outer in calls), 1)  # a layer may be shared on purpose
-        if calls.get(name, 0) > parent:
+        if calls[name] > parent:
             return Failed(f"{name} is called {calls[name]} times in one pass of the layer that holds it")
     return Passed()
+
+
+def _counter(calls: Counter[str], name: str) -> Callable[[nn.Layer, tuple, object], None]:
+    """Counts a call of the layer `name`."""
+    return lambda layer, inputs, output: calls.update([name])
 
 
 @check(
@@ -160,9 +168,9 @@ def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndar
 
     for layer in model.sublayers():
         if isinstance(layer, nn.Embedding):
-            layer.register_forward_post_hook(after_table)
+            after_forward(layer, after_table)
         elif isinstance(layer, (nn.Linear, nn.LayerNorm)):
-            layer.register_forward_pre_hook(before_layer)
+            before_forward(layer, before_layer)
     text = paddle.full([1, 6], WORD, "int64")
     whole.logits(model, whole.batch().replace(source=text, target_in=text))
     return embedded[0] if embedded else None, entered[0] if entered else None

@@ -226,7 +226,7 @@ def test_what_is_refused(metric, options, sentence):
     assert str(caught.value) == sentence
 
 
-def test_a_recipe_s_wrong_option_is_told():
+def test_a_recipe_s_wrong_option_is_reported():
     from paddle_tfm import create_registry
 
     with pytest.raises(UserError, match=r"metric\.per  must be 'word' or 'line', but is 'lines'"):
