@@ -130,9 +130,9 @@ def test_refusals(run, tmp_path):
 def test_it_is_scored_as_text(run, tmp_path):
     done = call("evaluate", run, "--buckets", "8,15", "--json", tmp_path / "scores.json")
     assert done.status == 0, done.err
-    found = json.loads((tmp_path / "scores.json").read_text("utf-8"))
+    scores = json.loads((tmp_path / "scores.json").read_text("utf-8"))
     recorded = json.loads((run / "results.json").read_text("utf-8"))["test"]
-    assert found["metrics"] == pytest.approx(recorded) and "predictions" not in found
-    assert found["buckets"]["by"] == "target"
-    assert sum(row["examples"] for row in found["buckets"]["rows"]) == found["examples"]
+    assert scores["metrics"] == pytest.approx(recorded) and "predictions" not in scores
+    assert scores["buckets"]["by"] == "target"
+    assert sum(row["examples"] for row in scores["buckets"]["rows"]) == scores["examples"]
     assert not (run / "predictions-test.tsv").exists()

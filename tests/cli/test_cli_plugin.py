@@ -39,8 +39,8 @@ def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
     file = twin("alibi", ("return -distance", "return distance"))
     done = call("plugin", "check", f"{file}:Twin", "--only", "nearness")
     assert done.status == 1
-    for told in ("fail", "2,000 positions away", "consequence", "the sign of the slope", "1 check failed"):
-        assert told in done.out
+    for text in ("fail", "2,000 positions away", "consequence", "the sign of the slope", "1 check failed"):
+        assert text in done.out
 
 
 def test_an_expected_failure_is_shown_with_its_reason():
@@ -86,7 +86,7 @@ def test_the_report_as_json():
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["rotaryy"], "unknown component 'rotaryy'; did you mean 'rotary'?"),
         (["nothing.py"], "nothing.py: no such file"),
@@ -102,10 +102,10 @@ def test_the_report_as_json():
         (["--kind", "dataset"], "there is nothing to check of that kind"),
     ],
 )
-def test_what_cannot_be_checked_is_one_sentence(arguments, told):
+def test_what_cannot_be_checked_is_one_sentence(arguments, message):
     done = call("plugin", "check", *arguments)
     assert done.status == 2
-    assert told in done.err
+    assert message in done.err
     assert "Traceback" not in done.err
 
 
@@ -145,8 +145,8 @@ def test_a_new_file_passes_the_whole_kit(kind):
 
 def test_a_new_package_passes_its_own_tests():
     """As after `pip install -e .`, which puts its folder on the path; its tests run with the pytest plugin."""
-    told = call("plugin", "new", "my-norm", "--kind", "norm").out
-    assert 'pip install -e "my-norm[test]"' in told and "paddle-tfm plugin check my_norm" in told
+    advice = call("plugin", "new", "my-norm", "--kind", "norm").out
+    assert 'pip install -e "my-norm[test]"' in advice and "paddle-tfm plugin check my_norm" in advice
     command = [
         sys.executable,
         "-m",
@@ -173,16 +173,16 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["My Norm"], "'My Norm' cannot be a plugin's name"),
         (["class"], "'class' cannot be a plugin's name"),
         (["2fast"], "'2fast' cannot be a plugin's name"),
     ],
 )
-def test_names_that_cannot_be(arguments, told):
+def test_names_that_cannot_be(arguments, message):
     done = call("plugin", "new", *arguments)
-    assert (done.status, told in done.err) == (2, True)
+    assert (done.status, message in done.err) == (2, True)
 
 
 def test_nothing_is_overwritten():

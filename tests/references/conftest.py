@@ -37,11 +37,11 @@ def precision(request):
 def build(registry, rng):
     """A component whose parameters are drawn anew, and those parameters as NumPy: (component, name → float64 array)."""
 
-    def make(kind, spec, **given):
-        component = registry.build(kind, spec, **given)
+    def make(kind, spec, **givens):
+        component = registry.build(kind, spec, **givens)
         for parameter in component.parameters():
-            drawn = rng.normal(scale=0.6, size=parameter.shape)
-            parameter.set_value(paddle.to_tensor(drawn.astype(str(parameter.dtype).removeprefix("paddle."))))
+            values = rng.normal(scale=0.6, size=parameter.shape)
+            parameter.set_value(paddle.to_tensor(values.astype(str(parameter.dtype).removeprefix("paddle."))))
         return component, parameters(component)
 
     return make

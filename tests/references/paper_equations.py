@@ -67,14 +67,14 @@ def multi_head_attention(x, source, w, heads, allowed, *, look=None, inner=None)
             affine(t[b], w[f"{name}.weight"], w.get(f"{name}.bias"))
             for name, t in (("query", x), ("key", source), ("value", source))
         )
-        dim, found = q.shape[-1] // heads, []
+        dim, per_head = q.shape[-1] // heads, []
         for h in range(heads):
             columns = slice(h * dim, (h + 1) * dim)
             parts = q[:, columns], k[:, columns], v[:, columns]
-            found.append(
+            per_head.append(
                 scaled_dot_product_attention(*parts, allowed[b]) if look is None else look(h, *parts, allowed[b])
             )
-        together = np.concatenate(found, -1)
+        together = np.concatenate(per_head, -1)
         together = together if inner is None else inner(together)
         out.append(affine(together, w["output.weight"], w.get("output.bias")))
     return np.stack(out)

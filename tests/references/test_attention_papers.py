@@ -39,11 +39,11 @@ def grouped_query_attention(x, source, w, allowed, *, heads, kv_heads, look=None
     for b in range(len(x)):
         q, k, v = project(x[b], w, "query"), project(source[b], w, "key"), project(source[b], w, "value")
         groups = [g for g in range(kv_heads) for _ in range(heads // kv_heads)]  # of each head
-        found = [
+        per_head = [
             look(h, columns(q, h, width), columns(k, g, width), columns(v, g, width), allowed[b])
             for h, g in enumerate(groups)
         ]
-        out.append(join(found, w, inner))
+        out.append(join(per_head, w, inner))
     return np.stack(out)
 
 
@@ -109,12 +109,12 @@ def differential_attention(x, source, w, allowed, *, heads, layer=0, look=None, 
     out, d = [], D_MODEL // heads
     for b in range(len(x)):
         q, k, v = project(x[b], w, "query"), project(source[b], w, "key"), project(source[b], w, "value")
-        found = []
+        per_head = []
         for h in range(heads // 2):
             first, second = (look(columns(q, 2 * h + i, d), columns(k, 2 * h + i, d), allowed[b]) for i in range(2))
             y = (first - subtracted * second) @ columns(v, h, 2 * d)
-            found.append((1 - start) * paper.rms_norm(y, w["head_norm.weight"], eps=1e-5))
-        out.append(join(found, w, inner))
+            per_head.append((1 - start) * paper.rms_norm(y, w["head_norm.weight"], eps=1e-5))
+        out.append(join(per_head, w, inner))
     return np.stack(out)
 
 

@@ -127,8 +127,8 @@ each_head = pytest.mark.parametrize(
 
 def probabilities(name, options, w, case):
     """The reference under these options; most of them show in which parameters there are."""
-    told = {key: value for key, value in options.items() if key in ("cutoffs", "output")}
-    return REFERENCES[name](w, case, **told)
+    arguments = {key: value for key, value in options.items() if key in ("cutoffs", "output")}
+    return REFERENCES[name](w, case, **arguments)
 
 
 @pytest.fixture
@@ -138,8 +138,8 @@ def make(build, precision, rng):
         table = rng.normal(scale=0.5, size=(VOCABULARY, D_MODEL))
         table[PAD] = 0.0  # as the engine makes it
         embedding.weight.set_value(precision.tensor(table))
-        given = {"d_model": D_MODEL, "vocab_size": VOCABULARY, "unknown_id": UNKNOWN, "pad_id": PAD}
-        component, w = build("head", {"name": name, **options}, **given, embedding=embedding)
+        givens = {"d_model": D_MODEL, "vocab_size": VOCABULARY, "unknown_id": UNKNOWN, "pad_id": PAD}
+        component, w = build("head", {"name": name, **options}, **givens, embedding=embedding)
         component.eval()
         return component, {**w, "table": embedding.weight.numpy().astype(np.float64)}, Case(rng, precision)
 

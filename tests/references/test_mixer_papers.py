@@ -19,7 +19,7 @@ def synthesizer(x, valid, w, *, causal, heads=HEADS, longest=MAX_LENGTH, inner=N
     last = [min(j, longest - 1) for j in range(x.shape[1])]
     out = []
     for b in range(len(x)):
-        value, found = paper.affine(x[b], w["value.weight"], w.get("value.bias")), []
+        value, per_head = paper.affine(x[b], w["value.weight"], w.get("value.bias")), []
         dim = value.shape[1] // heads
         if "rows" not in w:
             hidden = np.maximum(0, paper.affine(x[b], w["hidden.weight"], w.get("hidden.bias")))
@@ -32,8 +32,8 @@ def synthesizer(x, valid, w, *, causal, heads=HEADS, longest=MAX_LENGTH, inner=N
                 table = w["rows"][h] @ w["columns"][h].T if "columns" in w else w["rows"][h]
                 scores = table[last]
             weights = paper.softmax(scores[:, last], allowed[b])
-            found.append(weights @ value[:, h * dim : (h + 1) * dim])
-        together = np.concatenate(found, -1)
+            per_head.append(weights @ value[:, h * dim : (h + 1) * dim])
+        together = np.concatenate(per_head, -1)
         together = together if inner is None else inner(together)
         out.append(paper.affine(together, w["output.weight"], w.get("output.bias")))
     return np.stack(out)

@@ -228,7 +228,7 @@ def test_sub_ln_gain_of_a_single_stack_is_the_papers(registry, stack, encoder_la
 def test_branch_gain_scales_what_the_papers_scale(registry):
     """Of Sub-LN and of DeepNorm: the feed-forward matrices, and the value and output projections; not those of queries
     and keys. Gated networks and mixtures are not in the papers."""
-    given = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "d_ff": D_FF, "site": ENCODER}
+    givens = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "d_ff": D_FF, "site": ENCODER}
     scaled = {
         "multihead": ("attention", {"value.weight", "output.weight"}),
         "full_width_heads": ("attention", {"value.weight", "output.weight"}),
@@ -238,6 +238,6 @@ def test_branch_gain_scales_what_the_papers_scale(registry):
         "relu_squared": ("feed_forward", {"inner.weight", "output.weight"}),
     }
     for name, (kind, expected) in scaled.items():
-        component = registry.build(kind, name, **given)
+        component = registry.build(kind, name, **givens)
         named = {id(parameter): path for path, parameter in component.named_parameters()}
         assert {named[id(weight)] for weight in component.branch_weights()} == expected, name

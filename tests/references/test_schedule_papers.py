@@ -22,22 +22,22 @@ CASES = {
 REFERENCES = {name: formula for name, (formula, _, _) in CASES.items()}
 
 
-def both(registry, name, options, given):
+def both(registry, name, options, givens):
     ours = registry.build("schedule", {"name": name, **options}, d_model=WIDTH, steps=STEPS)
-    return ours, lambda step: REFERENCES[name](step, **options, **given)
+    return ours, lambda step: REFERENCES[name](step, **options, **givens)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_schedule_is_the_papers_at_every_step(registry, name):
-    _, options, given = CASES[name]
-    ours, formula = both(registry, name, options, given)
+    _, options, givens = CASES[name]
+    ours, formula = both(registry, name, options, givens)
     assert [ours(step) for step in range(1, STEPS + 1)] == pytest.approx(
         [formula(step) for step in range(1, STEPS + 1)]
     )
 
 
 @pytest.mark.parametrize(
-    "name, options, given",
+    "name, options, givens",
     [
         ("cosine", {"peak": 0.002, "warmup": 0, "floor": 0.0}, {"steps": STEPS}),
         ("wsd", {"peak": 0.002, "warmup": 0, "decay": 0.5, "floor": 0.0}, {"steps": STEPS}),
@@ -46,8 +46,8 @@ def test_schedule_is_the_papers_at_every_step(registry, name):
     ],
     ids=str,
 )
-def test_schedule_at_its_edges(registry, name, options, given):
-    ours, formula = both(registry, name, options, given)
+def test_schedule_at_its_edges(registry, name, options, givens):
+    ours, formula = both(registry, name, options, givens)
     for step in (1, 2, STEPS // 2 - 1, STEPS // 2, STEPS // 2 + 1, STEPS - 1, STEPS):
         assert ours(step) == pytest.approx(formula(step), abs=1e-15)
 

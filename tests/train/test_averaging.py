@@ -103,8 +103,8 @@ def test_running_statistics_are_estimated_anew_for_averaged_weights(make_trainer
     mended = {}
 
     def poisoned(states):
-        found = mean(states)
-        return {name: value + 1000.0 if "running_mean" in name else value for name, value in found.items()}
+        averages = mean(states)
+        return {name: value + 1000.0 if "running_mean" in name else value for name, value in averages.items()}
 
     monkeypatch.setattr("paddle_tfm.train.averaging.mean", poisoned)
     score = trainer._score_valid

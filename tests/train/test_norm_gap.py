@@ -73,10 +73,10 @@ def test_it_reaches_visualdl_and_listeners_but_not_the_results(make_trainer):
     trainer, heard = make_trainer(BATCH), []
     emit = trainer.emit
 
-    def listen(event, **given):
+    def listen(event, **arguments):
         if event == "on_evaluation_end":
-            heard.append(given["metrics"])
-        emit(event, **given)
+            heard.append(arguments["metrics"])
+        emit(event, **arguments)
 
     trainer.emit = listen
     results = trainer.train()
@@ -92,16 +92,16 @@ def test_it_reaches_visualdl_and_listeners_but_not_the_results(make_trainer):
 
 
 def test_looking_changes_nothing_of_the_training(make_trainer, monkeypatch):
-    told = make_trainer(BATCH, folder="told")
-    results = told.train()
-    monkeypatch.setattr("paddle_tfm.train.trainer.discrepancies", lambda *given: {})
-    untold = make_trainer(BATCH, folder="untold")
-    assert untold.train()["test"] == results["test"]
-    state, other = paddle_state(told, "last"), paddle_state(untold, "last")
+    measuring = make_trainer(BATCH, folder="measuring")
+    results = measuring.train()
+    monkeypatch.setattr("paddle_tfm.train.trainer.discrepancies", lambda *arguments: {})
+    plain = make_trainer(BATCH, folder="plain")
+    assert plain.train()["test"] == results["test"]
+    state, other = paddle_state(measuring, "last"), paddle_state(plain, "last")
     assert state.keys() == other.keys() and any("running" in name for name in state)
     for name, value in state.items():
         np.testing.assert_array_equal(other[name].numpy(), value.numpy(), err_msg=name)
-    assert all("norms" not in row and not set(NAMES) & set(row["evaluation"]) for row in rows(untold))
+    assert all("norms" not in row and not set(NAMES) & set(row["evaluation"]) for row in rows(plain))
 
 
 def test_norms_without_running_statistics_cost_no_pass(make_trainer, monkeypatch):

@@ -37,10 +37,10 @@ def results(folder):
 
 def test_a_decoder_alone_from_a_recipe_to_text(book, tmp_path):
     (folder,) = paddle_tfm.run("base", [*DECODER, book], out=tmp_path / "out")
-    told = results(folder)
-    bits, loss = told["test"]["bits_per_character"], told["test"]["loss"]
+    scores = results(folder)
+    bits, loss = scores["test"]["bits_per_character"], scores["test"]["loss"]
     assert bits == pytest.approx(loss / math.log(2)), "of characters without an end, a token is a character"
-    assert told["test"]["loss"] < told["valid"]["loss"] + 1e-6
+    assert scores["test"]["loss"] < scores["valid"]["loss"] + 1e-6
     run = paddle_tfm.load_run(folder)
     assert len(run.codec.source_vocabulary) == len(run.codec.target_vocabulary) == 4 + len(set(TEXT))
     assert run.generate("the cat", 30, on_text=print).text
@@ -58,9 +58,9 @@ def test_an_encoder_alone_from_a_recipe_to_labels(tmp_path, overrides, metric):
     (folder,) = paddle_tfm.run(
         "base", [*LABELS, *overrides, "train.steps=60", "evaluate.every=30"], out=tmp_path / "out"
     )
-    told = results(folder)["test"]
-    assert told[metric] == (0.0 if metric == "token_error_rate" else 1.0), "it can be learned by heart"
-    assert told["loss"] == pytest.approx(math.log(told["perplexity"]))
+    scores = results(folder)["test"]
+    assert scores[metric] == (0.0 if metric == "token_error_rate" else 1.0), "it can be learned by heart"
+    assert scores["loss"] == pytest.approx(math.log(scores["perplexity"]))
     run = paddle_tfm.load_run(folder)
     if metric == "exact_match":
         assert run.translate(["a b", "b b", ""]) == ["x", "y", ""]
@@ -113,16 +113,16 @@ def make_trainer_of(registry, tmp_path):
 def test_gradients_are_shared_among_processes(book, make_trainer_of, shape, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     trainer = make_trainer_of([*DECODER, book] if shape == "decoder" else [*LABELS, COPY], "run")
-    run, found = trainer.run, []
+    run, results_by_count = trainer.run, []
     run.model.train()
     batch = next(trainer.stream)
     for processes in (1, 2):
         with trainer.sharded_step(processes) as step:
             assert isinstance(step, ShardedStep) == (processes > 1)
             loss = step.backward(1, [batch]).loss
-        found.append([loss, *(parameter.grad.numpy().copy() for parameter in step.parameters)])
+        results_by_count.append([loss, *(parameter.grad.numpy().copy() for parameter in step.parameters)])
         run.model.clear_gradients()
-    for one, two in zip(*found):
+    for one, two in zip(*results_by_count):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
 
 

@@ -81,11 +81,11 @@ def attend(attention, x, causal, valid=None):
 
 
 def gradients(attention):
-    found = {}
+    arrays = {}
     for name, parameter in attention.named_parameters():
-        found[name] = parameter.grad.numpy().copy()
+        arrays[name] = parameter.grad.numpy().copy()
         parameter.clear_gradient()
-    return found
+    return arrays
 
 
 @every
@@ -269,9 +269,9 @@ def test_a_bias_is_an_option(name):
 )
 def test_heads_that_do_not_divide_the_width_are_refused(cls):
     sentence = "`num_heads` must divide `d_model`, but 7 does not divide 256"
-    given = {"d_model": 256, "num_heads": 7, "dropout": 0.0, "site": FULL}
-    given = {name: value for name, value in given.items() if name in parameters(cls)}
-    for refuse in (lambda: cls(**given), lambda: cls.geometry(256, 7)):
+    arguments = {"d_model": 256, "num_heads": 7, "dropout": 0.0, "site": FULL}
+    arguments = {name: value for name, value in arguments.items() if name in parameters(cls)}
+    for refuse in (lambda: cls(**arguments), lambda: cls.geometry(256, 7)):
         with pytest.raises(ValueError) as error:
             refuse()
         assert str(error.value) == sentence

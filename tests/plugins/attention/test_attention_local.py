@@ -40,11 +40,11 @@ def weights(attention, positions, valid, causal, queries=None, encoding=None):
 def seen(positions, valid, window, causal):
     """bool [B, Tq, Tk] in loops."""
     batch, length = valid.shape
-    found = np.zeros([batch, length, length], bool)
+    visible = np.zeros([batch, length, length], bool)
     for b, i, j in np.ndindex(batch, length, length):
         p = positions[b % len(positions)]
-        found[b, i, j] = valid[b, j] and abs(p[i] - p[j]) <= window and (not causal or p[j] <= p[i])
-    return found
+        visible[b, i, j] = valid[b, j] and abs(p[i] - p[j]) <= window and (not causal or p[j] <= p[i])
+    return visible
 
 
 POSITIONS = [

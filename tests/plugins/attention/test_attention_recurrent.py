@@ -43,50 +43,50 @@ def read(attention, x, valid=None):
 
 
 def gradients(attention):
-    found = {name: parameter.grad.numpy().copy() for name, parameter in attention.named_parameters()}
+    arrays = {name: parameter.grad.numpy().copy() for name, parameter in attention.named_parameters()}
     attention.clear_gradients()
-    return found
+    return arrays
 
 
 # ----------------------------------------------------------------------------------------------------- two ways
 
 
 @pytest.fixture
-def given(float64):
+def recurrence_inputs(float64):
     """x [T, B, C], lengths (one is 0), a state, and weights: all with gradients."""
     shapes = [(5, 4, C), (4, 3), (4, 3), (12, C), (12, 3), (12,)]
     x, h, c, *weights = (paddle.to_tensor(rng.normal(size=shape), stop_gradient=False) for shape in shapes)
     return x, paddle.to_tensor([5, 2, 0, 4], dtype="int32"), Carried(h, c), *weights
 
 
-def test_the_kernel_computes_what_the_equations_say(given):
-    x, _, after, *weights = given
+def test_the_kernel_computes_what_the_equations_say(recurrence_inputs):
+    x, _, after, *weights = recurrence_inputs
     pull = [paddle.to_tensor(rng.normal(size=shape)) for shape in ((5, 4, 3), (4, 3), (4, 3))]
-    found = []
+    results = []
     for run in (plain, fused):
-        outputs, last = run(*given)
+        outputs, last = run(*recurrence_inputs)
         sum((part * noise).sum() for part, noise in zip([outputs, *last], pull)).backward()
         inputs = [x, *after, *weights]
-        found.append([part.numpy() for part in (outputs, *last)] + [part.grad.numpy() for part in inputs])
+        results.append([part.numpy() for part in (outputs, *last)] + [part.grad.numpy() for part in inputs])
         for part in inputs:
             part.clear_gradient()
         with paddle.no_grad():
-            again, _ = run(*given)
+            again, _ = run(*recurrence_inputs)
         np.testing.assert_array_equal(again.numpy(), outputs.numpy())
-    for ours, expected in zip(*found):
+    for ours, expected in zip(*results):
         np.testing.assert_allclose(expected, ours, rtol=1e-10, atol=1e-12)
         assert np.abs(ours).max() > 1e-3
 
 
 @pytest.mark.parametrize("wanted", range(6))
-def test_the_kernel_gives_a_gradient_for_any_one_input_alone(given, wanted):
-    x, _, after, *weights = given
+def test_the_kernel_gives_a_gradient_for_any_one_input_alone(recurrence_inputs, wanted):
+    x, _, after, *weights = recurrence_inputs
     one = [x, *after, *weights][wanted]
-    expected, ours = (paddle.grad(run(*given)[0].square().sum(), one)[0].numpy() for run in (plain, fused))
+    expected, ours = (paddle.grad(run(*recurrence_inputs)[0].square().sum(), one)[0].numpy() for run in (plain, fused))
     np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
     for other in (x, *after, *weights):  # the others frozen
         other.stop_gradient = other is not one
-    loss = fused(*given)[0].square().sum()
+    loss = fused(*recurrence_inputs)[0].square().sum()
     for _ in range(2):
         loss.backward(retain_graph=True)
         np.testing.assert_allclose(one.grad.numpy(), expected, rtol=1e-10, atol=1e-12)

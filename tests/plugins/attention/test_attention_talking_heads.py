@@ -79,11 +79,11 @@ def test_it_starts_as_multihead():
 
 def test_a_recipes_initializer_leaves_the_identity(make_model):
     model = make_model("model.attention=talking_heads")
-    found = [value.numpy() for name, value in model.named_parameters() if "mix_" in name]
-    assert len(found) == 2 * sum(
+    matrices = [value.numpy() for name, value in model.named_parameters() if "mix_" in name]
+    assert len(matrices) == 2 * sum(
         1 + (layer.cross_attention is not None) for layer in [*model.encoder.layers, *model.decoder.layers]
     )
-    assert all((matrix == np.eye(2)).all() for matrix in found)
+    assert all((matrix == np.eye(2)).all() for matrix in matrices)
 
 
 def test_heads_that_change_places_and_come_back_are_multihead():

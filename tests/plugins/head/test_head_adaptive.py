@@ -62,7 +62,7 @@ def test_widths_and_sizes():
 def test_the_loss_makes_logits_of_a_cluster_for_its_own_targets_only(target, rows):
     head, seen = make(), {}
     for i, layer in enumerate(head.rare):
-        layer.register_forward_post_hook(lambda layer, given, out, i=i: seen.update({i: out.shape[0]}))
+        layer.register_forward_post_hook(lambda layer, inputs, out, i=i: seen.update({i: out.shape[0]}))
     h = states()
     head.loss(h, paddle.to_tensor(target), NOTHING).sum().backward()
     assert seen == rows

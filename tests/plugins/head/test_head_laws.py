@@ -111,10 +111,10 @@ def test_the_gradient_of_the_loss_is_that_of_the_log_probabilities(name, smoothi
             picked = (log_p * paddle.nn.functional.one_hot(target, V + there.extra)).sum(-1)
             loss = -(1 - smoothing) * picked - smoothing * others
         (loss * pull).sum().backward()
-        found = {"h": h.grad.numpy().copy()}
+        by_name = {"h": h.grad.numpy().copy()}
         for key, parameter in head.named_parameters():
-            found[key] = parameter.grad.numpy().copy()
-        gradients.append(found)
+            by_name[key] = parameter.grad.numpy().copy()
+        gradients.append(by_name)
         h.clear_gradient()
         head.clear_gradients()
     for key, value in gradients[0].items():

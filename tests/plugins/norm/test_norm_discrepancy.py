@@ -33,9 +33,9 @@ def made(registry, float64):
     return make
 
 
-def told(norm, x, valid=VALID):
-    given = (None if array is None else paddle.to_tensor(array) for array in (x, valid, POSITIONS))
-    return {name: float(value) for name, value in norm.discrepancy(*given).items()}
+def discrepancy(norm, x, valid=VALID):
+    arguments = (None if array is None else paddle.to_tensor(array) for array in (x, valid, POSITIONS))
+    return {name: float(value) for name, value in norm.discrepancy(*arguments).items()}
 
 
 def expected(name, norm, x, valid):
@@ -63,7 +63,7 @@ def test_is_that_of_the_real_tokens(made, name, valid):
     valid = valid if valid is None or valid is VALID else valid & np.array([[0], [1], [1], [1]], bool)
     norm, x = made(name), draw(4, 5, 3)
     reference = expected(name, norm, x, np.ones([4, 5], bool) if valid is None else valid)
-    assert told(norm, x, valid) == pytest.approx(reference, rel=1e-10)
+    assert discrepancy(norm, x, valid) == pytest.approx(reference, rel=1e-10)
     assert min(reference.values()) > 0.05
 
 
@@ -71,10 +71,10 @@ def test_is_that_of_the_real_tokens(made, name, valid):
 @pytest.mark.parametrize("name", WITH_STATISTICS)
 def test_changes_nothing_and_is_the_same_in_both_modes(made, name, training):
     norm, x = made(name), draw(4, 5, 3)
-    reference = told(norm, x)
+    reference = discrepancy(norm, x)
     norm.train() if training else norm.eval()
     before = {part: value.numpy() for part, value in norm.state_dict().items()}
-    assert told(norm, x) == reference
+    assert discrepancy(norm, x) == reference
     for part, value in norm.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), before[part])
 
@@ -84,17 +84,17 @@ def test_is_small_once_the_running_values_are_those_of_the_batch(made, name):
     """`batch` keeps the unbiased variance, n / (n − 1) times the batch's own: a little is left."""
     norm, x = made(name), draw(4, 5, 3)
     norm.train()
-    first = told(norm, x)
+    first = discrepancy(norm, x)
     for _ in range(300):
         norm(*(paddle.to_tensor(array) for array in (x, VALID, POSITIONS)))
-    last = told(norm, x)
+    last = discrepancy(norm, x)
     assert last.get("mean", 0.0) < 1e-5
     assert last["deviation"] < (1e-6 if name == "power" else 0.2) < first["deviation"]
 
 
 @pytest.mark.parametrize("name", WITH_STATISTICS)
 def test_without_a_token_there_is_none(made, name):
-    assert set(told(made(name), draw(4, 5, 3), np.zeros([4, 5], bool)).values()) == {0.0}
+    assert set(discrepancy(made(name), draw(4, 5, 3), np.zeros([4, 5], bool)).values()) == {0.0}
 
 
 def test_norms_without_running_statistics_have_none(registry):
@@ -102,5 +102,5 @@ def test_norms_without_running_statistics_have_none(registry):
         norm = registry.build("norm", name, "norm", d_model=8, max_length=4, site=None)
         statistics = bool(list(norm.buffers()))
         assert statistics == (norm.momentum is not None) == (name in WITH_STATISTICS)
-        told = norm.discrepancy(paddle.ones([1, 2, 8]), None, paddle.to_tensor([[0, 1]]))
-        assert bool(told) == statistics
+        discrepancy = norm.discrepancy(paddle.ones([1, 2, 8]), None, paddle.to_tensor([[0, 1]]))
+        assert bool(discrepancy) == statistics

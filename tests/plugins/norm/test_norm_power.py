@@ -111,8 +111,8 @@ def test_gradients_of_a_part_of_the_inputs(warmup):
         norm, tensor = trained(warmup=warmup), paddle.to_tensor(x, stop_gradient=False)
         before = norm.running_gradient.numpy()
         y = norm(tensor, paddle.to_tensor(VALID))
-        (found,) = paddle.grad(y, [tensor, norm.weight, norm.bias][number], paddle.to_tensor(g))
-        np.testing.assert_allclose(found.numpy(), whole[1 + number], rtol=1e-6)
+        (gradient,) = paddle.grad(y, [tensor, norm.weight, norm.bias][number], paddle.to_tensor(g))
+        np.testing.assert_allclose(gradient.numpy(), whole[1 + number], rtol=1e-6)
         assert np.array_equal(norm.running_gradient.numpy(), before) == (number > 0)
 
 

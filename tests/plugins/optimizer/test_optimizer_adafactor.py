@@ -38,8 +38,8 @@ def test_what_is_kept(shape, kept):
     weight = parameter(np.ones(shape))
     update = Adafactor().create([weight])
     change(update, weight, np.ones(shape))
-    found = {name.removeprefix(f"{weight.name}."): value.shape for name, value in update.state_dict().items()}
-    assert found == {**kept, "updates": [1]}
+    shapes = {name.removeprefix(f"{weight.name}."): value.shape for name, value in update.state_dict().items()}
+    assert shapes == {**kept, "updates": [1]}
 
 
 def test_squares_of_rank_one_are_kept_exactly():
@@ -61,18 +61,18 @@ def test_an_update_is_no_larger_than_clip(shape, clip):
     update = Adafactor(clip=clip).create([weight])
     for _ in range(20):
         change(update, weight, 0.01 * rng.normal(size=shape))
-    found = change(update, weight, rng.normal(size=shape))
-    assert rms(found) == pytest.approx(0.5 * clip, rel=1e-4)
+    step = change(update, weight, rng.normal(size=shape))
+    assert rms(step) == pytest.approx(0.5 * clip, rel=1e-4)
 
 
 def test_a_relative_step_is_a_share_of_the_weights_size():
     gradient = np.random.default_rng(2).normal(size=[4, 3])
-    found = []
+    sizes = []
     for size in (1.0, 10.0, 1e-6):
         weight = parameter(np.full([4, 3], size))
-        found.append(rms(change(Adafactor(relative=True).create([weight]), weight, gradient, rate=0.01)))
-    assert found[1] == pytest.approx(10 * found[0], rel=1e-3)
-    assert found[2] == pytest.approx(1e-3 * found[0], rel=1e-3)  # epsilon2 is the least size
+        sizes.append(rms(change(Adafactor(relative=True).create([weight]), weight, gradient, rate=0.01)))
+    assert sizes[1] == pytest.approx(10 * sizes[0], rel=1e-3)
+    assert sizes[2] == pytest.approx(1e-3 * sizes[0], rel=1e-3)  # epsilon2 is the least size
 
 
 def test_rows_and_columns_without_a_gradient_stay():
@@ -81,9 +81,9 @@ def test_rows_and_columns_without_a_gradient_stay():
     weight = parameter(np.ones([4, 3]))
     update = Adafactor().create([weight])
     for _ in range(3):
-        found = change(update, weight, 1e-9 * gradient)
-        assert np.isfinite(found).all() and not found[1].any() and not found[:, 2].any()
-        assert found[0, :2].all()
+        step = change(update, weight, 1e-9 * gradient)
+        assert np.isfinite(step).all() and not step[1].any() and not step[:, 2].any()
+        assert step[0, :2].all()
     assert not change(Adafactor().create([weight]), weight, np.zeros([4, 3])).any()
 
 

@@ -53,8 +53,8 @@ def by_hand(beta1, beta2, epsilon, weight_decay=0.0):
     return weights
 
 
-def assert_equal(found, expected):
-    for a, b in zip(found, expected, strict=True):
+def assert_equal(ours, expected):
+    for a, b in zip(ours, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-6, rtol=2e-6)
 
 
@@ -125,18 +125,18 @@ def test_bad_options(make, text):
 
 
 @pytest.mark.parametrize(
-    "given",  # for each step, which of three parameters have a gradient
+    "steps_with_gradients",  # for each step, which of three parameters have a gradient
     [["110", "111", "011", "111"], ["111", "111", "101", "111"], ["001", "100", "111", "010"]],
     ids=["late", "missed", "by turns"],
 )
-def test_a_parameter_without_a_gradient_stays_and_counts_no_step(given):
+def test_a_parameter_without_a_gradient_stays_and_counts_no_step(steps_with_gradients):
     start, rate = [1.0, -2.0, 0.5], 0.1
     tensors = [
         paddle.create_parameter([2], "float32", default_initializer=paddle.nn.initializer.Constant(x)) for x in start
     ]
     update = Adam(0.9, 0.98, 1e-9).create(tensors)
     weights, first, second, steps = list(start), [0.0] * 3, [0.0] * 3, [0] * 3
-    for number, present in enumerate(given):
+    for number, present in enumerate(steps_with_gradients):
         for i in range(3):
             if present[i] == "0":
                 continue
@@ -156,6 +156,8 @@ def test_a_parameter_without_a_gradient_stays_and_counts_no_step(given):
 def test_all_parameters_are_updated_in_one_call(monkeypatch):
     calls = []
     real = paddle._C_ops.merged_adam_
-    monkeypatch.setattr(paddle._C_ops, "merged_adam_", lambda *given: calls.append(len(given[0])) or real(*given))
+    monkeypatch.setattr(
+        paddle._C_ops, "merged_adam_", lambda *arguments: calls.append(len(arguments[0])) or real(*arguments)
+    )
     assert_equal(by_paddle(Adam(0.9, 0.98, 1e-9)), by_hand(0.9, 0.98, 1e-9))
     assert calls == [3, 3, 3]

@@ -35,10 +35,10 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape):
     """From a matrix whose singular values differ by a factor of 20."""
     u, _, vt = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
     matrix = u @ np.diag(np.geomspace(1.0, 0.05, min(shape))) @ vt
-    found = orthogonalize(paddle.to_tensor(matrix), 5).numpy()
-    values = np.diag(u.T @ found @ vt.T)
+    orthogonal = orthogonalize(paddle.to_tensor(matrix), 5).numpy()
+    values = np.diag(u.T @ orthogonal @ vt.T)
     assert values.min() > 0.5 and values.max() < 1.21
-    np.testing.assert_allclose(u @ np.diag(values) @ vt, found, atol=1e-10)
+    np.testing.assert_allclose(u @ np.diag(values) @ vt, orthogonal, atol=1e-10)
 
 
 def test_five_steps_bring_singular_values_to_the_range_of_the_docstring():
@@ -63,8 +63,8 @@ def test_a_zero_and_a_tiny_gradient_are_finite():
 def test_an_update_is_as_large_as_adams_whatever_the_shape_and_the_gradient():
     for shape, scale in (([32, 32], 1e-4), ([16, 64], 1.0), ([64, 16], 1e4)):
         weight = parameter(shape)
-        found = change(Muon(weight_decay=0.0).create([weight]), weight, scale * rng.normal(size=shape), rate=0.5)
-        assert np.sqrt((found**2).mean()) == pytest.approx(0.5 * 0.2, rel=0.2)
+        step = change(Muon(weight_decay=0.0).create([weight]), weight, scale * rng.normal(size=shape), rate=0.5)
+        assert np.sqrt((step**2).mean()) == pytest.approx(0.5 * 0.2, rel=0.2)
 
 
 def test_the_decay_is_apart():

@@ -36,9 +36,9 @@ def test_the_variance_is_tractable_from_the_step_of_the_formula(beta2, first):
 
 
 def test_the_rectification_rises_from_near_0_to_1():
-    found = [rectification(0.98, t) for t in range(5, 2000)]
-    assert 0 < found[0] < 0.1 and found[-1] == pytest.approx(1.0, abs=1e-6)
-    assert all(a < b or b == pytest.approx(1.0) for a, b in pairwise(found))
+    factors = [rectification(0.98, t) for t in range(5, 2000)]
+    assert 0 < factors[0] < 0.1 and factors[-1] == pytest.approx(1.0, abs=1e-6)
+    assert all(a < b or b == pytest.approx(1.0) for a, b in pairwise(factors))
 
 
 def test_it_begins_as_momentum_and_ends_as_adam():

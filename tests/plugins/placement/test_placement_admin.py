@@ -34,8 +34,8 @@ def test_omega_is_one_until_calibrated():
 def test_calibrate_sums_the_variances_below():
     placements = stack()
     Admin.calibrate(placements, Profile(4.0, [5.0, 7.0, 9.0, 100.0]))
-    found = [omega.numpy() for placement in placements for omega in placement.omegas]
-    for omega, squared in zip(found, [4.0, 9.0, 16.0, 25.0]):
+    omegas = [omega.numpy() for placement in placements for omega in placement.omegas]
+    for omega, squared in zip(omegas, [4.0, 9.0, 16.0, 25.0]):
         np.testing.assert_allclose(omega, np.full(3, np.sqrt(squared)), rtol=1e-6)
 
 

@@ -7,20 +7,20 @@ import pytest
 
 def norms(make_model, make_batch, placement, layers, seeds=1):
     """Of the gradient of each decoder layer's last feed-forward matrix: [layers], a mean over seeds."""
-    found = []
+    of_seeds = []
     for seed in range(seeds):
         depth = [f"model.encoder_layers={layers}", f"model.decoder_layers={layers}"]
         model, batch = make_model(f"model.placement={placement}", *depth, seed=seed), make_batch(seed=seed)
         (model.loss(batch) / batch.tokens).backward()
         gradients = [layer.feed_forward.output.weight.grad.numpy() for layer in model.decoder.layers]
-        found.append([np.linalg.norm(gradient) for gradient in gradients])
-    return np.mean(found, 0)
+        of_seeds.append([np.linalg.norm(gradient) for gradient in gradients])
+    return np.mean(of_seeds, 0)
 
 
 @pytest.mark.parametrize("placement", ["post", "pre", "sandwich", "peri", "sub_ln", "deepnorm", "layer_scale"])
 def test_gradients_grow_towards_the_last_layer_in_post_norm_alone(make_model, make_batch, placement):
-    found = norms(make_model, make_batch, placement, 12)
-    growth = found[-1] / found[0]
+    gradient_norms = norms(make_model, make_batch, placement, 12)
+    growth = gradient_norms[-1] / gradient_norms[0]
     assert growth > 20 if placement == "post" else 0.1 < growth < 1.5
 
 

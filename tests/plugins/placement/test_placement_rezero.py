@@ -67,15 +67,15 @@ def alive(model, batch):
 def test_gates_open_from_the_decoder_to_the_encoder_and_then_everything_learns(make_model, make_batch):
     """While the decoder's gates are closed nothing of the encoder reaches the output, not even through its gates."""
     model, batch = make_model("model.placement=rezero"), make_batch()
-    found = []
+    alive_by_step = []
     for _ in range(3):
-        found.append(alive(model, batch))
+        alive_by_step.append(alive(model, batch))
         for name, parameter in model.named_parameters():
             if "gates" in name:
                 parameter.set_value(parameter.detach() - 1e-2 * parameter.grad)
     decoder = {("decoder", True)}
     more = {*decoder, ("decoder", False), ("encoder", True)}
-    assert found == [decoder, more, {*more, ("encoder", False)}]
+    assert alive_by_step == [decoder, more, {*more, ("encoder", False)}]
 
 
 def test_gates_stay_at_zero_whatever_the_initializer_and_the_stack_has_no_norm(make_model):

@@ -18,6 +18,6 @@ from paddle_tfm_plugins.placement.sub_ln import SubLN
 )
 def test_the_gain_is_the_papers(stack, encoder_layers, decoder_layers, squared):
     sites = [LayerSite(stack, "self", 0, encoder_layers, decoder_layers)]
-    given = {"sites": sites, "norm": lambda site, width: Norm(), "d_model": 4, "dropout": 0.0}
-    assert SubLN(**given).branch_gain == pytest.approx(math.sqrt(squared))
-    assert SubLN(**given, gain=False).branch_gain == 1.0
+    arguments = {"sites": sites, "norm": lambda site, width: Norm(), "d_model": 4, "dropout": 0.0}
+    assert SubLN(**arguments).branch_gain == pytest.approx(math.sqrt(squared))
+    assert SubLN(**arguments, gain=False).branch_gain == 1.0

@@ -13,7 +13,7 @@ def row(*positions):
     return paddle.to_tensor([positions])
 
 
-def given(kernel, r1, r2):
+def kerple_of(kernel, r1, r2):
     """An encoding whose heads have these numbers."""
     encoding = Kerple(len(r1), kernel)
     encoding.raw1.set_value(np.log(np.expm1(np.array(r1))).astype(str(encoding.raw1.dtype)[7:]))
@@ -33,17 +33,17 @@ def numbers(encoding):
 
 @pytest.mark.parametrize("distance", [0, 1, 2, 7, 1000])
 def test_known_values(float64, distance):
-    log = given("log", [1.0, 2.0, 0.5], [1.0, 0.5, 3.0]).bias(row(distance), row(0)).numpy().reshape(-1)
+    log = kerple_of("log", [1.0, 2.0, 0.5], [1.0, 0.5, 3.0]).bias(row(distance), row(0)).numpy().reshape(-1)
     expected = [-math.log(1 + distance), -2 * math.log(1 + distance / 2), -math.log(1 + 3 * distance) / 2]
     np.testing.assert_allclose(log, expected, rtol=1e-12)
-    power = given("power", [1.0, 2.0, 0.5], [1.0, 0.5, 1.5]).bias(row(distance), row(0)).numpy().reshape(-1)
+    power = kerple_of("power", [1.0, 2.0, 0.5], [1.0, 0.5, 1.5]).bias(row(distance), row(0)).numpy().reshape(-1)
     np.testing.assert_allclose(power, [-distance, -2 * distance**0.5, -0.5 * distance**1.5], rtol=1e-12)
 
 
 def test_power_one_is_alibi(float64):
     """2205.09921: with r2 = 1 the power kernel is ALiBi."""
     slopes = [0.5, 0.25, 0.125]
-    bias = given("power", slopes, [1.0, 1.0, 1.0]).bias(HERE, HERE).numpy()[0]
+    bias = kerple_of("power", slopes, [1.0, 1.0, 1.0]).bias(HERE, HERE).numpy()[0]
     distance = np.abs(np.arange(5)[:, None] - np.arange(5))
     np.testing.assert_allclose(bias, -np.array(slopes)[:, None, None] * distance, atol=1e-12)
 

@@ -111,7 +111,7 @@ def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_mode
     seen = []
     for stack in (model.encoder, model.decoder):
         sinusoid = stack.encodings[0].encoding.sinusoid
-        sinusoid.register_forward_pre_hook(lambda layer, given: seen.append(given[0].numpy()[0].tolist()))
+        sinusoid.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0].numpy()[0].tolist()))
 
     def positions(step):
         seen.clear()

@@ -61,10 +61,10 @@ def test_formula(buckets, most):
 @pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
 @pytest.mark.parametrize("most", [9, 40])
 def test_farther_is_never_a_lower_bucket_and_all_are_used(site, most):
-    found = buckets_of(T5(1, site, buckets=8, max_distance=most), -np.arange(3 * most))
-    assert (np.diff(found) >= 0).all()
-    assert sorted(set(found)) == list(range(8 if site.causal else 4))
-    assert found[most - 1 :].tolist() == [found[-1]] * (2 * most + 1) or found[most] == found[-1]
+    buckets = buckets_of(T5(1, site, buckets=8, max_distance=most), -np.arange(3 * most))
+    assert (np.diff(buckets) >= 0).all()
+    assert sorted(set(buckets)) == list(range(8 if site.causal else 4))
+    assert buckets[most - 1 :].tolist() == [buckets[-1]] * (2 * most + 1) or buckets[most] == buckets[-1]
 
 
 def test_each_head_has_its_column():

@@ -43,8 +43,8 @@ def test_a_score_is_turned_and_faded_by_the_difference(options):
                 turn = cmath.exp(1j * (n - m) * base ** (-2 * i / width))
                 expected[a, b] += (query * key.conjugate() * turn).real * zeta ** ((n - m) / s)
     past = np.array(at_q)[:, None] >= np.array(at_k)
-    found = scores(XPos(width, DECODER, **options), q, k, at_q, at_k)[0, 0]
-    np.testing.assert_allclose(found[past], expected[past], rtol=1e-9, atol=1e-9)
+    ours = scores(XPos(width, DECODER, **options), q, k, at_q, at_k)[0, 0]
+    np.testing.assert_allclose(ours[past], expected[past], rtol=1e-9, atol=1e-9)
 
 
 def test_fades_by_zeta_over_scale_base():

@@ -17,10 +17,10 @@ class Two(Dataset):
 
 
 def test_both_sides_of_all_pairs_are_somewhere_with_their_language():
-    found = [example for split in SPLITS for example in Language([Two()]).examples(split)]
+    examples = [example for split in SPLITS for example in Language([Two()]).examples(split)]
     pairs = [pair for split in SPLITS for pair in Two().read(split, {})]
     expected = [Example(pair.source, "en") for pair in pairs] + [Example(pair.target, "zh") for pair in pairs]
-    assert sorted(found) == sorted(expected)
+    assert sorted(examples) == sorted(expected)
 
 
 @pytest.mark.parametrize("words", [[1, 1], [1, 3], None])

@@ -52,9 +52,9 @@ def test_no_two_splits_share_a_name(splits):
 def test_names_are_rare_and_other_words_are_not(splits):
     """Ten occurrences tell them apart, as the recipe does."""
     counts = Counter(piece for example in splits["train"] for piece in Word().tokenize(example.source))
-    found = {name for example in splits["train"] for name in names(example)}
-    assert max(counts[f"▁{name}"] for name in found) < 5
-    assert min(count for piece, count in counts.items() if piece[1:] not in found) > 10
+    distinct = {name for example in splits["train"] for name in names(example)}
+    assert max(counts[f"▁{name}"] for name in distinct) < 5
+    assert min(count for piece, count in counts.items() if piece[1:] not in distinct) > 10
 
 
 def test_a_sentence_translated_by_hand():
@@ -64,8 +64,8 @@ def test_a_sentence_translated_by_hand():
     ):
         assert (source, target) in TEMPLATES
     assert dict(WORDS["place"])["the airport"] == "机场" and dict(WORDS["more"])["taller"] == "高"
-    found = {example.source: example.target for example in Names(train=3000).examples("train")}
-    hits = [(s, t) for s, t in found.items() if " is taller than " in s]
+    translations = {example.source: example.target for example in Names(train=3000).examples("train")}
+    hits = [(s, t) for s, t in translations.items() if " is taller than " in s]
     assert hits
     for source, target in hits:
         a, b = source.removesuffix(".").split(" is taller than ")

@@ -31,11 +31,11 @@ def numbered(count):
 
 @pytest.mark.parametrize("size", range(1, 24))
 def test_blocks_put_together_are_the_text(size):
-    found = list(blocks(numbered(8), size))
-    assert "".join(found) == "".join(f"{line}\n" for line in numbered(8))
-    assert all(0 < len(block) <= size for block in found)
+    parts = list(blocks(numbered(8), size))
+    assert "".join(parts) == "".join(f"{line}\n" for line in numbered(8))
+    assert all(0 < len(block) <= size for block in parts)
     if size > 4:  # longer than a word: none is cut
-        assert all(block[:1].isspace() or before[-1:].isspace() for before, block in pairwise(found))
+        assert all(block[:1].isspace() or before[-1:].isspace() for before, block in pairwise(parts))
 
 
 @pytest.mark.parametrize("size, stride", [(10, 5), (10, 1), (7, 7), (3, 2), (20, 9), (200, 3)])
