@@ -6,11 +6,11 @@ Example::
     def test_my_norm(conformance_check):
         conformance_check()
 
-`-m conformance` chooses these tests. The mark's other arguments are the component's options; `as_kind="attention"` (norm,
-position, encoder-decoder) checks an ordinary layer as it is.
+`-m conformance` chooses these tests. The mark's other arguments are the component's options; `as_kind="attention"`
+(norm, position, encoder-decoder) checks an ordinary layer as it is.
 
-pytest imports this module in every session of an environment where paddle_tfm is installed, so it stands outside the package
-and imports nothing of it before a test asks (docs/decisions/pytest-plugin.md).
+pytest imports this module in every session of an environment where paddle_tfm is installed, so it stands outside the
+package and imports nothing of it before a test asks (docs/decisions/pytest-plugin.md).
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def conformance_check(request: pytest.FixtureRequest):
-    """A function that runs one check of the class that `@pytest.mark.conformance(component=…)` names. It fails with what was
-    seen, its consequence and where to look; an expected failure, and what does not apply, is skipped with its reason."""
+    """A function that runs one check of the class that `@pytest.mark.conformance(component=…)` names. It fails with
+    what was seen, its consequence and where to look; an expected failure, and what does not apply, is skipped with its
+    reason."""
     mark = request.node.get_closest_marker("conformance")
     if mark is None or not hasattr(request, "param"):
         pytest.fail(

@@ -72,8 +72,8 @@ def signals_wait() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    for number in pending:
-        signal.raise_signal(number)
+    for received in pending:
+        signal.raise_signal(received)
 
 
 class Worker:

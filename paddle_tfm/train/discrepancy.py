@@ -33,7 +33,8 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
             for name, value in norm.discrepancy(*arguments, **kwargs).items():
                 values[path].setdefault(name, []).append(float(value))
 
-        return norms[path].register_forward_pre_hook(hook, with_kwargs=True)  # before the batch changes its statistics
+        # Before the batch changes its statistics. Paddle's annotation forbids None, its code takes it for "as it was".
+        return norms[path].register_forward_pre_hook(hook, with_kwargs=True)  # type: ignore[arg-type]
 
     hooks, training = [measure(path) for path in norms], model.training
     buffers = {path: buffer.clone() for path, buffer in model.named_buffers()}

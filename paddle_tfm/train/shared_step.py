@@ -10,6 +10,7 @@ batch; layers may use Paddle's own generator): they are not sharded.
 
 from __future__ import annotations
 
+import functools
 import math
 import mmap
 from collections.abc import Iterator, Sequence
@@ -96,7 +97,7 @@ class ShardedStep(Step):
         memories = [_shared_memory(self.parameters) for _ in range(self.count - 1)]
         self._publish()
         for memory in memories:
-            worker = processes.Worker(lambda task, memory=memory: self._work(memory, task), self.threads_per_process)
+            worker = processes.Worker(functools.partial(self._work, memory), self.threads_per_process)
             self.workers.append(worker)
         self.gradients = [[paddle.utils.dlpack.from_dlpack(array) for array in memory] for memory in memories]
         self.workers[0].submit(collate(examples))

@@ -254,7 +254,8 @@ class Trainer:
         return Stream(self.run.encoded["train"], settings.train.max_tokens, self.run.seed, settings.model.max_length)
 
     def _finish(self, diverged: str | None) -> dict[str, Any]:
-        run, progress, test = self.run, self.progress, {}
+        run, progress = self.run, self.progress
+        test: dict[str, float] = {}
         averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
         if progress.best is not None:
             checkpoint.load_model(self._existing("best"), run.model)
