@@ -1,4 +1,4 @@
-"""How fast a training step and a search are, beside the same in other libraries."""
+"""Benchmarks of training steps and of decoding, compared with other libraries."""
 
 from paddle_tfm.bench.decode import measure_decoding
 from paddle_tfm.bench.step import GROWTH, SIDES, SIZES, measure, measure_growth

@@ -1,8 +1,8 @@
-"""Decoding with one trained run, measured on several sides in turn.
+"""Decoding times of one trained run, in our engine and in others.
 
-`ours` is the engine; `ours-uncached` the engine without its cache, every prefix decoded anew; `joeynmt` JoeyNMT's own
-search over the same weights, `ctranslate2` that of CTranslate2. Two jobs: `beam`, the test split in batches of like
-length; `single`, some of its sentences one by one, greedy.
+`ours` is the engine; `ours-uncached` the engine without its key/value cache, which recomputes every prefix; `joeynmt`
+and `ctranslate2` are the searches of these libraries with the same weights. Two jobs: `beam`, the test split in batches
+of similar length; `single`, some of its sentences one at a time, greedy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from paddle_tfm.bench.step import Worker, choose, machine, spread, versions
 from paddle_tfm.errors import UserError
 
 SIDES = {"ours": "paddle", "ours-uncached": "paddle", "joeynmt": "joeynmt", "ctranslate2": "ctranslate2"}
-# What JoeyNMT's Transformer is made of; the weights of no other could be copied.
+# The components of JoeyNMT's Transformer: weights can be copied between equal models only.
 PEERS_HAVE = {
     "attention": ("multihead",),
     "norm": ("layer",),
@@ -40,14 +40,15 @@ def measure_decoding(
     plugins: Sequence[str | Path] = (),
     report: Callable[[str], None] = lambda text: None,
 ) -> dict:
-    """Seconds of each side for each job, as data for JSON.
+    """The seconds that each side takes for each job, as data for JSON.
 
     Args:
-        run: a trained run's folder, of the model that JoeyNMT has: multi-head attention, layer norm, sinusoidal
+        run: the folder of a trained run with a model that JoeyNMT has too: multi-head attention, layer norm, sinusoidal
             positions, ReLU, pre- or post-norm.
-        rounds: how often each side has its turn, after one to warm up.
-        beam, alpha: of the beam search. sentences: of the test split, None: all; singles: how many one by one.
-        sides: which of `SIDES`; None: those whose package is installed.
+        rounds: the number of measurements of each side, after one warm-up.
+        beam, alpha: of the beam search. sentences: how many of the test split, None: all. singles: how many one at a
+            time.
+        sides: some of `SIDES`; None: those whose package is installed.
 
     Returns:
         machine, versions and sizes; for each of `JOBS` in `sides` the median, lowest and highest seconds and the
@@ -55,9 +56,9 @@ def measure_decoding(
         `same`, the share of sentences for which it wrote what ours wrote.
 
     Raises:
-        UserError: there is no such run or side, or the run's model is another one.
+        UserError: there is no such run or side, or JoeyNMT has no such model.
     """
-    chosen = choose(sides, SIDES)
+    selection = choose(sides, SIDES)
     if rounds < 1:
         raise UserError(f"`rounds` must be at least 1, but is {rounds}")
     surroundings = machine()
@@ -70,14 +71,14 @@ def measure_decoding(
             "singles": singles,
         }
         request["plugins"] = [str(Path(file).resolve()) for file in plugins]
-        workers = {side: stack.enter_context(Worker(side, Path(name))) for side in chosen}
+        workers = {side: stack.enter_context(Worker(side, Path(name))) for side in selection}
         facts = {}
-        for side, worker in workers.items():  # ours first: it writes what the others read
+        for side, worker in workers.items():  # ours first: it writes the workload of the others
             report(f"{side}: loading")
             facts[side] = worker.ask({"load": name, "decoding": request})
         jobs = {}
-        for job, able in JOBS.items():
-            seconds: dict[str, list[float]] = {side: [] for side in chosen if side in able}
+        for job, job_sides in JOBS.items():
+            seconds: dict[str, list[float]] = {side: [] for side in selection if side in job_sides}
             outputs: dict[str, list] = {}
             for number in range(rounds + 1):
                 report(f"{job}: " + (f"round {number} of {rounds}" if number else "warming up"))
@@ -100,12 +101,12 @@ def measure_decoding(
 
 
 def summary(seconds: dict[str, list[float]], outputs: dict[str, list]) -> dict:
-    """`sides`, `ratio` and `same` of one job, out of each round's seconds and each side's outputs."""
+    """`sides`, `ratio` and `same` of one job, from the seconds of each round and the outputs of each side."""
     number, ours = len(outputs["ours"]), outputs["ours"]
     sides, ratio, same = {}, {}, {}
-    for side, taken in seconds.items():
-        sides[side] = spread(taken, 3) | {"sentences_per_second": round(number / statistics.median(taken), 2)}
+    for side, times in seconds.items():
+        sides[side] = spread(times, 3) | {"sentences_per_second": round(number / statistics.median(times), 2)}
         if side != "ours":
-            ratio[side] = spread([theirs / mine for mine, theirs in zip(seconds["ours"], taken)], 3)
+            ratio[side] = spread([theirs / mine for mine, theirs in zip(seconds["ours"], times)], 3)
             same[side] = round(sum(a == b for a, b in zip(ours, outputs[side])) / number, 4)
     return {"sentences": number, "sides": sides, "ratio": ratio, "same": same}

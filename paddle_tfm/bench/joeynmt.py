@@ -1,4 +1,4 @@
-"""The side `joeynmt`: the same model, built and trained a step by JoeyNMT's own code (arXiv:1907.12484)."""
+"""The side `joeynmt`: the same model and training step in JoeyNMT's own code (arXiv:1907.12484)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN
 
 
 class Side(pytorch.TorchSide):
-    """The step of JoeyNMT's training manager, on batches of ours. Its output matrix has no bias, and its norms add 1e-6
+    """The step of JoeyNMT's training manager, on our batches. Its output matrix has no bias, and its norms add 1e-6
     to the variance where ours add 1e-5."""
 
     def __init__(self, workload: Workload):
@@ -29,11 +29,11 @@ class Side(pytorch.TorchSide):
         super().__init__(model, workload)
 
     def backward(self, number: int) -> float:
-        """The loss on the batch of that number; its gradients are taken."""
-        chosen = batch(self.batches[number % len(self.batches)])
-        chosen.sort_by_src_length()
-        total, _, _, _ = self.model(return_type="loss", **vars(chosen))
-        loss = chosen.normalize(total, "tokens")
+        """The loss on batch `number`, after its backward pass."""
+        peer_batch = batch(self.batches[number % len(self.batches)])
+        peer_batch.sort_by_src_length()
+        total, _, _, _ = self.model(return_type="loss", **vars(peer_batch))
+        loss = peer_batch.normalize(total, "tokens")
         loss.backward()
         return loss.item()
 
@@ -43,7 +43,7 @@ class Side(pytorch.TorchSide):
 
 
 class Decoder:
-    """JoeyNMT's search over the weights of a run."""
+    """JoeyNMT's search with the weights of a run."""
 
     def __init__(self, workload: Workload, request: dict):
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
@@ -53,13 +53,13 @@ class Decoder:
         self.request, self.max_length, self.batches = request, workload.sizes["max_length"], workload.jobs()
 
     def decode(self, job: str) -> list[list[int]]:
-        """The ids of the best output of each sentence, without the end."""
+        """The ids of the best output of each sentence, without the end token."""
         outputs_of_batch = []
         for arrays in self.batches[job]:
-            chosen = batch(arrays)
-            length = longest_output(int(chosen.src_length.max()), self.max_length)
+            peer_batch = batch(arrays)
+            length = longest_output(int(peer_batch.src_length.max()), self.max_length)
             size = self.request["beam"] if job == "beam" else 1
-            outputs, _, _ = search(self.model, chosen, length, size, self.request["alpha"])
+            outputs, _, _ = search(self.model, peer_batch, length, size, self.request["alpha"])
             for ids in outputs.tolist():
                 ids = ids[: ids.index(EOS)] if EOS in ids else ids
                 outputs_of_batch.append([i for i in ids if i != PAD])
@@ -70,7 +70,7 @@ def build(sizes: dict) -> joeynmt.model.Model:
     """JoeyNMT's Transformer of these sizes.
 
     Raises:
-        ValueError: dropout differs by place: JoeyNMT has one rate inside a layer.
+        ValueError: `inner_dropout` differs from `dropout`: JoeyNMT has one rate inside a layer.
     """
     if sizes["inner_dropout"] != sizes["dropout"]:
         raise ValueError(f"`inner_dropout` must be `dropout` in JoeyNMT, but is {sizes['inner_dropout']}")
@@ -99,20 +99,20 @@ def build(sizes: dict) -> joeynmt.model.Model:
 
 
 def vocabulary(size: int) -> Vocabulary:
-    """As many words as ours has, its special ones at our places."""
+    """A vocabulary of `size` words, with the special tokens at our ids."""
     special = {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNKNOWN}
-    made = Vocabulary.__new__(Vocabulary)
-    made._itos = [f"word {i}" for i in range(size)]
-    for name, place in special.items():
-        made._itos[place] = f"<{name}>"
-    made._stoi = {word: i for i, word in enumerate(made._itos)}
-    made.specials, made.lang_tags = [f"<{name}>" for name in special], []
-    made.pad_index, made.bos_index, made.eos_index, made.unk_index, made.sep_index = PAD, BOS, EOS, UNKNOWN, None
-    return made
+    peer = Vocabulary.__new__(Vocabulary)
+    peer._itos = [f"word {i}" for i in range(size)]
+    for name, i in special.items():
+        peer._itos[i] = f"<{name}>"
+    peer._stoi = {word: i for i, word in enumerate(peer._itos)}
+    peer.specials, peer.lang_tags = [f"<{name}>" for name in special], []
+    peer.pad_index, peer.bos_index, peer.eos_index, peer.unk_index, peer.sep_index = PAD, BOS, EOS, UNKNOWN, None
+    return peer
 
 
 def batch(arrays: Sequence[np.ndarray]) -> Batch:
-    """One of our batches as JoeyNMT's: the target from its begin to its end."""
+    """One of our batches as JoeyNMT's, whose target has the begin and the end token."""
     source, source_valid, target_in, _, target_out = arrays
     return Batch(
         src=torch.from_numpy(source),
@@ -144,8 +144,8 @@ def counterparts(model: joeynmt.model.Model) -> Iterator[tuple[str, Sequence[str
         pairs |= {norm: f"placement.norms.{k}" for k, norm in enumerate(norms)}
         for part in ("weight", "bias"):
             for i in range(len(theirs.layers)):
-                for there, here in pairs.items():
-                    yield f"{stack}.layers.{i}.{there}.{part}", [f"{stack}.layers.{i}.{here}.{part}"]
+                for their_name, our_name in pairs.items():
+                    yield f"{stack}.layers.{i}.{their_name}.{part}", [f"{stack}.layers.{i}.{our_name}.{part}"]
             if theirs.layer_norm is not None:
                 yield f"{stack}.layer_norm.{part}", [f"{stack}.final_norm.{part}"]
     tied = model.decoder.output_layer.weight is model.trg_embed.lut.weight

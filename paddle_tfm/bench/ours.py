@@ -35,7 +35,7 @@ MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
 
 
 class Side:
-    """It also makes what the other sides read (`workload`)."""
+    """The engine's training step. It also creates the `workload` of the other sides."""
 
     def __init__(self, folder: Path):
         request = json.loads((folder / "request.json").read_text("utf-8"))
@@ -56,7 +56,7 @@ class Side:
         self.workers: list[int] = []
 
     def workload(self) -> Workload:
-        """What the other sides read; the weights are the initial ones until the first step."""
+        """The workload of the other sides; the weights are the initial ones until the first step."""
         run = self.trainer.run
         return Workload(
             _sizes(run),
@@ -67,16 +67,16 @@ class Side:
         )
 
     def begin(self) -> None:
-        """Share steps as a training does, after letting go of the corpus: no peer holds one."""
+        """Divide steps among processes as a training does. First frees the corpus, since no peer holds one."""
         probe = list(self.trainer.run.encoded["train"][:PROBE_ROWS])
         self.trainer.run.encoded = {}
         gc.collect()
-        self._to_the_end = ExitStack()
-        self.update = self._to_the_end.enter_context(sharded(self.trainer.step, probe))
+        self._exit_stack = ExitStack()
+        self.update = self._exit_stack.enter_context(sharded(self.trainer.step, probe))
         self.workers = [worker.pid for worker in getattr(self.update, "workers", ())]
 
     def facts(self) -> dict:
-        """What the report says of all sides alike."""
+        """What the report states once for all sides."""
         run = self.trainer.run
         more = {"parameters": run.parameters(), "max_tokens": run.settings.train.max_tokens}
         return {
@@ -86,7 +86,7 @@ class Side:
         }
 
     def first_loss(self) -> float:
-        """The loss of the first batch, by the same code as in training, but free of dropout."""
+        """The loss of the first batch, by the code of the training, without dropout."""
         model, batch = self.trainer.run.model, self.batches[0].tensors()
         model.eval()
         loss = float(model.loss(batch)) / batch.tokens
@@ -94,19 +94,20 @@ class Side:
         return loss
 
     def step(self, number: int) -> None:
-        """One step on the batch of that number, counted round and round."""
+        """One step on batch `number`, modulo the number of batches."""
         self.update(number + 1, [self.batches[number % len(self.batches)]])
         if paddle.device.get_device() != "cpu":
             paddle.device.synchronize()
 
 
 class Decoder:
-    """A trained run that decodes, with or without its cache. It also makes what the other sides read (`workload`)."""
+    """Decoding with a trained run, with or without its key/value cache. It also creates the `workload` of the other
+    sides."""
 
     def __init__(self, request: dict, cached: bool = True):
         registry = Registry(create_plugins(request["plugins"]))
         run = load_run(request["run"], registry)
-        _refuse_others(run)
+        _require_peer_model(run)
         self.run, self.model, self.cached = run, run.model, cached
         self.searches = {
             "beam": registry.build("search", {"name": "beam", "size": request["beam"], "alpha": request["alpha"]}, "")
@@ -116,7 +117,7 @@ class Decoder:
         if not texts:
             raise UserError(f"{run.folder}: its task has no test split")
         examples = run.codec.encode_all(texts)[: request["sentences"]]
-        # What is decoded at once, and the same in batches, for others.
+        # The groups of one call of ours, and the same sentences in batches for the other sides.
         self.jobs: dict[str, list[Sequence[Encoded]]] = {
             "beam": [examples],
             "single": [[example] for example in examples[: request["singles"]]],
@@ -138,20 +139,20 @@ class Decoder:
         return Workload(self.sizes, _arrays(self.run), batches, None, 0.0)
 
     def facts(self) -> dict:
-        """What the report says of all sides alike."""
+        """What the report states once for all sides."""
         return {"device": paddle.device.get_device(), "sizes": self.sizes}
 
     def decode(self, job: str) -> list[list[int]]:
-        """The ids of the best output of each sentence, without the end."""
+        """The ids of the best output of each sentence, without the end token."""
         if not self.cached:
-            return [self._anew(batch.tensors()) for batch in self.batches[job]]
+            return [self._decode_uncached(batch.tensors()) for batch in self.batches[job]]
         groups = [decode_all(self.model, group, self.searches[job], MAX_TOKENS) for group in self.jobs[job]]
-        if job == "beam":  # in the order of the batches, as others decode them
+        if job == "beam":  # in the order of the batches, as the other sides return them
             groups = [[groups[0][i] for batch in self.batches[job] for i in batch.index]]
         return [list(hypotheses[0].ids) for group in groups for hypotheses in group]
 
-    def _anew(self, batch: Batch) -> list[int]:
-        """Greedy, with every prefix decoded from its beginning, and the memory projected for each."""
+    def _decode_uncached(self, batch: Batch) -> list[int]:
+        """Greedy search without a cache: every step recomputes the whole prefix and projects the memory."""
         search, ids = self.searches["single"], [BOS]
         with paddle.no_grad():
             memory = self.model.encode(batch.source, batch.source_valid)
@@ -168,16 +169,16 @@ class Decoder:
 
 
 def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int) -> Iterator[Batch]:
-    """Batches of max_tokens / length rows, at least one, whose sides are all `length` long: the texts one after
-    another, from the beginning again at their end."""
+    """`number` batches of max_tokens / length rows, at least one, with sources and targets of `length` tokens, cut from
+    the concatenated texts, which repeat at their end."""
     rows = max(1, max_tokens // length)
-    around = itertools.cycle(range(len(examples)))
+    order = itertools.cycle(range(len(examples)))
     rest: dict[str, list[int]] = {"source": [], "target": []}
     for _ in range(number):
         cut = []
         for _ in range(rows):
             while min(map(len, rest.values())) < length:
-                example = examples[next(around)]
+                example = examples[next(order)]
                 for side, ids in rest.items():
                     ids += getattr(example, side)
             source, target = (ids[:length] for ids in rest.values())
@@ -186,11 +187,11 @@ def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int)
         yield collate(cut)
 
 
-def _refuse_others(run: Run) -> None:
-    """Only the model that JoeyNMT has can be compared.
+def _require_peer_model(run: Run) -> None:
+    """Refuse a model that JoeyNMT does not have.
 
     Raises:
-        UserError: the run has another.
+        UserError: the run has such a model.
     """
     for part, allowed in PEERS_HAVE.items():
         value = getattr(run.settings.model, part)
@@ -209,7 +210,7 @@ def _arrays(run: Run) -> dict[str, np.ndarray]:
 
 
 def _sizes(run: Run) -> dict:
-    """The arguments of a peer that is the same model."""
+    """The keyword arguments of a `Peer` with the run's sizes."""
     model, codec = run.settings.model, run.codec
     _, feed_forward = at_site("feed_forward", model.feed_forward, "encoder", "feed_forward")
     same = ("d_model", "num_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout", "max_length")

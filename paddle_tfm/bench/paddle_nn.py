@@ -1,5 +1,4 @@
-"""The side `paddle`: the same model and training step, written with `paddle.nn.Transformer` by somebody who reads its
-manual."""
+"""The side `paddle`: the same model and training step, written with `paddle.nn.Transformer` as its manual describes."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ class Peer(nn.Layer):
 
     Args:
         normalize_before: pre-norm, with a norm at the end of each stack; otherwise post-norm, without.
-            (`nn.Transformer` ends a post-norm stack with a second norm, which the paper lacks: it is taken out.)
+            (`nn.Transformer` ends a post-norm stack with a second norm, which the paper does not have; it is removed.)
         inner_dropout: dropout on the feed-forward's hidden layer.
     """
 
@@ -92,16 +91,16 @@ class Peer(nn.Layer):
 
 
 def copy_weights(weights: Mapping[str, np.ndarray], peer: Peer) -> None:
-    """Give `peer` the parameters of one of our Transformers: `weights` is its state, path → array.
+    """Set the parameters of `peer` to those of one of our Transformers: `weights` is its state, path → array.
 
     Raises:
         ValueError: a parameter of either has no counterpart, or another shape.
     """
-    wanted, names = dict(peer.named_parameters()), dict(counterparts(peer))
-    lacking = sorted((wanted.keys() - names.keys()) | (set(names.values()) ^ weights.keys()))
+    parameters, names = dict(peer.named_parameters()), dict(counterparts(peer))
+    lacking = sorted((parameters.keys() - names.keys()) | (set(names.values()) ^ weights.keys()))
     if lacking:
         raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
-    for name, parameter in wanted.items():
+    for name, parameter in parameters.items():
         array = weights[names[name]]
         if list(array.shape) != list(parameter.shape):
             raise ValueError(
@@ -151,14 +150,14 @@ class Side:
         )
 
     def first_loss(self) -> float:
-        """The loss of the first batch, free of dropout."""
+        """The loss of the first batch, without dropout."""
         self.model.eval()
         loss = float(self.model.loss(*map(paddle.to_tensor, self.batches[0])))
         self.model.train()
         return loss
 
     def step(self, number: int) -> None:
-        """One step on the batch of that number, counted round and round."""
+        """One step on batch `number`, modulo the number of batches."""
         loss = self.model.loss(*map(paddle.to_tensor, self.batches[number % len(self.batches)]))
         loss.backward()
         self.optimizer.step()

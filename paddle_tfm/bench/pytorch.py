@@ -59,7 +59,7 @@ class Peer(nn.Module):
         )
         for layer in [*self.transformer.encoder.layers, *self.transformer.decoder.layers]:
             layer.dropout.p = inner_dropout
-        if not normalize_before:  # nn.Transformer ends a post-norm stack with a second norm, which the paper lacks
+        if not normalize_before:  # nn.Transformer ends a post-norm stack with a second norm; the paper does not
             self.transformer.encoder.norm = None
             self.transformer.decoder.norm = None
         self.output = nn.Linear(d_model, target_vocabulary)
@@ -69,7 +69,7 @@ class Peer(nn.Module):
         return self.dropout(embedding(ids) * self.factor + self.table[: ids.shape[1]])
 
     def forward(self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor) -> Tensor:
-        """ids int64 and validity bool, [B, S] and [B, T] → logits [B, T, V]. In PyTorch's masks True hides."""
+        """ids int64 and validity bool, [B, S] and [B, T] → logits [B, T, V]. In PyTorch's masks, True hides a key."""
         length = target_in.shape[1]
         future = torch.ones(length, length, dtype=torch.bool).triu(1)
         h = self.transformer(
@@ -94,8 +94,8 @@ class Peer(nn.Module):
 def copy_weights(
     weights: Mapping[str, np.ndarray], peer: nn.Module, names: Iterator[tuple[str, Sequence[str]]]
 ) -> None:
-    """Give a PyTorch model the parameters of one of our Transformers: `weights` is its state, path → array, and `names`
-    pairs each parameter of `peer` with those of ours that it holds, side by side.
+    """Set the parameters of a PyTorch model to those of one of our Transformers: `weights` is its state, path → array,
+    and `names` pairs each parameter of `peer` with those of ours that are concatenated in it.
 
     Raises:
         ValueError: a parameter of either has no counterpart, or another shape.
@@ -122,18 +122,18 @@ def counterparts(peer: Peer) -> Iterator[tuple[str, Sequence[str]]]:
         theirs = getattr(peer.transformer, stack)
         blocks = {"self_attn": "self_attention"} | ({"multihead_attn": "cross_attention"} if stack == "decoder" else {})
         for i in range(len(theirs.layers)):
-            there, here = f"transformer.{stack}.layers.{i}", f"{stack}.layers.{i}"
+            their_layer, our_layer = f"transformer.{stack}.layers.{i}", f"{stack}.layers.{i}"
             for block, name in blocks.items():
                 for part in ("weight", "bias"):
                     yield (
-                        f"{there}.{block}.in_proj_{part}",
-                        [f"{here}.{name}.{x}.{part}" for x in ("query", "key", "value")],
+                        f"{their_layer}.{block}.in_proj_{part}",
+                        [f"{our_layer}.{name}.{x}.{part}" for x in ("query", "key", "value")],
                     )
-                pairs[f"{there}.{block}.out_proj"] = [f"{here}.{name}.output"]
-            pairs[f"{there}.linear1"] = [f"{here}.feed_forward.inner"]
-            pairs[f"{there}.linear2"] = [f"{here}.feed_forward.output"]
+                pairs[f"{their_layer}.{block}.out_proj"] = [f"{our_layer}.{name}.output"]
+            pairs[f"{their_layer}.linear1"] = [f"{our_layer}.feed_forward.inner"]
+            pairs[f"{their_layer}.linear2"] = [f"{our_layer}.feed_forward.output"]
             for k in range(len(blocks) + 1):
-                pairs[f"{there}.norm{k + 1}"] = [f"{here}.placement.norms.{k}"]
+                pairs[f"{their_layer}.norm{k + 1}"] = [f"{our_layer}.placement.norms.{k}"]
         if theirs.norm is not None:
             pairs[f"transformer.{stack}.norm"] = [f"{stack}.final_norm"]
     for name, ours in pairs.items():
@@ -156,7 +156,7 @@ class TorchSide:
         )
 
     def first_loss(self) -> float:
-        """The loss of the first batch, free of dropout."""
+        """The loss of the first batch, without dropout."""
         self.model.eval()
         loss = self.backward(0)
         self.optimizer.zero_grad()
@@ -164,7 +164,7 @@ class TorchSide:
         return loss
 
     def step(self, number: int) -> None:
-        """One step on the batch of that number, counted round and round."""
+        """One step on batch `number`, modulo the number of batches."""
         self.backward(number)
         if self.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
@@ -172,7 +172,7 @@ class TorchSide:
         self.optimizer.zero_grad()
 
     def backward(self, number: int) -> float:
-        """The loss on the batch of that number; its gradients are taken."""
+        """The loss on batch `number`, after its backward pass."""
         raise NotImplementedError
 
 
@@ -186,7 +186,7 @@ class Side(TorchSide):
         super().__init__(self.peer, workload)
 
     def backward(self, number: int) -> float:
-        """The loss on the batch of that number; its gradients are taken."""
+        """The loss on batch `number`, after its backward pass."""
         loss = self.loss(*map(torch.from_numpy, self.batches[number % len(self.batches)]))
         loss.backward()
         return loss.item()

@@ -1,10 +1,10 @@
-"""One training step, measured on several sides in turn.
+"""The time of one training step, in our engine and in other libraries.
 
-`ours` is the engine; `paddle` the same model written with `paddle.nn.Transformer`, in the environment as it comes;
+`ours` is the engine; `paddle` the same model written with `paddle.nn.Transformer`, in an unchanged environment;
 `paddle-tuned` that one with the settings of `paddle_tfm.runtime`; `torch` the same model written with PyTorch's
-`nn.Transformer`, `torch-compile` that one compiled; `joeynmt` JoeyNMT's own. Settings count only before a library is
-imported, so each side is a process of its own. The sides take turns, a few steps each, so that what else the machine
-does hits all alike; ratios are taken within a turn.
+`nn.Transformer`, `torch-compile` that one compiled; `joeynmt` JoeyNMT's own. Settings have an effect only before a
+library is imported, so each side has its own process. The sides take turns of a few steps, so that other work on the
+machine slows all of them alike; ratios are computed within a turn.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ PREPARED = ("ours", "ours-uncached", "paddle-tuned")  # whose environment `paddl
 FIRST = {"paddle": "paddle", "ctranslate2": "ctranslate2"}  # what a side imports first, where it is not PyTorch
 PEERS_HELP = (
     'For PyTorch and CTranslate2: pip install "paddle-tfm[bench]" (in a clone: pip install -e ".[bench]"); for JoeyNMT '
-    "besides: pip install --no-deps joeynmt==2.3.0 subword-nmt (it asks for old versions of much that a model does "
-    "not need)."
+    "also: pip install --no-deps joeynmt==2.3.0 subword-nmt (its dependencies are old, and a model does not need them)."
 )
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2},
@@ -51,7 +50,7 @@ SIZES: dict[str, dict[str, int]] = {
     "base": {"d_model": 512, "num_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6},
 }
 PLACEMENTS = ("pre", "post")
-# What `paddle.nn.Transformer` has, whatever the recipe says; the recipe gives the data, the sizes and the dropout.
+# What `paddle.nn.Transformer` has, in place of the recipe's values; data, sizes and dropout are the recipe's.
 SAME: dict[str, object] = {
     "model.attention": "multihead",
     "model.norm": "layer",
@@ -81,16 +80,16 @@ def measure(
     """Times, tokens per second, memory and the first loss of each side, as data for JSON.
 
     Args:
-        recipe: whose data, sizes and dropout are taken. None: Multi30k's English and German where the folder
+        recipe: its data, sizes and dropout are used. None: Multi30k's English and German where the folder
             ``PADDLE_TFM_DATA`` has it, otherwise the task `dates`; batches of 1,024 tokens.
         overrides: ``a.b=value`` on top.
         size: one of `SIZES` instead of the recipe's. None: the recipe's; without a recipe, `small`.
         placement: pre | post.
-        rounds: how often each side has its turn, after one to warm up. steps: in a turn, each on a batch of its own.
-        sides: which of `SIDES` stand beside ours. None: those whose package is installed.
-        length: of every source and target, cut from the texts one after another. None: the sentences as they are.
+        rounds: the number of turns of each side, after one warm-up. steps: in a turn, each on another batch.
+        sides: some of `SIDES` to compare with ours. None: those whose package is installed.
+        length: of every source and target, cut from the concatenated texts. None: whole sentences.
         plugins: files for `--plugin`.
-        report: gets a sentence about what is measured.
+        report: called with a sentence about each measurement.
 
     Returns:
         machine, versions, sizes, rounds and steps; `first_loss` of each side with copied weights and without dropout,
@@ -101,9 +100,9 @@ def measure(
         (`undisturbed`).
 
     Raises:
-        UserError: a setting that cannot be used.
+        UserError: a setting is invalid.
     """
-    chosen = choose(sides)
+    selection = choose(sides)
     long = [] if length is None else [f"model.max_length={length}"]
     resolved = settings(recipe, [*long, *overrides], size, placement)
     for name, value in (("rounds", rounds), ("steps", steps), ("length", 1 if length is None else length)):
@@ -113,12 +112,12 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="paddle-tfm-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         prepare(folder, resolved, steps, plugins, length)
-        workers = {side: stack.enter_context(Worker(side, folder)) for side in chosen}
+        workers = {side: stack.enter_context(Worker(side, folder)) for side in selection}
         facts = {}
-        for side, worker in workers.items():  # ours first: it writes what the others read
+        for side, worker in workers.items():  # ours first: it writes the workload of the others
             report(f"{side}: loading")
             facts[side] = worker.ask({"load": name})
-        seconds: dict[str, list[float]] = {side: [] for side in chosen}
+        seconds: dict[str, list[float]] = {side: [] for side in selection}
         for number in range(rounds + 1):
             report(f"round {number} of {rounds}" if number else "warming up")
             for side, worker in workers.items():
@@ -137,7 +136,7 @@ def measure(
     }
 
 
-# What grows, its values, and the arguments of `measure` for one of them.
+# The quantity that grows → its values, and the arguments of `measure` for a value.
 GROWTH: dict[str, tuple[Sequence[int], Callable[[int], dict]]] = {
     "length": ((64, 128, 256, 512, 1024, 2048), lambda n: {"length": n, "overrides": ["train.max_tokens=2048"]}),
     "batch": ((256, 512, 1024, 2048, 4096), lambda n: {"overrides": [f"train.max_tokens={n}"]}),
@@ -153,7 +152,7 @@ def measure_growth(
     **arguments: Any,
 ) -> list[dict]:
     """`measure` for growing lengths (tokens a side, in batches of at least 2,048), batches (tokens) or vocabularies (of
-    each side, at most), every size in processes of its own, so that memory is that of its own too.
+    each side, at most), every value in new processes, so that memory is measured for it alone.
 
     Args:
         what: length | batch | vocabulary. values: None: those of `GROWTH`. arguments: further arguments of `measure`.
@@ -162,13 +161,13 @@ def measure_growth(
         what `measure` returns, for each value, with the value under the name of `what`.
 
     Raises:
-        UserError: nothing of that name grows; whatever `measure` refuses.
+        UserError: `what` is none of these, or `measure` raises.
     """
     if what not in GROWTH:
         raise UserError(unknown("growth", what, GROWTH))
-    usual, arguments_at = GROWTH[what]
+    defaults, arguments_at = GROWTH[what]
     rows = []
-    for value in values or usual:
+    for value in values or defaults:
         report(f"{what} {value:,}")
         more = arguments_at(value)
         more["overrides"] = [*more["overrides"], *overrides]
@@ -177,19 +176,19 @@ def measure_growth(
 
 
 def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int) -> dict:
-    """`first_loss`, `sides` and `ratio` out of the seconds that each side took in each round."""
+    """`first_loss`, `sides` and `ratio` from the seconds of each side in each round."""
     tokens = sum(facts["ours"]["tokens"])
     losses = {side: fact["first_loss"] for side, fact in facts.items()}
     sides, ratio = {}, {}
-    for side, taken in seconds.items():
-        times = spread([1000 * second / steps for second in taken], 2)
+    for side, durations in seconds.items():
+        times = spread([1000 * second / steps for second in durations], 2)
         sides[side] = {f"{name}_ms": value for name, value in times.items()} | {
-            "tokens_per_second": round(tokens / statistics.median(taken), 1),
+            "tokens_per_second": round(tokens / statistics.median(durations), 1),
             **{name: facts[side][name] for name in ("threads", "loaded_mib", "peak_mib")},
         }
         if side != "ours":
-            ratio[side] = spread([theirs / ours for ours, theirs in zip(seconds["ours"], taken)], 3)
-            ratio[side]["undisturbed"] = round(min(taken) / min(seconds["ours"]), 3)
+            ratio[side] = spread([theirs / ours for ours, theirs in zip(seconds["ours"], durations)], 3)
+            ratio[side]["undisturbed"] = round(min(durations) / min(seconds["ours"]), 3)
     return {
         "first_loss": {**losses, "difference": max(abs(loss - losses["ours"]) for loss in losses.values())},
         "sides": sides,
@@ -207,7 +206,7 @@ def spread(values: Sequence[float], digits: int) -> dict[str, float]:
 
 
 def choose(sides: Sequence[str] | None = None, known: Mapping[str, str] = SIDES) -> list[str]:
-    """Ours and the `sides` asked for, in the order of `known`; without any, those whose package is installed.
+    """`ours` and `sides`, in the order of `known`; without `sides`, all whose package is installed.
 
     Raises:
         UserError: there is no such side, or its package is missing.
@@ -218,8 +217,8 @@ def choose(sides: Sequence[str] | None = None, known: Mapping[str, str] = SIDES)
             raise UserError(unknown("side", side, known))
         if side in lacking:
             raise UserError(f"the side '{side}' needs {lacking[side]}. {PEERS_HELP}")
-    wanted = {"ours", *(sides or known)}
-    return [side for side in known if side in wanted and (sides or side not in lacking)]
+    selection = {"ours", *(sides or known)}
+    return [side for side in known if side in selection and (sides or side not in lacking)]
 
 
 def settings(
@@ -244,7 +243,7 @@ def settings(
     loaded = recipes.load(recipe or "base", [*lines, *overrides])
     for path, value in {**SAME, "model.placement": placement}.items():
         override(loaded.data, path, value, loaded.origins, {})
-    # `nn.Transformer` as it comes drops hidden units of the feed-forward at the same rate.
+    # By default, `nn.Transformer` applies the same dropout to the hidden layer of the feed-forward.
     relu = {"name": "relu", "inner_dropout": loaded.data["model"].get("dropout", 0.0)}
     override(loaded.data, "model.feed_forward", relu, loaded.origins, {})
     for key in ("variants", "grid", "baseline"):
@@ -256,7 +255,7 @@ def settings(
 
 
 def _text() -> dict:
-    """Real text where there is some: the task as a recipe writes it."""
+    """The task, as in a recipe: Multi30k if it is there, otherwise `dates`."""
     folder = os.environ.get("PADDLE_TFM_DATA")
     for parent in (Path(folder) / "multi30k", Path(folder)) if folder else ():
         files = [parent / f"train.{language}.gz" for language in ("en", "de")]
@@ -271,18 +270,18 @@ def _text() -> dict:
 def prepare(
     folder: Path, resolved: dict, batches: int, plugins: Sequence[str | Path] = (), length: int | None = None
 ) -> None:
-    """Write what the worker of our side reads."""
+    """Write the recipe and the request for the worker of our side."""
     (folder / "recipe.yaml").write_text(yaml_lines.dump(resolved), "utf-8")
     request = {"batches": batches, "length": length, "plugins": [str(Path(file).resolve()) for file in plugins]}
     (folder / "request.json").write_text(json.dumps(request), "utf-8")
 
 
 class Worker:
-    """The process of one side; `ask` sends it a question and waits for the answer."""
+    """The process of one side; `ask` sends it a request and waits for the answer."""
 
     def __init__(self, side: str, folder: Path):
         self.side, self.log = side, folder / f"{side}.log"
-        # What is imported first decides: Paddle finds the environment as it comes, or as `paddle_tfm` prepares it.
+        # The first import decides whether Paddle loads in an unchanged environment or in a prepared one.
         first = "paddle_tfm" if side in PREPARED else FIRST.get(side, "torch")
         code = f"import {first}\nfrom paddle_tfm.bench.worker import main\nmain({side!r})"
         with self.log.open("wb") as log:
@@ -295,20 +294,20 @@ class Worker:
                 encoding="utf-8",
             )
         # Not None, as both are pipes.
-        self.questions, self.answers = cast(IO[str], self.process.stdin), cast(IO[str], self.process.stdout)
+        self.requests, self.answers = cast(IO[str], self.process.stdin), cast(IO[str], self.process.stdout)
 
     def __enter__(self) -> Worker:
         return self
 
-    def ask(self, question: dict) -> dict:
+    def ask(self, request: dict) -> dict:
         """The answer.
 
         Raises:
-            UserError: the side refused. RuntimeError: it died; its last lines are quoted.
+            UserError: the side raised one. RuntimeError: its process ended; its last lines are quoted.
         """
         try:
-            self.questions.write(json.dumps(question) + "\n")
-            self.questions.flush()
+            self.requests.write(json.dumps(request) + "\n")
+            self.requests.flush()
             line = self.answers.readline()
         except BrokenPipeError:
             line = ""
@@ -316,14 +315,14 @@ class Worker:
             status, last = self.process.wait(), self.log.read_text("utf-8", errors="replace")[-2000:]
             raise RuntimeError(f"the benchmark's side '{self.side}' ended with status {status}:\n{last}")
         answer = json.loads(line)
-        if answer["refused"] is not None:
-            raise UserError(answer["refused"])
+        if answer["error"] is not None:
+            raise UserError(answer["error"])
         return answer["value"]
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        for pipe in (self.questions, self.answers):
+        for pipe in (self.requests, self.answers):
             try:
                 pipe.close()
             except BrokenPipeError:
@@ -331,24 +330,24 @@ class Worker:
 
 
 def environment(side: str) -> dict[str, str]:
-    """The variables that a side starts with: the user's, without what `runtime.prepare` added to them in this process;
-    for the side of another library, without any that tunes Paddle. PyTorch has as many threads as we do."""
+    """The environment variables of a side: the user's, without those that `runtime.prepare` added in this process, and
+    for another library without those that tune Paddle. PyTorch uses as many threads as we do."""
     added = {setting.name for setting in runtime.SETTINGS if not setting.by_user or runtime.too_late}
-    kept = {name: value for name, value in os.environ.items() if name not in added}
+    variables = {name: value for name, value in os.environ.items() if name not in added}
     if side not in PREPARED:
-        kept = {name: value for name, value in kept.items() if not name.startswith(TUNING)}
-        kept["MALLOC_PERTURB_"] = "0"  # changes nothing, but keeps `runtime.prepare` from tuning malloc
+        variables = {name: value for name, value in variables.items() if not name.startswith(TUNING)}
+        variables["MALLOC_PERTURB_"] = "0"  # changes nothing, but keeps `runtime.prepare` from tuning malloc
     if side not in PREPARED and side != "paddle":
-        kept["OMP_NUM_THREADS"] = str(runtime.threads())
-    return kept
+        variables["OMP_NUM_THREADS"] = str(runtime.threads())
+    return variables
 
 
 # --------------------------------------------------------------------------------------------------------- surroundings
 
 
 def machine() -> dict[str, object]:
-    """Processor, cores and system, and how many processes wanted to run in the minute before: other work slows sides of
-    many threads more than those of one, so ratios from a machine that is not idle say little."""
+    """Processor, cores and system, and the load average of the minute before: other work slows a side of many threads
+    more than one of a single thread, so ratios from a busy machine are unreliable."""
     processor = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="ignore").splitlines()
@@ -365,7 +364,7 @@ def machine() -> dict[str, object]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what decides about speed."""
+    """The versions of the libraries that determine the speed."""
     installed = runtime.installed_paddle()
     others = ("numpy", "torch", "joeynmt", "ctranslate2")
     return {

@@ -1,9 +1,9 @@
-"""One side of the benchmark in a process of its own, which reads over its standard input what to do.
+"""One side of the benchmark in its own process, which reads requests from its standard input.
 
-Questions and answers are JSON, one a line: ``{"load": folder}`` answers what this side is and its first loss;
-``{"first": n, "steps": k}`` makes k steps beginning with batch n and answers the seconds of each. With `decoding` in
-the first question, ``{"decode": job}`` does a job of `decode.JOBS` and answers its seconds and outputs. What a side
-imports is its own affair: that of PyTorch never loads Paddle.
+Requests and answers are JSON, one per line. ``{"load": folder}`` is answered with facts about this side and its first
+loss; ``{"first": n, "steps": k}`` does k steps, the first on batch n, and is answered with the seconds of each. If the
+first request has `decoding`, ``{"decode": job}`` does a job of `decode.JOBS` and is answered with its seconds and
+outputs. A side imports its own library only: that of PyTorch never loads Paddle.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from paddle_tfm.runtime import load_paddle
 
 
 class Side(Protocol):
-    """One of those that are measured."""
+    """A side that trains."""
 
     def first_loss(self) -> float:
-        """The loss of the first batch, in nats a target token, free of dropout."""
+        """The loss of the first batch, in nats per target token, without dropout."""
 
     def step(self, number: int) -> None:
-        """One step, to its end, on the batch of that number, counted round and round."""
+        """One step on batch `number`, modulo the number of batches; returns when it is complete."""
 
 
 class Decoder(Protocol):
-    """One of those that decode."""
+    """A side that decodes."""
 
     def decode(self, job: str) -> list[list[int]]:
-        """The ids of the best output of each sentence, without the end."""
+        """The ids of the best output of each sentence, without the end token."""
 
 
 class Answer(NamedTuple):
-    """What goes back: `value`, or in `refused` a sentence for the user."""
+    """The answer to a request: its `value`, or an `error`, a sentence for the user."""
 
     value: dict | None = None
-    refused: str | None = None
+    error: str | None = None
 
 
 def load(side: str, folder: Path) -> tuple[Side, dict]:
-    """A side, and what the report says of it. Ours comes first and writes what the others read."""
+    """A side, and facts about it for the report. Ours is loaded first and writes the workload of the others."""
     if SIDES[side] == "paddle":
         load_paddle()
     loaded: Side
@@ -64,7 +64,7 @@ def load(side: str, folder: Path) -> tuple[Side, dict]:
         engine.begin()
     else:
         loaded = load_peer(side, Workload.read(folder))
-    threads, loaded_mib = int(os.environ.get("OMP_NUM_THREADS", 1)), most_memory()
+    threads, loaded_mib = int(os.environ.get("OMP_NUM_THREADS", 1)), peak_memory()
     return loaded, {**facts, "loaded_mib": loaded_mib, "first_loss": loaded.first_loss(), "threads": threads}
 
 
@@ -84,7 +84,8 @@ def load_peer(side: str, workload: Workload) -> Side:
 
 
 def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]:
-    """A side that decodes, and what the report says of it. Ours comes first and writes what the others read."""
+    """A side that decodes, and facts about it for the report. Ours is loaded first and writes the workload of the
+    others."""
     loaded: Decoder
     facts: dict = {}
     if side == "joeynmt":
@@ -106,50 +107,50 @@ def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]
     return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
 
 
-def most_memory(workers: Sequence[int] = ()) -> int | None:
-    """MiB that this process has held at most so far; None where the system does not tell (Windows). With `workers`, the
-    processes that share its work: what it and they hold now, what they share counted once; that is the most too, as
-    they keep what they have freed."""
+def peak_memory(workers: Sequence[int] = ()) -> int | None:
+    """The peak memory of this process in MiB; None where the system does not report it (Windows). With `workers`, the
+    ids of its worker processes: the memory that all of them hold now, shared pages counted once; that is the peak too,
+    because they keep freed memory."""
     if sys.platform == "win32":
         return None
-    unit = 1 if sys.platform == "darwin" else 1024  # of bytes
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes in a unit of `ru_maxrss`
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     held = sum(_proportional(pid) for pid in (os.getpid(), *workers)) if workers else 0
     return round(max(own, held) / 2**20)
 
 
 def _proportional(pid: int) -> int:
-    """Bytes that a process holds, each page divided by the number of those who hold it."""
+    """The bytes that a process holds, each page divided by the number of processes that hold it."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def main(side: str) -> None:
-    """Answer until the questions end. What libraries print goes to the log, not between the answers."""
+    """Answer requests until the input ends. What libraries print goes to the log, not between the answers."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
         os.dup2(2, 1)
         trainee: Side | None = None
         decoder: Decoder | None = None
         for line in sys.stdin:
-            question = json.loads(line)
+            request = json.loads(line)
             try:
-                if "decoding" in question:
-                    decoder, facts = load_decoder(side, Path(question["load"]), question["decoding"])
+                if "decoding" in request:
+                    decoder, facts = load_decoder(side, Path(request["load"]), request["decoding"])
                     answer = Answer(facts)
-                elif "load" in question:
-                    trainee, facts = load(side, Path(question["load"]))
+                elif "load" in request:
+                    trainee, facts = load(side, Path(request["load"]))
                     answer = Answer(facts)
-                elif "decode" in question and decoder is not None:
-                    began = time.perf_counter()
-                    ids = decoder.decode(question["decode"])
-                    answer = Answer({"seconds": time.perf_counter() - began, "ids": ids})
-                elif "steps" in question and trainee is not None:
-                    seconds = _timed(trainee, question["first"], question["steps"])
-                    answer = Answer({"seconds": seconds, "peak_mib": most_memory(getattr(trainee, "workers", ()))})
+                elif "decode" in request and decoder is not None:
+                    start = time.perf_counter()
+                    ids = decoder.decode(request["decode"])
+                    answer = Answer({"seconds": time.perf_counter() - start, "ids": ids})
+                elif "steps" in request and trainee is not None:
+                    seconds = _timed(trainee, request["first"], request["steps"])
+                    answer = Answer({"seconds": seconds, "peak_mib": peak_memory(getattr(trainee, "workers", ()))})
                 else:
-                    raise ValueError(f"the first question must say what to `load`, but is {line.strip()}")
+                    raise ValueError(f"the first request must say what to `load`, but is {line.strip()}")
             except UserError as error:
-                answer = Answer(refused=str(error))
+                answer = Answer(error=str(error))
             out.write(json.dumps(answer._asdict()) + "\n")
             out.flush()
 
@@ -157,7 +158,7 @@ def main(side: str) -> None:
 def _timed(side: Side, first: int, steps: int) -> list[float]:
     seconds = []
     for number in range(first, first + steps):
-        began = time.perf_counter()
+        start = time.perf_counter()
         side.step(number)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - start)
     return seconds

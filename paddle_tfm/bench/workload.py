@@ -1,4 +1,4 @@
-"""What the engine's side hands to the others: the same sizes, initial values and batches."""
+"""The workload of a benchmark, written by the engine's side for the others: sizes, initial values and batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIELDS = ("source", "source_valid", "target_in", "target_valid", "target_out")
 
 @dataclass(frozen=True)
 class Workload:
-    """What a peer is built from, as NumPy and numbers: no side needs the libraries of another.
+    """What a peer is built from, as NumPy arrays and numbers, so that no side needs the library of another.
 
     Args:
         sizes: keyword arguments of every `Peer`.
@@ -31,7 +31,7 @@ class Workload:
     learning_rate: float
 
     def write(self, folder: Path) -> None:
-        """Into files that `read` reads."""
+        """Write it to files in `folder`."""
         arrays = {f"{i}.{name}": part for i, batch in enumerate(self.batches) for name, part in zip(FIELDS, batch)}
         _save(folder / "batches.npz", arrays)
         _save(folder / "weights.npz", self.weights)
@@ -40,7 +40,7 @@ class Workload:
 
     @classmethod
     def read(cls, folder: Path) -> Workload:
-        """What `write` wrote."""
+        """Read the files of `write`."""
         with np.load(folder / "weights.npz") as arrays:
             weights = dict(arrays)
         with np.load(folder / "batches.npz") as arrays:
@@ -49,7 +49,7 @@ class Workload:
         return cls(weights=weights, batches=batches, **json.loads((folder / "workload.json").read_text("utf-8")))
 
     def jobs(self) -> dict[str, list[list[np.ndarray]]]:
-        """The batches of each job of `decode.JOBS`; `sizes` says how many."""
+        """The batches of each job of `decode.JOBS`; `sizes` has their numbers."""
         batches = iter(self.batches)
         return {job: [next(batches) for _ in range(number)] for job, number in self.sizes["jobs"].items()}
 
@@ -60,12 +60,12 @@ def _save(file: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def longest_output(source_length: int, max_length: int) -> int:
-    """As our searches have it: twice the source, its end not counted, and twenty."""
+    """The limit of our searches: twice the source without its end token, plus twenty."""
     return min(2 * (source_length - 1) + 20, max_length - 1)
 
 
 def sinusoids(length: int, width: int) -> np.ndarray:
-    """sin(p / 10000^(2i / C)) and cos of the same by turns, float32 [length, C]."""
+    """sin(p / 10000^(2i / C)) and the cosine of the same angle alternately, float32 [length, C]."""
     channel = np.arange(width)
     angle = np.arange(length)[:, None] * 10000.0 ** (-(channel // 2 * 2) / width)
     return np.where(channel % 2, np.cos(angle), np.sin(angle)).astype(np.float32)

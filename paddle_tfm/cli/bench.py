@@ -1,4 +1,4 @@
-"""`paddle-tfm bench`: speed beside `paddle.nn.Transformer`, PyTorch's, JoeyNMT and CTranslate2."""
+"""`paddle-tfm bench`: speed compared with `paddle.nn.Transformer`, PyTorch, JoeyNMT and CTranslate2."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from paddle_tfm.errors import UserError
 
 SIDES = {
     "ours": "paddle_tfm",
-    "paddle": "paddle.nn.Transformer as it comes",
+    "paddle": "paddle.nn.Transformer, default settings",
     "paddle-tuned": "paddle.nn.Transformer, our runtime settings",
     "torch": "PyTorch nn.Transformer",
     "torch-compile": "PyTorch nn.Transformer, torch.compile",
     "joeynmt": "JoeyNMT",
-    "ours-uncached": "paddle_tfm without its cache",
+    "ours-uncached": "paddle_tfm without key/value cache",
     "ctranslate2": "CTranslate2, float32",
 }
 JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a time"}
@@ -30,7 +30,7 @@ JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a 
 @click.option(
     "--recipe",
     default=None,
-    help="Whose data, sizes and dropout. Default: Multi30k if PADDLE_TFM_DATA has it, else dates.",
+    help="The recipe of data, sizes and dropout. Default: Multi30k if PADDLE_TFM_DATA has it, else dates.",
 )
 @click.option(
     "--size",
@@ -44,13 +44,13 @@ JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a 
     "sides",
     multiple=True,
     type=click.Choice([side for side in SIDES if side != "ours"]),
-    help="Whom to stand beside (repeatable). Default: everyone whose package is installed.",
+    help="A library to compare with (repeatable). Default: all that are installed.",
 )
 @click.option(
     "--growth",
     default=None,
     type=click.Choice(["length", "batch", "vocabulary"]),
-    help="Time steps of growing sentences (64 to 2,048 tokens), batches or vocabularies, and what memory they take.",
+    help="Measure time and memory for growing sentences (64 to 2,048 tokens), batches or vocabularies.",
 )
 @click.option(
     "--decode",
@@ -61,19 +61,22 @@ JOBS = {"beam": "beam {beam}, in batches", "single": "greedy, one sentence at a 
     help="Time searches with this trained run (of `multi30k`, say) instead of a training step.",
 )
 @click.option(
-    "--sentences", default=None, type=click.IntRange(min=1), help="With --decode: of the test split. Default: all."
+    "--sentences",
+    default=None,
+    type=click.IntRange(min=1),
+    help="With --decode: how many of the test split. Default: all.",
 )
 @click.option("--rounds", default=None, type=int, help="Turns of each side. Default: 7, with --decode 3.")
 @click.option("--json", "file", type=click.Path(path_type=Path), default=None, help="Write all figures to a file.")
 @plugin_option
 @click.pass_context
 def command(context, overrides, recipe, size, placement, sides, growth, run, sentences, rounds, file, plugins) -> None:
-    """Time a training step of ours and of the same model written with paddle.nn.Transformer, with PyTorch's
-    nn.Transformer (eager and compiled) and with JoeyNMT: the same batches, masks, dropout, optimizer and copied
-    weights, in turn in one run. On a busy machine read the ratio of the fastest rounds. With --decode: searches with
-    the weights of a run, in ours, in JoeyNMT and in CTranslate2.
+    """Time a training step of paddle_tfm and of the same model in paddle.nn.Transformer, PyTorch's nn.Transformer
+    (eager and compiled) and JoeyNMT, with the same batches, masks, dropout, optimizer and copied weights. The libraries
+    take turns. On a busy machine, read the ratio of the fastest rounds. With --decode: time searches with the weights
+    of a run in paddle_tfm, JoeyNMT and CTranslate2.
 
-    PyTorch and CTranslate2 come with the extra [bench]; JoeyNMT besides with: pip install --no-deps joeynmt==2.3.0
+    PyTorch and CTranslate2 come with the extra [bench]; JoeyNMT with: pip install --no-deps joeynmt==2.3.0
     subword-nmt
 
     \b
@@ -93,34 +96,34 @@ def command(context, overrides, recipe, size, placement, sides, growth, run, sen
     if rounds is not None:
         arguments["rounds"] = rounds
     result: dict | list[dict]
-    _refuse_idle(context, run)
+    _refuse_options(context, run)
     if run is not None:
         from paddle_tfm.bench import measure_decoding
 
         result = decoding = measure_decoding(run, sentences=sentences, **arguments)
         for job, figures in decoding["jobs"].items():
-            _searches(JOBS[job].format(**decoding), figures)
+            _decoding_table(JOBS[job].format(**decoding), figures)
     elif growth is not None:
         from paddle_tfm.bench import measure_growth
 
         same = {"recipe": recipe, "overrides": overrides, "size": size, "placement": placement}
         result = measurements = measure_growth(growth, **same, **arguments)
-        _grown(growth, measurements)
+        _growth_table(growth, measurements)
     else:
         from paddle_tfm.bench import measure
 
         result = measurement = measure(recipe, overrides, size, placement, **arguments)
-        _steps(measurement)
+        _step_table(measurement)
     if file is not None:
         file.write_text(json.dumps(result, indent=1), "utf-8")
         console().print(f"figures  {file}")
 
 
-def _refuse_idle(context: click.Context, run: Path | None) -> None:
-    """Options of the one measurement do not count in the other.
+def _refuse_options(context: click.Context, run: Path | None) -> None:
+    """Refuse options of decoding for a training step, and the reverse.
 
     Raises:
-        UserError: there is such a one.
+        UserError: there is such an option.
     """
     steps, searches = ("overrides", "recipe", "size", "placement", "growth"), ("sentences",)
     for name in searches if run is None else steps:
@@ -133,8 +136,8 @@ def _refuse_idle(context: click.Context, run: Path | None) -> None:
             )
 
 
-def _facts(result: dict, without: str = "") -> str:
-    """What was measured, but for what grows."""
+def _facts(result: dict, growing: str = "") -> str:
+    """What was measured, without the quantity that grows."""
     sizes = result["sizes"]
     facts = {
         "": f"d_model {sizes['d_model']}, {sizes['encoder_layers']}+{sizes['decoder_layers']} layers",
@@ -143,18 +146,18 @@ def _facts(result: dict, without: str = "") -> str:
         "dropout": f"dropout {sizes['dropout']}",
     }
     return f"One training step of {result['task']['name']}: " + ", ".join(
-        fact for name, fact in facts.items() if not name or name != without
+        fact for name, fact in facts.items() if not name or name != growing
     )
 
 
-def _grown(what: str, several: list[dict]) -> None:
+def _growth_table(what: str, several: list[dict]) -> None:
     """The table of a growth: a row for each size and side."""
     from rich.table import Table
 
     table = Table(title=_facts(several[0], what), title_justify="left")
     table.add_column(what, justify="right")
     table.add_column("side")
-    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "most memory (MiB)"):
+    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "peak memory (MiB)"):
         table.add_column(heading, justify="right")
     for result in several:
         for i, (side, times) in enumerate(result["sides"].items()):
@@ -163,7 +166,7 @@ def _grown(what: str, several: list[dict]) -> None:
 
 
 def _cells(result: dict, side: str) -> list[str]:
-    """Who, milliseconds, their spread, tokens a second, and how many times as fast ours is."""
+    """Side, milliseconds, their range, tokens per second, and how many times as fast ours is."""
     times, ratio = result["sides"][side], result["ratio"].get(side)
     return [
         SIDES[side],
@@ -175,17 +178,17 @@ def _cells(result: dict, side: str) -> list[str]:
 
 
 def _memory(times: dict) -> str:
-    """What the process held at most; of it, in brackets, before its first step."""
+    """The peak memory of the process; in brackets, the memory before its first step."""
     return "" if times["peak_mib"] is None else f"{times['peak_mib']:,} ({times['loaded_mib']:,})"
 
 
-def _steps(result: dict) -> None:
+def _step_table(result: dict) -> None:
     """The table of training steps."""
     from rich.table import Table
 
     table = Table(title=_facts(result), title_justify="left")
     table.add_column("side")
-    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "fastest rounds", "most memory (MiB)"):
+    for heading in ("ms", "lowest – highest", "target tokens/s", "ours is", "fastest rounds", "peak memory (MiB)"):
         table.add_column(heading, justify="right")
     for side, times in result["sides"].items():
         ratio = result["ratio"].get(side)
@@ -199,8 +202,8 @@ def _steps(result: dict) -> None:
     )
 
 
-def _searches(job: str, figures: dict) -> None:
-    """The table of one job of searching."""
+def _decoding_table(job: str, figures: dict) -> None:
+    """The table of one decoding job."""
     from rich.table import Table
 
     table = Table(title=f"{figures['sentences']:,} sentences, {job}", title_justify="left")

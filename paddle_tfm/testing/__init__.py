@@ -66,8 +66,8 @@ def examine(
     """Run the checks of a component.
 
     Args:
-        options: what a recipe would set. registry: where its name is known; default: all installed plugins. only: names of
-            checks; empty: all. on_outcome: called with each outcome as it comes.
+        options: what a recipe would set. registry: where its name is known; default: all installed plugins. only:
+            names of checks; empty: all. on_outcome: called with each outcome as it comes.
     Raises:
         UserError: there is no such component, or it cannot be built at any site.
     """

@@ -1,5 +1,5 @@
-"""What the invariants need of a model, whoever wrote it: one interface for a component inside small real models (`Scene`) and
-for anybody's whole model (`adapters.whole_model.WholeModel`)."""
+"""What the invariants need of a model, whoever wrote it: one interface for a component inside small real models
+(`Scene`) and for anybody's whole model (`adapters.whole_model.WholeModel`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class ModelUnderTest(ABC, Generic[Model]):
     training_tolerance: float = 1e-5
     """What they may differ by: a component may compute a part in float32."""
     steps, learning_rate, loss_ratio = 60, 3e-3, 0.8
-    """Training on one batch: steps of Adam, their learning rate, and the share of the first loss that must be left at most."""
+    """Training on one batch: steps of Adam, their learning rate, and the share of the first loss that must be left at
+    most."""
 
     @abstractmethod
     def model(self, dtype: Dtype = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> Model:
@@ -44,7 +45,8 @@ class ModelUnderTest(ABC, Generic[Model]):
 
     @abstractmethod
     def outputs(self, model: Model, batch: Batch) -> np.ndarray:
-        """What a user sees of a model at the N real target tokens [N, ·], in the order of sentences, without a graph."""
+        """What a user sees of a model at the N real target tokens [N, ·], in the order of sentences, without a
+        graph."""
 
     @abstractmethod
     def losses(self, model: Model, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -71,7 +73,8 @@ class ModelUnderTest(ABC, Generic[Model]):
         return batch.target_valid.numpy()
 
     def gradients_by_position(self, model: Model, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
-        """(t, |∂ output t / ∂ input s| for each position s [T]) of the longest target; nothing where a model takes ids only."""
+        """(t, |∂ output t / ∂ input s| for each position s [T]) of the longest target; nothing where a model takes ids
+        only."""
         return iter(())
 
     def training_model(self, dtype: Dtype = "float32") -> Model | Skip:

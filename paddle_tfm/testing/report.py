@@ -12,7 +12,8 @@ PASS, EXPECTED_FAILURE, FAIL, SKIP, INFO = "pass", "expected failure", "fail", "
 
 @dataclass(frozen=True)
 class Check:
-    """`invariant`: what must hold. `consequence`: what happens to a user where it does not. `hint`: where to look then."""
+    """`invariant`: what must hold. `consequence`: what happens to a user where it does not. `hint`: where to look
+    then."""
 
     name: str
     invariant: str
@@ -37,7 +38,8 @@ class Check:
         return Outcome(self, INFO if self.information else PASS, "; ".join(notes))
 
     def once(self, target) -> Result:
-        """The result on one scene; an error is a failure with its first line and the component's line that raised it."""
+        """The result on one scene; an error is a failure with its first line and the component's line that raised
+        it."""
         try:
             result = self.function(target)
         except ComponentError as error:

@@ -87,7 +87,8 @@ def default_dtype(name: Dtype) -> Iterator[None]:
 
 
 def move(layer: nn.Layer, rng: np.random.Generator) -> None:
-    """Values that a method begins with, as after some training: zeros are drawn, others keep their sign and change in size."""
+    """Values that a method begins with, as after some training: zeros are drawn, others keep their sign and change in
+    size."""
     for parameter in layer.parameters():
         if getattr(parameter, "keep_initial", False):
             value, noise = parameter.numpy(), rng.normal(size=parameter.shape)
@@ -116,8 +117,9 @@ class Scene(ModelUnderTest[Transformer]):
         return f"{layers}, d_model {size.d_model}, {size.num_heads} heads, {self.where}"
 
     def model(self, dtype: Dtype = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> Transformer:
-        """In evaluation mode; `moved`: as after some training. Running statistics are not at their start, nor are the values
-        that the method begins with: what holds where heads are not mixed yet, or a gate is shut, may not hold later."""
+        """In evaluation mode; `moved`: as after some training. Running statistics are not at their start, nor are the
+        values that the method begins with: what holds where heads are not mixed yet, or a gate is shut, may not hold
+        later."""
         settings = self.settings.model_copy(update={"dropout": dropout})
         with default_dtype(dtype):
             model = self.subject.make(settings, seed)

@@ -1,4 +1,5 @@
-"""What is checked: one component with its options, alone and inside small real models at every site where it may stand."""
+"""What is checked: one component with its options, alone and inside small real models at every site where it may
+stand."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ class Subject:
         return parts
 
     def _parts_of_its_kind(self) -> Iterator[tuple[str, str]]:
-        """(kind, name) of its parts that are of its kind, such as the encodings of a chain: their expected failures are its
-        own."""
+        """(kind, name) of its parts that are of its kind, such as the encodings of a chain: their expected failures are
+        its own."""
         for part in list(self.registry.resolve(self.kind, self.spec, self.kind).walk())[1:]:
             if part.kind == self.kind:
                 yield part.kind, part.name

@@ -19,8 +19,8 @@ OnOutcome = Callable[[Outcome], None]
 
 
 def find(target: str, registry: Registry) -> list[tuple[str, str]]:
-    """(kind, name) of what `target` names: `name`, `kind:name`, `package.module:Class`, or a file `FILE.py` (all that it
-    registers, or else its component classes) or `FILE.py:Class`.
+    """(kind, name) of what `target` names: `name`, `kind:name`, `package.module:Class`, or a file `FILE.py` (all that
+    it registers, or else its component classes) or `FILE.py:Class`.
 
     Raises:
         UserError: nothing of that name; the nearest is given.
@@ -41,7 +41,8 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
 
 
 def everything(registry: Registry, wrong_on_purpose: bool = False) -> list[tuple[str, str]]:
-    """(kind, name) of all installed components that there are checks for; also of those that are wrong on purpose, if asked."""
+    """(kind, name) of all installed components that there are checks for; also of those that are wrong on purpose, if
+    asked."""
     return [
         (entry.kind, entry.name)
         for entry in registry
@@ -110,8 +111,8 @@ def _attribute(module, name: str, place: str) -> type:
 def _component(cls: type, registry: Registry) -> tuple[str, str]:
     if getattr(cls, "kind", None) not in KINDS:
         raise UserError(
-            f"{cls.__name__} is no component: it subclasses none of paddle_tfm.protocols. An ordinary layer is checked with "
-            "--as attention, norm, position or encoder-decoder"
+            f"{cls.__name__} is no component: it subclasses none of paddle_tfm.protocols. An ordinary layer is "
+            "checked with --as attention, norm, position or encoder-decoder"
         )
     for entry in registry:
         if not isinstance(entry.target, str) and entry.target is cls:
@@ -135,8 +136,8 @@ def examine_ordinary(
     """Check an ordinary layer `FILE.py:Class` or `package.module:Class` as it is.
 
     Args:
-        as_kind: attention | norm | position | encoder-decoder. mask: what its mask means, allowed | hidden | additive; None:
-            worked out. pad_id: what pads a source (encoder-decoder).
+        as_kind: attention | norm | position | encoder-decoder. mask: what its mask means, allowed | hidden | additive;
+            None: worked out. pad_id: what pads a source (encoder-decoder).
     Raises:
         UserError: there is no such class, or it cannot be built or called.
     """

@@ -393,8 +393,8 @@ def test_a_worker_that_dies_is_quoted(tmp_path):
         worker.ask({"load": str(tmp_path)})
 
 
-def test_a_worker_first_needs_something_to_load(tmp_path):
-    message = r"(?s)the first question must say what to `load`, but is .*steps"
+def test_the_first_request_says_what_to_load(tmp_path):
+    message = r"(?s)the first request must say what to `load`, but is .*steps"
     with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=message):
         worker.ask({"first": 0, "steps": 1})
 

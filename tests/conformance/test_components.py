@@ -48,6 +48,10 @@ def covering(table: dict[str, list[str]]) -> list[dict[str, str]]:
     """Rows such that every pair of values of two columns stands in one of them: greedily, the row that covers most."""
     rng = np.random.default_rng(5)
     columns = list(table)
+
+    def place(pair: tuple[str, str]) -> int:
+        return columns.index(pair[0])
+
     missing = {((a, x), (b, y)) for a, b in itertools.combinations(columns, 2) for x in table[a] for y in table[b]}
     rows = []
     while missing:
@@ -56,11 +60,11 @@ def covering(table: dict[str, list[str]]) -> list[dict[str, str]]:
             row = dict(sorted(missing)[rng.integers(len(missing))])
             for column in rng.permutation([column for column in columns if column not in row]):
                 gains = [
-                    sum((tuple(sorted([(column, value), other], key=lambda at: columns.index(at[0]))) in missing) for other in row.items())
+                    sum(tuple(sorted([(column, value), other], key=place)) in missing for other in row.items())
                     for value in table[column]
-                ]  # fmt: skip
+                ]
                 row[str(column)] = table[column][int(rng.choice(np.flatnonzero(np.array(gains) == max(gains))))]
-            new = set(itertools.combinations(sorted(row.items(), key=lambda at: columns.index(at[0])), 2)) & missing
+            new = set(itertools.combinations(sorted(row.items(), key=place), 2)) & missing
             if len(new) > covered:
                 best, covered, pairs = row, len(new), new
         rows.append(best)

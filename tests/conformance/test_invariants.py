@@ -1,5 +1,5 @@
-"""The kit's invariants, quickly: each component in one small model, built once. `pytest -m conformance` tries all checks on
-all scenes, pairs of components, and broken ones."""
+"""The kit's invariants, quickly: each component in one small model, built once. `pytest -m conformance` tries all
+checks on all scenes, pairs of components, and broken ones."""
 
 from functools import cached_property
 
@@ -45,7 +45,8 @@ class QuickSubject(Subject):
 
 
 class QuickScene(Scene):
-    """One model for all checks: the quick ones only evaluate it, and what one of them left in it, the next would see."""
+    """One model for all checks: the quick ones only evaluate it, and what one of them left in it, the next would
+    see."""
 
     @cached_property
     def _model(self) -> Transformer:

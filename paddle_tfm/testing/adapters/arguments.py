@@ -19,28 +19,32 @@ NAMES: dict[str, tuple[str, ...]] = {
     "num_heads": ("num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads"),
     "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "depth"),
     "dropout": (
-        "dropout", "dropout_rate", "dropout_prob", "dropout_p", "drop", "drop_prob", "p", "attn_dropout", "attention_dropout",
-        "drop_rate",
+        "dropout", "dropout_rate", "dropout_prob", "dropout_p", "drop", "drop_prob", "p", "attn_dropout",
+        "attention_dropout", "drop_rate",
     ),
-    "d_ff": ("d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim"),
+    "d_ff": (
+        "d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim",
+    ),
     "layers": (
         "num_layers", "n_layers", "n_layer", "layers", "num_layer", "n", "num_encoder_layers", "num_decoder_layers",
         "encoder_layers", "decoder_layers", "n_encoder_layers", "n_decoder_layers",
     ),
     "vocabulary": (
-        "vocab_size", "vocab", "n_vocab", "src_vocab_size", "tgt_vocab_size", "trg_vocab_size", "src_vocab", "tgt_vocab",
-        "trg_vocab", "source_vocab_size", "target_vocab_size", "source_vocabulary", "target_vocabulary", "input_vocab_size",
-        "enc_voc_size", "dec_voc_size", "output_dim",
+        "vocab_size", "vocab", "n_vocab", "src_vocab_size", "tgt_vocab_size", "trg_vocab_size", "src_vocab",
+        "tgt_vocab", "trg_vocab", "source_vocab_size", "target_vocab_size", "source_vocabulary", "target_vocabulary",
+        "input_vocab_size", "enc_voc_size", "dec_voc_size", "output_dim",
     ),
     "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
-    "max_length": ("max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length"),
+    "max_length": (
+        "max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length",
+    ),
 }  # fmt: skip
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
 def constructor(cls: type[Any], values: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
-    """Arguments for a constructor: the options, and for its other parameters the kit's `values` under any usual name; numbers
-    in the place of their defaults too, so that what is built is small.
+    """Arguments for a constructor: the options, and for its other parameters the kit's `values` under any usual name;
+    numbers in the place of their defaults too, so that what is built is small.
 
     Raises:
         UserError: an option that it does not have, or a required parameter that nobody can fill.

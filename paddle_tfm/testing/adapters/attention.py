@@ -66,8 +66,8 @@ class Call:
         return arguments
 
     def settle(self, layer: nn.Layer, width: int) -> None:
-        """Work out the form of the mask: the one under which the future is hidden and the past is not; if there is none, the
-        first that runs, so that the checks say what is wrong.
+        """Work out the form of the mask: the one under which the future is hidden and the past is not; if there is
+        none, the first that runs, so that the checks say what is wrong.
 
         Raises:
             UserError: the layer fails whatever mask it gets.
@@ -95,7 +95,8 @@ class Call:
             raise UserError(f"{self.cls.__name__}.forward fails on [2, 4, {width}] with any mask: {text}")
 
     def _hides_the_future(self, layer: nn.Layer, width: int, form: tuple[str, int]) -> bool:
-        """Whether, under a causal mask of this form, other first tokens change the last output and no other way round."""
+        """Whether, under a causal mask of this form, other first tokens change the last output and no other way
+        round."""
         rng = np.random.default_rng(2)
         x = paddle.to_tensor(rng.normal(size=(2, 4, width)).astype(paddle.get_default_dtype()))
         texts = [x, x.clone(), x.clone()]

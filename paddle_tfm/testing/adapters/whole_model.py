@@ -51,7 +51,8 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         return ""
 
     def model(self, dtype: Dtype = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
-        """In evaluation mode, with its initial values: what training would move is not known of somebody else's class."""
+        """In evaluation mode, with its initial values: what training would move is not known of somebody else's
+        class."""
         values = {**SIZES, "max_length": MAX_LENGTH, "dropout": dropout, "pad_id": self.pad_id}
         paddle.seed(seed)
         model = self.cls(**constructor(self.cls, values, self.options))

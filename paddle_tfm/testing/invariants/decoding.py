@@ -18,8 +18,8 @@ CHUNKS = ([1], [2], [1, 3], [4, 1])  # tokens fed at once; the last number again
     *LAYERS,
     invariant="decoding step by step through the key/value cache equals the full pass, in chunks too",
     consequence="the model that translates is not the one that was trained",
-    hint="positions counted from the tensor's length instead of `info.positions`, keys rotated twice or not at all, a cache "
-    "that forgets or repeats",
+    hint="positions counted from the tensor's length instead of `info.positions`, keys rotated twice or not at all, "
+    "a cache that forgets or repeats",
     each_scene=True,
 )
 def cached(scene: Scene) -> Result:

@@ -20,8 +20,8 @@ ZERO = 1e-20  # of the largest gradient: Paddle's softmax on a CPU gives a maske
     WHOLE_MODEL,
     invariant="no future leak in the decoder: a position depends on earlier ones and itself only",
     consequence="teacher forcing shows the model the answer: training looks excellent, and translation is nonsense",
-    hint="the causal mask (that it reaches the decoder's self-attention, its direction, an off-by-one), the axis of a softmax, "
-    "sums or norms over time, a reshape that mixes positions and heads",
+    hint="the causal mask (that it reaches the decoder's self-attention, its direction, an off-by-one), the axis of "
+    "a softmax, sums or norms over time, a reshape that mixes positions and heads",
     each_scene=True,
 )
 def causal(model_under_test: ModelUnderTest) -> Result:
@@ -71,8 +71,8 @@ def _changed_future(model_under_test: ModelUnderTest, model: nn.Layer, batch: Ba
     WHOLE_MODEL,
     invariant="padding changes nothing: more of it, or other ids in it",
     consequence="a sentence is translated differently depending on the length of its neighbours",
-    hint="the mask (inverted, or of the wrong side; in the encoder and in cross-attention), sums and means over positions that "
-    "are not real, softmax before the mask",
+    hint="the mask (inverted, or of the wrong side; in the encoder and in cross-attention), sums and means over "
+    "positions that are not real, softmax before the mask",
     each_scene=True,
 )
 def padding(model_under_test: ModelUnderTest) -> Result:
@@ -121,8 +121,8 @@ def _step(model_under_test: ModelUnderTest, model: nn.Layer, extra_padding: int)
     WHOLE_MODEL,
     invariant="sentences of a batch do not influence each other, and their order does not matter",
     consequence="a translation depends on what happens to be translated beside it",
-    hint="statistics over the batch used in evaluation, reshapes that mix rows, [T, B, C] taken for [B, T, C], the axis of a "
-    "softmax",
+    hint="statistics over the batch used in evaluation, reshapes that mix rows, [T, B, C] taken for [B, T, C], the "
+    "axis of a softmax",
     each_scene=True,
 )
 def neighbours(model_under_test: ModelUnderTest) -> Result:

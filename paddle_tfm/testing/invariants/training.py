@@ -180,8 +180,8 @@ def trains(model_under_test: ModelUnderTest) -> Result:
     WHOLE_MODEL,
     invariant="training lowers the loss",
     consequence="it learns nothing, or too slowly to be of use",
-    hint="scales and signs; what is lost on the way from the input to the output; initial values; a softmax in the model and "
-    "another in the loss",
+    hint="scales and signs; what is lost on the way from the input to the output; initial values; a softmax in the "
+    "model and another in the loss",
 )
 def learns(subject) -> Result:
     model_under_test: ModelUnderTest = subject.scenes[0]

@@ -24,7 +24,8 @@ OFFSETS = (0, 7)  # of all positions
 
 
 class AttentionProbe:
-    """An attention with weights that keep variances (normal, of variance 1 / fan-in), attending from one text to another."""
+    """An attention with weights that keep variances (normal, of variance 1 / fan-in), attending from one text to
+    another."""
 
     def __init__(self, subject: Subject, d_model: int = 32, num_heads: int = 2, site: str = "decoder.cross"):
         self.site = subject.site(site)
@@ -103,10 +104,11 @@ def attends(subject: Subject) -> Result:
 
 @check(
     "attention",
-    invariant="in an encoder it is bidirectional: a text turned around gives the same, turned around, where it gets no positions",
+    invariant="in an encoder it is bidirectional: a text turned around gives the same, turned around, where it gets "
+    "no positions",
     consequence="what follows a word is not seen, or seen otherwise than what precedes it",
-    hint="a causal mask where the whole text should be seen (`mask.causal`); a window without the distance's absolute value; "
-    "weights of its own for each direction, by design: declare it in `expected_failures`",
+    hint="a causal mask where the whole text should be seen (`mask.causal`); a window without the distance's "
+    "absolute value; weights of its own for each direction, by design: declare it in `expected_failures`",
 )
 def bidirectional(subject: Subject) -> Result:
     if "encoder.self" not in subject.site_names:
@@ -122,7 +124,8 @@ def bidirectional(subject: Subject) -> Result:
     "attention",
     invariant="weights sum to one: where all values are equal, the output is the same for every query",
     consequence="the size of the output depends on how much there is to look at",
-    hint="softmax over the keys (the last axis), after the mask and not before it; nothing that scales weights afterwards",
+    hint="softmax over the keys (the last axis), after the mask and not before it; nothing that scales weights "
+    "afterwards",
 )
 def averages(subject: Subject) -> Result:
     probe = AttentionProbe(subject)
@@ -162,8 +165,8 @@ def values(subject: Subject) -> Result:
     "attention",
     invariant="every positional-encoding hook in `supports` acts, and by distances where the encoding does",
     consequence="an encoding that users combine with it does nothing, or something else",
-    hint="queries and keys both through `info.encoding`, with their own positions; the mask's bias; the terms of scores and "
-    "values",
+    hint="queries and keys both through `info.encoding`, with their own positions; the mask's bias; the terms of "
+    "scores and values",
 )
 def supported_hooks(subject: Subject) -> Result:
     probe = AttentionProbe(subject)
@@ -191,7 +194,8 @@ def supported_hooks(subject: Subject) -> Result:
 @check(
     "attention",
     invariant="at initialization attention is soft, and not blind, whatever the width and the number of heads",
-    consequence="scores grow with the width of a head, softmax saturates and hardly any gradient passes; or they vanish",
+    consequence="scores grow with the width of a head, softmax saturates and hardly any gradient passes; or they "
+    "vanish",
     hint="scores are divided by sqrt(head_dim), the width of what is multiplied, whatever d_model / num_heads is",
 )
 def temperature(subject: Subject) -> Result:
@@ -215,8 +219,8 @@ def temperature(subject: Subject) -> Result:
 
 
 def _concentration(probe: AttentionProbe, kv: KeyValue) -> float:
-    """The mean over heads and queries of Σ weight², seen from outside: how much the output moves when one key's value does,
-    for each key, against all at once."""
+    """The mean over heads and queries of Σ weight², seen from outside: how much the output moves when one key's value
+    does, for each key, against all at once."""
     delta = probe.normal(1, kv.value.shape[1], 1, kv.value.shape[3])
     one_hot = paddle.eye(LENGTH).reshape([LENGTH, 1, LENGTH, 1])
     moved = kv.value + delta * one_hot  # a row for each key that moves

@@ -70,8 +70,8 @@ def nonlinear(subject: Subject) -> Result:
     "feed_forward",
     invariant="it tells x from −x",
     consequence="half of what a token says is lost: opposite directions look the same",
-    hint="a square or an absolute value before the activation, where it belongs after it; a product of two projections without "
-    "an activation is even by design: declare it in `expected_failures`",
+    hint="a square or an absolute value before the activation, where it belongs after it; a product of two "
+    "projections without an activation is even by design: declare it in `expected_failures`",
 )
 def sign(subject: Subject) -> Result:
     probe = FeedForwardProbe(subject)

@@ -38,7 +38,8 @@ def initial_loss(subject: Subject) -> Result:
 
 @check(
     "initializer",
-    invariant="values belong to the parameter's path: two parameters of one shape start differently, and no matrix is constant",
+    invariant="values belong to the parameter's path: two parameters of one shape start differently, and no matrix "
+    "is constant",
     consequence="parts that should learn different things start alike",
     hint="draws from `rng`, nothing else",
 )

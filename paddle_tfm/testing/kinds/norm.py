@@ -18,7 +18,8 @@ CHANGES = ("scale", "shift", "channel_scale", "channel_shift")
 
 
 class NormProbe:
-    """A norm and tokens [B, T, C] of different means and variances, the last positions of half the sentences padding."""
+    """A norm and tokens [B, T, C] of different means and variances, the last positions of half the sentences
+    padding."""
 
     def __init__(self, subject: Subject):
         self.norm = subject.build(subject.site(), d_model=WIDTH)
@@ -73,7 +74,8 @@ def invariances(subject: Subject) -> Result:
 @check(
     "norm",
     invariant="after training on the same tokens again and again, evaluation gives what training gave",
-    consequence="what is evaluated is not what was trained: running statistics are wrong, never updated, or of padding too",
+    consequence="what is evaluated is not what was trained: running statistics are wrong, never updated, or of "
+    "padding too",
     hint="the update of running statistics: its direction, what it counts, that it happens at all, the variance",
 )
 def running_statistics(subject: Subject) -> Result:

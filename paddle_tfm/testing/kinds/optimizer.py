@@ -72,8 +72,8 @@ def follows_the_rate(subject: Subject) -> Result:
     "optimizer",
     invariant="it has inertia: after twenty equal gradients, one opposite gradient does not turn it around",
     consequence="momentum hardly acts: a batch that is unlike the others undoes what they did",
-    hint="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment; a rule without "
-    "momentum declares it in `expected_failures`",
+    hint="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment; "
+    "a rule without momentum declares it in `expected_failures`",
 )
 def inertia(subject: Subject) -> Result:
     rng = np.random.default_rng(7)

@@ -143,9 +143,10 @@ def norm_arguments(subject: Subject) -> Result:
 
 @check(
     "placement",
-    invariant="the residual passes: where branches give nothing, what goes in comes out - as it is, if the stack ends with a norm",
-    consequence="a residual is missing or normalized on the way: deep stacks lose their input; or it is post-norm under another "
-    "name",
+    invariant="the residual passes: where branches give nothing, what goes in comes out - as it is, if the stack "
+    "ends with a norm",
+    consequence="a residual is missing or normalized on the way: deep stacks lose their input; or it is post-norm "
+    "under another name",
     hint="`x +`: the sum is with the input of the norm, not with its output; whether the norm stands around the sum",
 )
 def identity_path(subject: Subject) -> Result:

@@ -35,8 +35,8 @@ def _noise(seed: int, *shape: int) -> Tensor:
 
 
 def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions: Tensor) -> dict[str, np.ndarray]:
-    """What each hook of an encoding gives for queries at positions [1, Tq] and keys at [1, Tk], the time axes of each result
-    first: what stands at a position must depend on that position alone."""
+    """What each hook of an encoding gives for queries at positions [1, Tq] and keys at [1, Tk], the time axes of each
+    result first: what stands at a position must depend on that position alone."""
     queries, keys = q_positions.shape[1], k_positions.shape[1]
     uses, outputs = encoding.uses(), {}
     with paddle.no_grad():
@@ -81,7 +81,8 @@ def _pairs(term: Tensor, queries: int, keys: int) -> np.ndarray:
     "position",
     invariant="a pure function of positions: other positions beside it, their order and their number change nothing",
     consequence="cached decoding, where one position comes at a time, gives other numbers than training",
-    hint="arange over a tensor's length; tables cut to the length at hand; positions read from anywhere but the argument",
+    hint="arange over a tensor's length; tables cut to the length at hand; positions read from anywhere but the "
+    "argument",
 )
 def pure(subject: Subject) -> Result:
     some, every = [7, 3, 4, 9], _at(*range(12))

@@ -23,7 +23,8 @@ MIN_EFFECT, MIN_EFFECT_OF_ORDER = 1e-5, 1e-6  # of the largest logit
 
 @check(
     WHOLE_MODEL,
-    invariant="the residual passes: where the matrices of a stack's layers are zero, the logits still depend on its text",
+    invariant="the residual passes: where the matrices of a stack's layers are zero, the logits still depend on its "
+    "text",
     consequence="a residual is missing: every layer has to pass on everything by itself, and deep stacks cannot",
     hint="`x +` around each sublayer: norm(x + f(x)), or x + f(norm(x))",
 )
@@ -58,7 +59,8 @@ def _matrices(model: nn.Layer, stack: str, vocabulary: int) -> list[Tensor]:
 
 
 def _stack_of(name: str) -> str:
-    """The stack that a parameter's path names first: "body.decoder.layers.0.enc_dec_attention.query" is the decoder's."""
+    """The stack that a parameter's path names first: "body.decoder.layers.0.enc_dec_attention.query" is the
+    decoder's."""
     for part in name.split("."):
         for stack in ("encoder", "decoder"):
             if stack in part or part in (stack[:3], f"{stack[:3]}s") or part.startswith(f"{stack[:3]}_"):

@@ -1,27 +1,32 @@
-"""Broken variants of the zoo: written from the papers and the issue trackers of other libraries by someone who had not read
-the kit. Seven of them made it grow. What breaks no law but a paper's constant is left to tests/references."""
+"""Broken variants of the zoo: written from the papers and the issue trackers of other libraries by someone who had not
+read the kit. Seven of them made it grow. What breaks no law but a paper's constant is left to tests/references."""
 
 # (component, what is wrong, the lines as they are, the lines broken, the check that must fail)
 OF_THE_ZOO = [
     (
-        "attention/linear",
-        "padding masked out of the values only, so that it still counts in the normalizer",
-        '        key = key * info.valid.astype(key.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing\n        value = split_heads(self.value(source), self.num_heads)\n',
-        '        value = split_heads(self.value(source), self.num_heads)\n        value = value * info.valid.astype(value.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds nothing\n',
+        "attention/linear", "padding masked out of the values only, so that it still counts in the normalizer",
+        "        key = key * info.valid.astype(key.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds "
+            "nothing\n        value = split_heads(self.value(source), self.num_heads)\n",
+        "        value = split_heads(self.value(source), self.num_heads)\n"
+            "        value = value * info.valid.astype(value.dtype).unsqueeze([1, 3])  # [B, 1, S, 1]: padding adds "
+            "nothing\n",
         "padding",
     ),
     (
-        "attention/talking_heads",
-        "scores are mixed across heads after the mask (and the bias) were added",
-        '        scores = mixed(scores_of(q, kv.key, info, mask), self.mix_scores)\n        weights = mixed(F.softmax(mask.add_to(scores), -1), self.mix_weights)  # [B, H, T, S]\n',
-        '        scores = mixed(mask.add_to(scores_of(q, kv.key, info, mask)), self.mix_scores)\n        weights = mixed(F.softmax(scores, -1), self.mix_weights)  # [B, H, T, S]\n',
+        "attention/talking_heads", "scores are mixed across heads after the mask (and the bias) were added",
+        "        scores = mixed(scores_of(q, kv.key, info, mask), self.mix_scores)\n"
+            "        weights = mixed(F.softmax(mask.add_to(scores), -1), self.mix_weights)  # [B, H, T, S]\n",
+        "        scores = mixed(mask.add_to(scores_of(q, kv.key, info, mask)), self.mix_scores)\n"
+            "        weights = mixed(F.softmax(scores, -1), self.mix_weights)  # [B, H, T, S]\n",
         "causal",
     ),
     (
-        "attention/gated",
-        "gate reshaped into heads without a transpose",
-        '        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n        return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)\n',
-        '        context = attend(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n        return project_out(context, info, self.inner_norm, self.output)\n',
+        "attention/gated", "gate reshaped into heads without a transpose",
+        "        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n"
+            "        return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)\n",
+        "        context = attend(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n"
+            "        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n"
+            "        return project_out(context, info, self.inner_norm, self.output)\n",
         "causal",
     ),
     (
@@ -34,9 +39,11 @@ OF_THE_ZOO = [
     (
         "attention/qk_norm",
         "unit length over axis 1 (heads), the default of F.normalize, instead of over a head's channels",
-        '    rows = algebra.flatten(x, x.dtype)\n    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + EPS), algebra.row_of_ones(rows)), x)\n',
-        '    return paddle.nn.functional.normalize(x)\n',
-        "temperature",
+        "    rows = algebra.flatten(x, x.dtype)\n"
+            "    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n"
+            "    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + EPS), algebra.row_of_ones(rows)), "
+            "x)\n",
+        "    return paddle.nn.functional.normalize(x)\n", "temperature",
     ),
     (
         "attention/recurrent",
