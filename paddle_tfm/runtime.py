@@ -24,7 +24,7 @@ from paddle_tfm.errors import UserError
 TESTED_PADDLE = "3.3"
 GPU_INDEX = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"
 INSTALL_HELP = (
-    'For a CPU: pip install "paddle-tfm[cpu]" (in a clone: pip install -e ".[cpu]"). For an NVIDIA GPU: '
+    'For a CPU: pip install paddlepaddle==3.3.1 (in a clone: pip install -e ".[cpu]"). For an NVIDIA GPU: '
     f"pip install paddlepaddle-gpu==3.3.1 -i {GPU_INDEX} (PyPI's paddlepaddle-gpu stops at 2.6.2, which is too old)."
 )
 KEEP_ENVIRONMENT = "PADDLE_TFM_KEEP_ENVIRONMENT"

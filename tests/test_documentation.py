@@ -203,7 +203,10 @@ def test_no_page_names_an_address_of_ours_that_does_not_exist():
     files += [*(ROOT / "paddle_tfm").rglob("*.py"), *(ROOT / "paddle_tfm/templates").rglob("*.in")]
     for file in files:
         text = file.read_text("utf-8")
-        assert not re.search(r"github\.com/(?:paddle-tfm|paddle_tfm)|git clone|pip install paddle[-_]tfm", text), file
+        assert not re.search(
+            r"github\.com/(?:paddle-tfm|paddle_tfm)|git clone|pip install [\"']?paddle[-_]tfm|pypi\.org/project/paddle[-_]tfm",
+            text,
+        ), file
 
 
 # -------------------------------------------------------------------------------------------------------------- Chinese

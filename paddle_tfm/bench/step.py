@@ -41,8 +41,9 @@ SIDES = {
 PREPARED = ("ours", "ours-uncached", "paddle-tuned")  # whose environment `paddle_tfm.runtime` prepares
 FIRST = {"paddle": "paddle", "ctranslate2": "ctranslate2"}  # what a side imports first, where it is not PyTorch
 PEERS_HELP = (
-    'For PyTorch and CTranslate2: pip install "paddle-tfm[bench]" (in a clone: pip install -e ".[bench]"); for JoeyNMT '
-    "also: pip install --no-deps joeynmt==2.3.0 subword-nmt (its dependencies are old, and a model does not need them)."
+    'For PyTorch and CTranslate2: pip install torch ctranslate2 (in a clone: pip install -e ".[bench]"); for JoeyNMT '
+    "also: pip install tensorboard importlib_metadata, and pip install --no-deps joeynmt==2.3.0 subword-nmt (its other "
+    "dependencies are old, and a model does not need them)."
 )
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2},

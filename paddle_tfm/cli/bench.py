@@ -76,8 +76,8 @@ def command(context, overrides, recipe, size, placement, sides, growth, run, sen
     take turns. On a busy machine, read the ratio of the fastest rounds. With --decode: time searches with the weights
     of a run in paddle_tfm, JoeyNMT and CTranslate2.
 
-    PyTorch and CTranslate2 come with the extra [bench]; JoeyNMT with: pip install --no-deps joeynmt==2.3.0
-    subword-nmt
+    PyTorch and CTranslate2 come with the extra [bench]; JoeyNMT with: pip install tensorboard importlib_metadata, and
+    pip install --no-deps joeynmt==2.3.0 subword-nmt
 
     \b
     Examples:

@@ -77,6 +77,7 @@ def _runs(out: Path) -> None:
 
 def _state(folder: Path) -> str:
     """A run's results in a few words."""
+    from paddle_tfm import units
     from paddle_tfm.errors import UserError
     from paddle_tfm.files import read_json
 
@@ -84,9 +85,12 @@ def _state(folder: Path) -> str:
     if not file.is_file():
         return "not finished: --resume"
     try:
-        results = read_json(file, ("test", "valid", "diverged"))
+        results = read_json(file, ("test", "valid", "diverged", "units"))
         split = "test" if results["test"] else "valid"
-        scores = ", ".join(f"{name} {value:.4g}" for name, value in list(results[split].items())[:3])
+        scores = ", ".join(
+            f"{name} {units.text(value, results['units'].get(name, ''))}"
+            for name, value in list(results[split].items())[:3]
+        )
     except UserError as error:
         return f"broken: {str(error).replace(str(file), file.name)}"
     except (AttributeError, TypeError, ValueError):

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
+SIGNIFICANCE = 0.05  # not 1 - CONFIDENCE, which is a little more in floating point
 MAX_COUNTS = 4_000_000  # in memory at a time
 
 
@@ -85,7 +86,7 @@ def resampled_difference(differences: np.ndarray, higher_is_better: bool) -> Res
     p = min(1.0, 2 * (1 + int(other_order)) / (1 + len(differences)))
     if not differences.any():
         verdict = "equal"
-    elif p >= 1 - CONFIDENCE:
+    elif p >= SIGNIFICANCE:
         verdict = "undetermined"
     else:
         verdict = "better" if (np.median(differences) > 0) == higher_is_better else "worse"

@@ -14,7 +14,10 @@ from paddle_tfm.comparison.statistics import Difference, paired_difference, spre
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.train.logs import read_rows
 
-NEEDED = ("variant", "seed", "directions", "units", "signatures")  # without these, no results of a run
+REQUIRED_KEYS = (
+    *("recipe", "variant", "seed", "parameters", "seconds", "tokens_per_second"),
+    *("directions", "units", "signatures", "valid", "test"),
+)
 
 
 @dataclass
@@ -126,12 +129,15 @@ def collect(folders: Iterable[Path]) -> list[Result]:
 def _read(file: Path, source: Path) -> Result:
     try:
         results = json.loads(file.read_text("utf-8"))
-        variant, seed, *_ = (results[key] for key in NEEDED)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"{file}: not the results of a run: {error}") from error
+    if not isinstance(results, dict):
+        raise UserError(f"{file}: not the results of a run: it must hold a mapping")
+    if missing := [key for key in REQUIRED_KEYS if key not in results]:
+        raise UserError(f"{file}: not the results of a run: it lacks {', '.join(missing)}")
     rows = read_rows(file.parent / "metrics.jsonl")
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
-    return Result(file.parent, variant, seed, results, source, curve)
+    return Result(file.parent, results["variant"], results["seed"], results, source, curve)
 
 
 def compare(results: Sequence[Result], name: str, folder: Path, metric: str, baseline: str | None = None) -> Comparison:
@@ -186,7 +192,8 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
     by_recipe = _groups(results, lambda run: f"{run.results['recipe']}/{run.variant}" if several else run.variant)
     if _twins(by_recipe) is None:
         return by_recipe
-    by_folder = _groups(results, lambda run: f"{run.source}/{run.variant}")
+    recipe = (lambda run: f"{run.results['recipe']}/") if several else (lambda run: "")
+    by_folder = _groups(results, lambda run: f"{run.source}/{recipe(run)}{run.variant}")
     if (twins := _twins(by_folder)) is not None:
         one, other = twins
         raise UserError(

@@ -30,9 +30,7 @@ class HuggingFace(Tokenizer):
 
     def __init__(self, file: str):
         if find_spec("tokenizers") is None:
-            raise ValueError(
-                "`file` cannot be read without the package tokenizers: pip install 'paddle-tfm[tokenizers]'"
-            )
+            raise ValueError("`file` cannot be read without the package tokenizers: pip install tokenizers")
         self.file = file
 
     def fit(self, texts: Iterable[str]) -> None:

@@ -152,6 +152,13 @@ def test_equal_systems():
     assert (output.difference, output.low, output.high, output.p, output.verdict) == (0, 0, 0, 1, "equal")
 
 
+def test_a_p_of_five_percent_is_undetermined():
+    differences = np.where(np.arange(999) < 24, -1.0, 1.0)  # p = 2 · (1 + 24) / (1 + 999)
+    resampled = statistics.resampled_difference(differences, True)
+    assert (resampled.p, resampled.verdict) == (0.05, "undetermined")
+    assert statistics.resampled_difference(np.where(np.arange(999) < 23, -1.0, 1.0), True).verdict == "better"
+
+
 def test_no_number_of_draws_shows_a_p_of_zero():
     output = paired_bootstrap("m", ExactMatch(), right_or_wrong([0] * 30), right_or_wrong([1] * 30), draws=99)
     assert output.p == 2 / 100

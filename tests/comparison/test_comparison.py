@@ -86,8 +86,11 @@ def test_collect_says_where_runs_are_listed_if_there_is_none(tmp_path):
     ("text", "why"),
     [
         ("{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        ('{"variant": "pre"}', "'seed'"),
-        ("[]", "list indices must be integers or slices, not str"),
+        (
+            '{"variant": "pre"}',
+            "it lacks recipe, seed, parameters, seconds, tokens_per_second, directions, units, signatures, valid, test",
+        ),
+        ("[]", "it must hold a mapping"),
     ],
 )
 def test_collect_names_the_file_that_holds_no_results(tmp_path, text, why):
@@ -149,6 +152,16 @@ def test_one_recipe_run_twice_is_told_apart_by_the_folders_that_were_asked_for(t
     comparison = compare(collect([before, after]), "name", tmp_path, "exact_match")
     assert [row.variant for row in comparison.rows] == [f"{after}/pre", f"{before}/pre"]
     assert comparison.rows[0].difference.mean == 0.25
+
+
+def test_runs_of_other_recipes_are_no_duplicates_where_two_of_one_recipe_are(tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder, value in ((before, 0.5), (after, 0.75)):
+        finish(folder, "pre", 1, {"exact_match": value}, recipe="dates")
+        finish(folder, "pre", 1, {"exact_match": value}, recipe="copy")
+    comparison = compare(collect([before, after]), "name", tmp_path, "exact_match")
+    names = {f"{folder}/{recipe}/pre" for folder in (before, after) for recipe in ("copy", "dates")}
+    assert {row.variant for row in comparison.rows} == names
 
 
 # -------------------------------------------------------------------------------------------------------------- order

@@ -72,12 +72,12 @@ def test_runs_that_were_scored_in_other_ways_are_reported(tmp_path):
     assert sentence == f"not comparable between these runs: tok:zh and {SIGNATURE}"
 
 
-@pytest.mark.parametrize("key", ["directions", "units", "signatures"])
+@pytest.mark.parametrize("key", ["recipe", "seconds", "directions", "units", "signatures"])
 def test_results_that_do_not_say_how_they_are_shown_are_refused(tmp_path, key):
     finish(tmp_path, "pre", 1, 30.0)
     file = tmp_path / "pre" / "seed-1" / "results.json"
     results = json.loads(file.read_text("utf-8"))
     del results[key]
     file.write_text(json.dumps(results), "utf-8")
-    with pytest.raises(UserError, match=f"results.json: not the results of a run: '{key}'"):
+    with pytest.raises(UserError, match=f"results.json: not the results of a run: it lacks {key}"):
         collect([tmp_path])
