@@ -11,7 +11,8 @@ from paddle import Tensor
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Passed, Result, Skip, difference, distance
-from paddle_tfm.testing.scene import MAX_LENGTH, Size, encoder_output
+from paddle_tfm.testing.scene import encoder_output
+from paddle_tfm.testing.size import MAX_LENGTH, Size
 from paddle_tfm.testing.subject import Subject
 
 WIDTH, HEADS, HEAD_DIM = 16, 2, 8
