@@ -13,19 +13,13 @@ def name_of(file: Path) -> str:
 
 
 def imports(file: Path, modules) -> set[str]:
-    """The modules of the package that a file imports anywhere, but for what only type checkers see."""
+    """The modules of the package that a file imports anywhere, also for type checkers only."""
     tree = ast.parse(file.read_text("utf-8"))
-    hidden = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
     names = set()
     for node in ast.walk(tree):
-        if id(node) not in hidden and isinstance(node, ast.Import):
+        if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        if id(node) not in hidden and isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom):
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             names |= {name if name in modules else node.module for name in whole}
     return names & modules.keys() - {name_of(file)}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import paddle
@@ -17,29 +17,19 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Memory, Tap
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
-
-if TYPE_CHECKING:
-    from paddle_tfm.testing.subject import Subject
-
-VOCABULARY, FIRST_WORD, MAX_LENGTH = 13, 4, 32
+from paddle_tfm.testing.size import FIRST_WORD, VOCABULARY, Size
 
 
-@dataclass(frozen=True)
-class Size:
-    """A small model, and the lengths of the sentences that go through it."""
+class ComponentUnderTest(Protocol):
+    """What a scene needs of the component in it; `Subject` is one."""
 
-    d_model: int
-    num_heads: int
-    d_ff: int
-    encoder_layers: int
-    decoder_layers: int
-    source_lengths: tuple[int, ...]
-    target_lengths: tuple[int, ...]
+    kind: str
+    cls: type[nn.Layer]
+    expected_failures: Mapping[str, str]
 
-
-USUAL = Size(16, 2, 24, 2, 2, (5, 3, 4), (4, 6, 2))
-ODD = Size(24, 3, 20, 1, 3, (7, 1, 3), (1, 5, 9))
-ONE_SENTENCE = Size(8, 1, 12, 2, 1, (3,), (5,))
+    def make(self, settings: ModelSettings, seed: int = 1) -> Transformer:
+        """A model of these settings."""
+        ...
 
 
 def make_batch(size: Size, extra_padding: int = 0, seed: int = 0, padding: int = PAD) -> Batch:
@@ -106,7 +96,7 @@ def open_gates(layer: nn.Layer, rng: np.random.Generator) -> None:
 class Scene(ModelUnderTest[Transformer]):
     """A size of model with the component at certain sites; `where` says which."""
 
-    subject: Subject
+    subject: ComponentUnderTest
     size: Size
     settings: ModelSettings
     where: str

@@ -18,7 +18,8 @@ from paddle_tfm.recipe.model_plan import plan_model
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry, component_kind
-from paddle_tfm.testing.scene import MAX_LENGTH, ODD, ONE_SENTENCE, USUAL, VOCABULARY, Scene, Size
+from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.size import MAX_LENGTH, ODD, ONE_SENTENCE, USUAL, VOCABULARY, Size
 
 PROBE = "probe of every hook"
 

@@ -10,7 +10,8 @@ from paddle_tfm import create_registry
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.testing import EXPECTED_FAILURE, checks, examine
 from paddle_tfm.testing.results import Failed
-from paddle_tfm.testing.scene import USUAL, Scene
+from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.size import USUAL
 from paddle_tfm.testing.subject import Subject
 
 pytestmark = pytest.mark.conformance

@@ -13,7 +13,8 @@ from paddle_tfm.recipe.sites import PER_SITE, sites
 from paddle_tfm.testing import checks
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS
 from paddle_tfm.testing.results import Failed, Note, Passed, Skip, difference
-from paddle_tfm.testing.scene import USUAL, Scene
+from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.size import USUAL
 from paddle_tfm.testing.subject import Subject
 
 REGISTRY = create_registry()

@@ -10,7 +10,8 @@ from paddle_tfm.components import Spec
 from paddle_tfm.testing.invariants import LAYERS
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Note, Result
-from paddle_tfm.testing.scene import Size, make_batch
+from paddle_tfm.testing.scene import make_batch
+from paddle_tfm.testing.size import Size
 
 SIZE = Size(64, 4, 256, 2, 2, (24,) * 16, (24,) * 16)
 NUM_STEPS = 6

@@ -8,7 +8,8 @@ import paddle
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference
-from paddle_tfm.testing.scene import VOCABULARY, Scene, real
+from paddle_tfm.testing.scene import Scene, real
+from paddle_tfm.testing.size import VOCABULARY
 
 
 def _predictions(scene: Scene, smoothing: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,7 +9,8 @@ import paddle
 
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result
-from paddle_tfm.testing.scene import Size, make_batch
+from paddle_tfm.testing.scene import make_batch
+from paddle_tfm.testing.size import Size
 from paddle_tfm.testing.subject import Subject
 
 DEEP = Size(64, 4, 256, 4, 4, (9,) * 8, (9,) * 8)

@@ -9,12 +9,13 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, checked_term, hook_outputs, noise, position_ids
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import ComponentError, Failed, Note, Passed, Result, Skip, difference, distance
-from paddle_tfm.testing.scene import MAX_LENGTH, Size, encoder_output
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, distance
+from paddle_tfm.testing.scene import encoder_output
+from paddle_tfm.testing.size import MAX_LENGTH, Size
 from paddle_tfm.testing.subject import Subject
 
-WIDTH, HEADS, HEAD_DIM = 16, 2, 8
 LONG = 4 * MAX_LENGTH  # positions
 MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to it may have
 MAX_FAR_SCORE = 30.0  # what a far key's score may be above a near one's
@@ -26,57 +27,6 @@ def _encoding(subject: Subject, prefer: str = "") -> PositionalEncoding:
     return encoding
 
 
-def _at(*positions: int) -> Tensor:
-    return paddle.to_tensor([list(positions)], dtype="int64")
-
-
-def _noise(seed: int, *shape: int) -> Tensor:
-    return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
-
-
-def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions: Tensor) -> dict[str, np.ndarray]:
-    """What each hook of an encoding gives for queries at positions [1, Tq] and keys at [1, Tk], the time axes of each
-    result first: what stands at a position must depend on that position alone."""
-    queries, keys = q_positions.shape[1], k_positions.shape[1]
-    uses, outputs = encoding.uses(), {}
-    with paddle.no_grad():
-        same_q = _noise(1, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, queries, HEAD_DIM])
-        same_k = _noise(2, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, keys, HEAD_DIM])
-        if "embed" in uses:
-            x = _noise(3, 1, 1, WIDTH).expand([1, queries, WIDTH])
-            outputs["embed"] = encoding.embed(x, q_positions).numpy()[0]
-        if "rotate" in uses:
-            outputs["query"] = encoding.query(same_q, q_positions).numpy()[0].transpose(1, 0, 2)
-            same_positions = q_positions if keys == queries else k_positions
-            outputs["key"] = encoding.key(same_k, same_positions).numpy()[0].transpose(1, 0, 2)
-        if "bias" in uses:
-            outputs["bias"] = _pairs(_term("bias", encoding.bias(q_positions, k_positions)), queries, keys)
-        if "scores" in uses:
-            scores = _term("scores", encoding.scores(same_q, same_k, q_positions, k_positions))
-            outputs["scores"] = _pairs(scores, queries, keys)
-        if "values" in uses:
-            weights = paddle.full([1, HEADS, queries, keys], 1.0 / keys)
-            values = _term("values", encoding.values(weights, q_positions, k_positions))
-            outputs["values"] = values.numpy()[0].transpose(1, 0, 2)
-    return outputs
-
-
-def _term(hook: str, term: Tensor | None) -> Tensor:
-    """What a hook gives.
-
-    Raises:
-        ComponentError: nothing, though the encoding says that it uses the hook.
-    """
-    if term is None:
-        raise ComponentError(f"`{hook}` must return a tensor, for the encoding's `uses()` names it, but returns None")
-    return term
-
-
-def _pairs(term: Tensor, queries: int, keys: int) -> np.ndarray:
-    """[B|1, H|1, Tq, Tk] → [Tq, Tk, H]."""
-    return np.broadcast_to(term.numpy()[0], (term.shape[1], queries, keys)).transpose(1, 2, 0)
-
-
 @check(
     "position",
     invariant="a pure function of positions: other positions beside it, their order and their number change nothing",
@@ -85,19 +35,20 @@ def _pairs(term: Tensor, queries: int, keys: int) -> np.ndarray:
     "argument",
 )
 def pure(subject: Subject) -> Result:
-    some, every = [7, 3, 4, 9], _at(*range(12))
+    some = [7, 3, 4, 9]
+    subset, every = position_ids(*some), position_ids(*range(12))
     for site in subject.site_names:
         encoding = _encoding(subject, site)
         together = hook_outputs(encoding, every, every)
-        alone, last = hook_outputs(encoding, _at(*some), every), hook_outputs(encoding, _at(11), every)
-        pairs = [("key", some, hook_outputs(encoding, _at(*some), _at(*some)))] if "key" in together else []
+        alone, last = hook_outputs(encoding, subset, every), hook_outputs(encoding, position_ids(11), every)
+        pairs = [("key", some, hook_outputs(encoding, subset, subset))] if "key" in together else []
         pairs += [(hook, some, alone) for hook in together if hook != "key"]
         pairs += [(hook, [11], last) for hook in together if hook != "key"]
         for hook, positions, outputs in pairs:
             what = f"{hook} of positions {positions}, alone and among 0 … 11"
             if failed := difference(together[hook][positions], outputs[hook], what):
                 return failed
-        if failed := _rows_differ(encoding, paddle.concat([_at(*range(6)), _at(*range(4, 10))])):
+        if failed := _rows_differ(encoding, paddle.concat([position_ids(*range(6)), position_ids(*range(4, 10))])):
             return failed
     return Passed()
 
@@ -106,7 +57,7 @@ def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | No
     """Failed where positions of their own for each sentence [B, T] are not those of each sentence."""
     rows = [positions[i : i + 1] for i in range(2)]
     if "embed" in encoding.uses():
-        x = _noise(4, 2, 6, WIDTH)
+        x = noise(4, 2, 6, WIDTH)
         with paddle.no_grad():
             together = encoding.embed(x, positions).numpy()
             separate = np.stack([encoding.embed(x[i : i + 1], row).numpy()[0] for i, row in enumerate(rows)])
@@ -114,8 +65,8 @@ def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | No
             return failed
     if "bias" in encoding.uses():
         with paddle.no_grad():
-            together = _term("bias", encoding.bias(positions, positions)).numpy()
-            separate = np.stack([_term("bias", encoding.bias(row, row)).numpy()[0] for row in rows])
+            together = checked_term("bias", encoding.bias(positions, positions)).numpy()
+            separate = np.stack([checked_term("bias", encoding.bias(row, row)).numpy()[0] for row in rows])
         return difference(np.broadcast_to(together, separate.shape), separate, "bias with positions for each sentence")
     return None
 
@@ -132,7 +83,7 @@ def positions_differ(subject: Subject) -> Result:
         return Failed("it does nothing: it overrides none of embed, query and key, bias, scores, values")
     _trained(encoding)
     smallest = {}
-    for hook, output in hook_outputs(encoding, _at(*range(8)), _at(*range(8))).items():
+    for hook, output in hook_outputs(encoding, position_ids(*range(8)), position_ids(*range(8))).items():
         rows = output.reshape(len(output), -1)
         smallest[hook] = min(float(np.abs(rows[i] - rows[j]).max()) for i in range(8) for j in range(i))
     if max(smallest.values()) < 1e-5:
@@ -188,7 +139,7 @@ def direction(subject: Subject) -> Result:
         return Skip("it does not stand in an encoder")
     encoding = _encoding(subject, "encoder.self")
     _trained(encoding)
-    forward, backward = _at(*range(8)), _at(*range(7, -1, -1))
+    forward, backward = position_ids(*range(8)), position_ids(*range(7, -1, -1))
     usual, mirrored = hook_outputs(encoding, forward, forward), hook_outputs(encoding, backward, backward)
     for outputs in (usual, mirrored):
         if "key" in outputs:  # rotated by its position, a vector says nothing: the angle between two does
@@ -211,7 +162,7 @@ def in_order(subject: Subject) -> Result:
         encoding = _encoding(subject, site)
         encoding.train()
         for seed in range(8):
-            positions = encoding.remap(_at(*range(8)), _source(np.random.default_rng(seed))).numpy()
+            positions = encoding.remap(position_ids(*range(8)), _source(np.random.default_rng(seed))).numpy()
             if (np.diff(positions) <= 0).any():
                 return Failed(f"{site}: positions 0 … 7 become {', '.join(map(str, positions[0].tolist()))}")
     return Passed()
@@ -231,9 +182,9 @@ def magnitude(subject: Subject) -> Result:
     encoding = _encoding(subject)
     if "embed" not in encoding.uses():
         return Skip("it adds nothing to the embeddings")
-    x = _noise(6, 4, 20, WIDTH)  # tokens of size 1, as with embeddings times sqrt(d_model)
+    x = noise(6, 4, 20, WIDTH)  # tokens of size 1, as with embeddings times sqrt(d_model)
     with paddle.no_grad():
-        added = encoding.embed(x, _at(*range(20))) - x
+        added = encoding.embed(x, position_ids(*range(20))) - x
     ratio = float((added * added).mean().sqrt() / (x * x).mean().sqrt())
     if ratio > MAX_SIZE_RATIO:
         return Failed(f"what is added is {ratio:.1f} times as large as the tokens")
@@ -250,11 +201,11 @@ def relative(subject: Subject) -> Result:
     encoding = _encoding(subject)
     if "rotate" not in encoding.uses():
         return Skip("it rotates nothing")
-    q, k = _noise(7, 1, HEADS, 1, HEAD_DIM), _noise(8, 1, HEADS, 1, HEAD_DIM)
+    q, k = noise(7, 1, HEADS, 1, HEAD_DIM), noise(8, 1, HEADS, 1, HEAD_DIM)
 
     def score(i: int, j: int) -> np.ndarray:
         with paddle.no_grad():
-            return (encoding.query(q, _at(i)) * encoding.key(k, _at(j))).sum(-1).numpy()
+            return (encoding.query(q, position_ids(i)) * encoding.key(k, position_ids(j))).sum(-1).numpy()
 
     for i, j in ((3, 1), (9, 2), (5, 5)):
         what = f"the score of positions {i} and {j}, and 11 further on"
@@ -277,7 +228,7 @@ def nearness(subject: Subject) -> Result:
         if "bias" not in encoding.uses():
             return Skip("it has no bias")
         with paddle.no_grad():
-            bias = _term("bias", encoding.bias(_at(2000), _at(*range(0, 2001, 50))))
+            bias = checked_term("bias", encoding.bias(position_ids(2000), position_ids(*range(0, 2001, 50))))
         rows = np.broadcast_to(bias.numpy()[0], (bias.shape[1], 1, 41))[:, 0]
         excess = float((rows[:, 0] - rows[:, -1]).max())
         if excess > MAX_FAR_SCORE:
@@ -294,7 +245,7 @@ def nearness(subject: Subject) -> Result:
 def beyond_length(subject: Subject) -> Result:
     for site in subject.site_names:
         encoding = _encoding(subject, site)
-        positions = _at(*range(0, LONG, 3))
+        positions = position_ids(*range(0, LONG, 3))
         try:
             outputs = hook_outputs(encoding, positions, positions)
         except ValueError as error:

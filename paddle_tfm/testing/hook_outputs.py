@@ -1,0 +1,65 @@
+"""What the hooks of a positional encoding return for positions that a check names."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.testing.results import ComponentError
+
+WIDTH, HEADS, HEAD_DIM = 16, 2, 8
+
+
+def position_ids(*positions: int) -> Tensor:
+    """int64 [1, T]: the positions of one sentence."""
+    return paddle.to_tensor([list(positions)], dtype="int64")
+
+
+def noise(seed: int, *shape: int) -> Tensor:
+    """Standard normal numbers, float32, the same ones for a seed."""
+    return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+
+
+def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions: Tensor) -> dict[str, np.ndarray]:
+    """What each hook of an encoding gives for queries at positions [1, Tq] and keys at [1, Tk], the time axes of each
+    result first: what stands at a position must depend on that position alone."""
+    queries, keys = q_positions.shape[1], k_positions.shape[1]
+    uses, outputs = encoding.uses(), {}
+    with paddle.no_grad():
+        same_q = noise(1, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, queries, HEAD_DIM])
+        same_k = noise(2, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, keys, HEAD_DIM])
+        if "embed" in uses:
+            x = noise(3, 1, 1, WIDTH).expand([1, queries, WIDTH])
+            outputs["embed"] = encoding.embed(x, q_positions).numpy()[0]
+        if "rotate" in uses:
+            outputs["query"] = encoding.query(same_q, q_positions).numpy()[0].transpose(1, 0, 2)
+            same_positions = q_positions if keys == queries else k_positions
+            outputs["key"] = encoding.key(same_k, same_positions).numpy()[0].transpose(1, 0, 2)
+        if "bias" in uses:
+            outputs["bias"] = _pairs(checked_term("bias", encoding.bias(q_positions, k_positions)), queries, keys)
+        if "scores" in uses:
+            scores = checked_term("scores", encoding.scores(same_q, same_k, q_positions, k_positions))
+            outputs["scores"] = _pairs(scores, queries, keys)
+        if "values" in uses:
+            weights = paddle.full([1, HEADS, queries, keys], 1.0 / keys)
+            values = checked_term("values", encoding.values(weights, q_positions, k_positions))
+            outputs["values"] = values.numpy()[0].transpose(1, 0, 2)
+    return outputs
+
+
+def checked_term(hook: str, term: Tensor | None) -> Tensor:
+    """What a hook returns.
+
+    Raises:
+        ComponentError: nothing, though the encoding says that it uses the hook.
+    """
+    if term is None:
+        raise ComponentError(f"`{hook}` must return a tensor, for the encoding's `uses()` names it, but returns None")
+    return term
+
+
+def _pairs(term: Tensor, queries: int, keys: int) -> np.ndarray:
+    """[B|1, H|1, Tq, Tk] → [Tq, Tk, H]."""
+    return np.broadcast_to(term.numpy()[0], (term.shape[1], queries, keys)).transpose(1, 2, 0)
