@@ -295,7 +295,7 @@ def test_the_kit_says_what_the_page_shows(line, folder, capsys):
 MISTAKES = {
     "deviation_norm.py": (r"x\.mean\(-1(, keepdim=True\)  #)", r"x.mean(1\1", ["--brief"]),
     "null_key.py": (
-        r"(        null = [^\n]*\n)(        q = at[^\n]*\n)",
+        r"(        null = [^\n]*\n)(        q = info[^\n]*\n)",
         r"\2\1",
         ["--option", "start=0.5", "--only", "supported_hooks"],
     ),
