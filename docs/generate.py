@@ -4,6 +4,7 @@ docs/generate.py` in a clone; a test compares."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
@@ -52,6 +53,8 @@ def gallery() -> str:
         "own plugins, and each name below leads to its file: one class, with its formula, shapes and options.",
         "",
         " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), "Wrong on purpose"]),
+        "",
+        f"A listener has no name in a recipe: it is called in every run. Shipped: {', '.join(_listeners())}.",
     ]
     for kind, title in titles.items():
         lines += ["", f"## {title}", "", f"`{_key(kind)}`: {_what(kind)}", ""]
@@ -69,6 +72,13 @@ def gallery() -> str:
         *_table([entry for entry in shipped if entry.wrong_on_purpose], kind=True),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _listeners() -> Iterator[str]:
+    """Each listener that ships, linked, with the first sentence of its module."""
+    for file in sorted((HERE.parent / "plugins/listener").glob("[!_]*.py")):
+        sentence = ast.get_docstring(ast.parse(file.read_text("utf-8"))).split("\n")[0].rstrip(".")
+        yield f"[`{file.stem}`](../plugins/listener/{file.name}) ({sentence[0].lower() + sentence[1:]})"
 
 
 def _key(kind: str) -> str:

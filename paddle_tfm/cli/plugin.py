@@ -20,6 +20,7 @@ from paddle_tfm.cli.common import (
     use_device,
 )
 from paddle_tfm.errors import UserError
+from paddle_tfm.ordinary_layers import AS_KINDS
 
 if TYPE_CHECKING:
     from paddle_tfm.testing import Report
@@ -81,7 +82,7 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option(
     "--as",
     "as_kind",
-    type=click.Choice(("attention", "norm", "position", "encoder-decoder")),
+    type=click.Choice(AS_KINDS),
     help="TARGET is an ordinary layer or a whole model, written without paddle_tfm.",
 )
 @click.option(

@@ -136,20 +136,20 @@ class Codec:
         else:
             source.fit(example.source for example in examples)
             target.fit(example.target for example in examples)
-        limits = (options.min_frequency, options.max_size)
+        bounds = (options.min_frequency, options.max_size)
         sources = (source.tokenize(example.source) for example in examples)
         targets = (target.tokenize(example.target) for example in examples)
         if settings.model.shape == DECODER_ONLY:
-            vocabulary = Vocabulary.learn(targets, *limits, target.pieces())
+            vocabulary = Vocabulary.learn(targets, *bounds, target.pieces())
             return cls(target, target, vocabulary, vocabulary)
         if options.shared:
-            vocabulary = Vocabulary.learn(chain(sources, targets), *limits, {*source.pieces(), *target.pieces()})
+            vocabulary = Vocabulary.learn(chain(sources, targets), *bounds, {*source.pieces(), *target.pieces()})
             return cls(source, target, vocabulary, vocabulary, closes)
         return cls(
             source,
             target,
-            Vocabulary.learn(sources, *limits, source.pieces()),
-            Vocabulary.learn(targets, *limits, target.pieces()),
+            Vocabulary.learn(sources, *bounds, source.pieces()),
+            Vocabulary.learn(targets, *bounds, target.pieces()),
             closes,
         )
 

@@ -3,7 +3,7 @@
 nothing else.
 
 Each page holds all that its author needs: formula, shapes, givens, invariances, expected failures, what is raised, an
-    example.
+example.
 
 Legend of shapes: B batch · T target or own length · S source length · C d_model · H score heads · D head_dim (the
 attention says what it is; not always C / H) · V vocabulary.

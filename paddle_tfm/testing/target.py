@@ -11,10 +11,10 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
 
-AS_KINDS = ("attention", "norm", "position", "encoder-decoder")
 OnOutcome = Callable[[Outcome], None]
 
 
@@ -60,8 +60,8 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
     classes = [cls for cls in _classes(module) if getattr(cls, "kind", None) in KINDS]
     if not classes:
         raise UserError(
-            f"{path} registers nothing, and holds no component class; for an ordinary layer: --as attention "
-            f"{path}:Class (also norm, position, encoder-decoder)"
+            f"{path} registers nothing, and holds no component class; for an ordinary layer: --as {AS_KINDS[0]} "
+            f"{path}:Class (also {', '.join(AS_KINDS[1:])})"
         )
     return [_component(cls, registry) for cls in classes]
 
@@ -112,7 +112,7 @@ def _component(cls: type, registry: Registry) -> tuple[str, str]:
     if getattr(cls, "kind", None) not in KINDS:
         raise UserError(
             f"{cls.__name__} is no component: it subclasses none of paddle_tfm.protocols. An ordinary layer is "
-            "checked with --as attention, norm, position or encoder-decoder"
+            f"checked with --as {', '.join(AS_KINDS[:-1])} or {AS_KINDS[-1]}"
         )
     for entry in registry:
         if not isinstance(entry.target, str) and entry.target is cls:
@@ -136,7 +136,7 @@ def examine_ordinary(
     """Check an ordinary layer `FILE.py:Class` or `package.module:Class` as it is.
 
     Args:
-        as_kind: attention | norm | position | encoder-decoder. mask: what its mask means, allowed | hidden | additive;
+        as_kind: one of AS_KINDS. mask: what its mask means, allowed | hidden | additive;
             None: worked out. pad_id: what pads a source (encoder-decoder).
     Raises:
         UserError: there is no such class, or it cannot be built or called.

@@ -1,4 +1,4 @@
-"""`paddle-tfm generate`: text that goes on, told as it comes; what else a decoder-only run is asked for, and
+"""`paddle-tfm generate`: continuations of a text, printed token by token; what else a decoder-only run is asked for, and
 refuses."""
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from command_line import call
 
+from paddle_tfm.ordinary_layers import AS_KINDS
+
 TWINS = Path(__file__).parents[1] / "conformance" / "mutants" / "twins"
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
 
@@ -94,10 +96,12 @@ def test_the_report_as_json():
         (["rotary", "--only", "relativ"], "--only: unknown check 'relativ'; did you mean 'relative'?"),
         (["rotary", "--option", "bas=3"], "'rotary' has no option 'bas'; did you mean 'base'?"),
         (["rotary", "--option", "base"], "'base' must be NAME=VALUE"),
-        (["--as", "norm"], "--as norm: name a class"),
+        *((["--as", kind], f"--as {kind}: name a class") for kind in AS_KINDS),
+        (["--as", "head", "paddle.nn:ReLU"], f"'head' is not one of {', '.join(map(repr, AS_KINDS))}"),
         (["--as", "norm", "paddle.nn:LayerNormm"], "unknown class 'LayerNormm'"),
         (["--as", "attention", "paddle.nn:ReLU", "--option", "inplace=1"], "unknown option of ReLU 'inplace'"),
         (["paddle.nn:Linear"], "Linear is no component"),
+        (["paddle.nn:Linear"], "is checked with --as attention, norm, position or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
         (["--kind", "dataset"], "there is nothing to check of that kind"),
     ],
@@ -133,6 +137,21 @@ def test_a_new_file_is_a_plugin(kind):
     assert (done.status, "reverse.yaml is sound" in done.out) == (0, True), done.err
     done = call("plugin", "ls", "--plugin", "my_thing.py")
     assert f"{kind} my_thing" in done.out
+
+
+@pytest.mark.parametrize(
+    "kind, option, message",
+    [
+        ("norm", "model.norm={name: my_thing, eps: -1.0}", "`eps` must be positive, but is -1.0"),
+        ("attention", "model.num_heads=3", "`num_heads` must divide `d_model`, but 3 does not divide"),
+    ],
+)
+def test_a_new_file_checks_its_options_with_the_validators(kind, option, message):
+    call("plugin", "new", "my-thing", "--kind", kind, "--single-file")
+    text = Path("my_thing.py").read_text("utf-8")
+    assert "from paddle_tfm.validators import" in text and "raise ValueError" not in text
+    done = call("check", "reverse", f"model.{kind}=my_thing", option, "--plugin", "my_thing.py")
+    assert (done.status, message in done.err) == (2, True), done.err
 
 
 @pytest.mark.conformance

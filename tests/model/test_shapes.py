@@ -1,4 +1,4 @@
-"""The laws for models of one stack: whatever the variant, a decoder alone decodes with its cache what it computes at
+"""Invariants of models of one stack: whatever the variant, a decoder alone decodes with its cache what it computes at
 once and sees no future; an encoder alone labels each source as if nothing else were in the batch."""
 
 import itertools

@@ -37,7 +37,7 @@ def test_the_moving_average_is_that_of_the_weights_after_each_step(make_trainer)
     last = load_file(trainer.run.folder / "checkpoints" / "last" / "model.safetensors")
     for path, value in expected.items():
         np.testing.assert_allclose(best[path], value, rtol=1e-5, atol=1e-7)
-        np.testing.assert_array_equal(last[path], seen[-1][path])  # training goes on from the raw weights
+        np.testing.assert_array_equal(last[path], seen[-1][path])  # training continues from the raw weights
 
 
 def test_the_moving_average_changes_what_is_evaluated_and_not_the_course(make_trainer):

@@ -39,7 +39,8 @@ class TableDecoding(Decoding):
         self.steps += 1
         if self.steps > 10 * max(self.max_lengths) + 50:
             raise ComponentError(
-                f"it goes on after {self.steps - 1} steps, though no output may be longer than {max(self.max_lengths)}"
+                f"it continues after {self.steps - 1} steps, though no output may be longer than "
+                f"{max(self.max_lengths)}"
             )
         ids = tokens.numpy().tolist()
         if len(ids) != len(self.rows):

@@ -1,5 +1,5 @@
 """Broken variants of the zoo: written from the papers and the issue trackers of other libraries by someone who had not
-read the kit. Seven of them made it grow. What breaks no law but a paper's constant is left to tests/references."""
+read the kit. Seven of them made it grow. What breaks no invariant but a paper's constant is left to tests/references."""
 
 # (component, what is wrong, the lines as they are, the lines broken, the check that must fail)
 OF_THE_ZOO = [
