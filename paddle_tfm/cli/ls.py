@@ -88,7 +88,7 @@ def _state(folder: Path) -> str:
         results = read_json(file, ("test", "valid", "diverged", "units"))
         split = "test" if results["test"] else "valid"
         scores = ", ".join(
-            f"{name} {units.text(value, results['units'].get(name, ''))}"
+            f"{name} {units.text(float(value), results['units'].get(name, ''))}"
             for name, value in list(results[split].items())[:3]
         )
     except UserError as error:
