@@ -189,11 +189,14 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
         UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
     """
     several = len({result.results["recipe"] for result in results}) > 1
-    by_recipe = _groups(results, lambda run: f"{run.results['recipe']}/{run.variant}" if several else run.variant)
+
+    def name(run: Result) -> str:
+        return f"{run.results['recipe']}/{run.variant}" if several else run.variant
+
+    by_recipe = _groups(results, name)
     if _twins(by_recipe) is None:
         return by_recipe
-    recipe = (lambda run: f"{run.results['recipe']}/") if several else (lambda run: "")
-    by_folder = _groups(results, lambda run: f"{run.source}/{recipe(run)}{run.variant}")
+    by_folder = _groups(results, lambda run: f"{run.source}/{name(run)}")
     if (twins := _twins(by_folder)) is not None:
         one, other = twins
         raise UserError(
