@@ -15,13 +15,6 @@ import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
 
-from paddle_tfm import randomness
-
-
-def in_step() -> bool:
-    """Whether this is a step of a training, within `randomness.random_context`, whose gradients are recorded."""
-    return randomness.current_context() is not None and paddle.is_grad_enabled()
-
 
 class Function:
     """One call of a function with a backward of its own; its attributes hold what the backward needs.

@@ -16,7 +16,9 @@ from paddle import Tensor, nn
 from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
-from paddle_tfm import fused, onednn, paddle_compat, randomness
+from paddle_tfm import fused, paddle_compat, randomness
+from paddle_tfm.onednn import kernels
+from paddle_tfm.onednn.primitives import address
 from paddle_tfm.validators import between
 
 
@@ -86,7 +88,7 @@ class Dropout(nn.Layer):
         offset = count * context.first_row // context.rows  # x may have several rows for one of the batch
         survives = randomness.bits(count, offset, *key) >= round(self.rate * 65536)
         factor = 1.0 / (1.0 - self.rate)
-        if onednn.available() and x.dtype == paddle.float32:
+        if kernels.usable(x):
             return fused.apply((_DroppedReLU if relu else _Dropped)(survives.view("uint8"), factor), x)
         return _Masked.apply(F.relu(x) if relu else x, survives.reshape(x.shape), factor)
 
@@ -117,8 +119,8 @@ class _Dropped(fused.Function):
 
     def _apply(self, x: Tensor, relu: bool) -> Tensor:
         x, y = x.contiguous(), paddle.empty(x.shape)
-        operands = [(onednn.address(x), 4), (onednn.address(self.mask), 1), (onednn.address(y), 4)]
-        onednn.in_pieces(lambda count: onednn.masked(count, self.factor, relu), self.mask.size, operands)
+        operands = [(address(x), 4), (address(self.mask), 1), (address(y), 4)]
+        kernels.in_pieces(lambda count: kernels.masked(count, self.factor, relu), self.mask.size, operands)
         return y
 
 
@@ -133,9 +135,9 @@ class _DroppedReLU(_Dropped):
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
         gradient, of_x, zero = gradient.contiguous(), paddle.empty(gradient.shape), np.zeros(1, "float32")
-        starts = [(onednn.address(each), 4) for each in (self.output, of_x, gradient)]
-        operands = [starts[0], (onednn.address(zero), 0), *starts[1:]]
-        onednn.in_pieces(lambda count: onednn.where_positive(count, self.factor), gradient.size, operands)
+        starts = [(address(each), 4) for each in (self.output, of_x, gradient)]
+        operands = [starts[0], (address(zero), 0), *starts[1:]]
+        kernels.in_pieces(lambda count: kernels.where_positive(count, self.factor), gradient.size, operands)
         return [of_x]
 
 

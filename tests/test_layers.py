@@ -9,8 +9,9 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_tfm import onednn, randomness
+from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout, Embedding, Linear, linear
+from paddle_tfm.onednn import kernels
 
 
 def tensors(*shapes, dtype="float32"):
@@ -120,7 +121,7 @@ def test_dropout_by_onednn_and_its_plain_twin_agree_in_value_and_gradient(monkey
     results = []
     for has_library in (True, False):
         if not has_library:
-            monkeypatch.setattr(onednn, "available", lambda: False)
+            monkeypatch.setattr(kernels, "usable", lambda *tensors: False)
         layer = Dropout(0.3)
         with randomness.random_context(1, 3):
             y = layer.after_relu(x) if relu else layer(x)

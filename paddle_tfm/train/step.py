@@ -20,7 +20,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import fused, randomness
+from paddle_tfm import randomness
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Tap
@@ -119,8 +119,7 @@ class Step:
             aux_losses = {name: aux_loss / num_batches for name, aux_loss in tap.aux_losses.items()}
             for aux_loss in aux_losses.values():
                 loss = loss + aux_loss
-        with fused.one_backward():
-            loss.backward()
+        loss.backward()
         return float(loss), {name: float(aux_loss) for name, aux_loss in aux_losses.items()}
 
 

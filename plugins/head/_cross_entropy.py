@@ -9,7 +9,9 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm import algebra, fused, onednn, paddle_compat
+from paddle_tfm import algebra, fused, paddle_compat
+from paddle_tfm.onednn import kernels
+from paddle_tfm.onednn.primitives import address
 
 SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 number; so is 1 / Σ exp above its negative
 LEAST = np.float32(1e-38)  # of a probability whose logarithm is taken
@@ -94,7 +96,7 @@ def negative_log(project: Callable[[Tensor], Tensor], h: Tensor, target: Tensor)
     """−log p_target [N]: the fused cross entropy, mended where it is clipped (its gradient is not). The softmax takes
     the place of the logits, so that [N, V] is held once."""
     logits, target = full_precision(project(h)), target.unsqueeze(-1)
-    if onednn.available() and algebra.by_products(logits) and logits.dtype == paddle.float32:
+    if kernels.usable(logits):
         loss = fused.apply(_NegativeLog(target), logits)
     else:
         loss = paddle_compat.cross_entropy_(logits, target).squeeze(-1)  # [N, 1] -> [N]
@@ -118,14 +120,14 @@ class _NegativeLog(fused.Function):
 
     def forward(self, logits: Tensor) -> Tensor:
         self.softmax = logits.detach().contiguous()
-        (number, width), start = self.softmax.shape, onednn.address(self.softmax)
+        (number, width), start = self.softmax.shape, address(self.softmax)
         operand = start, 4 * width
-        onednn.in_pieces(lambda rows: onednn.softmax(rows, width), number, [operand, operand])
+        kernels.in_pieces(lambda rows: kernels.softmax(rows, width), number, [operand, operand])
         of_target = np.from_dlpack(self.softmax)[np.arange(number), self.target]
         return paddle.to_tensor(-np.log(np.maximum(of_target, LEAST)))
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
-        of_logits = self.softmax if fused.walks_once() else self.softmax.clone()
+        of_logits = self.softmax
         array, factor = np.from_dlpack(of_logits), gradient.numpy()
         array *= factor[:, None]
         array[np.arange(len(array)), self.target] -= factor

@@ -7,7 +7,9 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra, fused, onednn
+from paddle_tfm import algebra, fused
+from paddle_tfm.onednn import kernels
+from paddle_tfm.onednn.primitives import address
 from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import between
 
@@ -36,7 +38,7 @@ class LayerNorm(Norm):
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         if not (algebra.by_products(x) and paddle.is_grad_enabled()):
             return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
-        if onednn.available() and x.dtype == self.weight.dtype == paddle.float32:
+        if kernels.usable(x, self.weight):
             shift = () if self.bias is None else (self.bias,)
             return fused.apply(_Normalized(self.eps), x, self.weight, *shift)
         # Paddle's own gradient takes three times as long on a CPU.
@@ -64,23 +66,23 @@ class _Normalized(fused.Function):
         self.width = x.shape[-1]
         self.statistics = np.empty((2, x.size // self.width), "float32")
         y = paddle.empty(x.shape)
-        self._apply(onednn.layer_norm, [x, y, *self.statistics], affine)
+        self._apply(kernels.layer_norm, [x, y, *self.statistics], affine)
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
         x, *affine = self.inputs
         of_x, gradient = paddle.empty(x.shape), gradient.contiguous()
-        parts = len(onednn.pieces(x.size // self.width))
+        parts = len(kernels.pieces(x.size // self.width))
         of_affine = np.empty((parts, len(affine), self.width), "float32")
-        self._apply(onednn.layer_norm_gradient, [x, *self.statistics, gradient, of_x], affine, of_affine)
+        self._apply(kernels.layer_norm_gradient, [x, *self.statistics, gradient, of_x], affine, of_affine)
         return [of_x, *map(paddle.to_tensor, of_affine.sum(0))]
 
     def _apply(self, kernel, rows: list, affine: list, of_affine: np.ndarray | None = None) -> None:
         """One call for each piece of the rows; each has gradients of scale and shift of its own."""
-        flags = onednn.USE_SCALE | (onednn.USE_SHIFT if len(affine) == 2 else 0)
-        whole = [onednn.address(each) for each in affine]
-        starts = [(onednn.address(each), 4 * each.size // self.statistics.shape[1]) for each in rows]
-        for part, (first, size) in enumerate(onednn.pieces(self.statistics.shape[1])):
-            gradients = [] if of_affine is None else [onednn.address(each) for each in of_affine[part]]
+        flags = kernels.USE_SCALE | (kernels.USE_SHIFT if len(affine) == 2 else 0)
+        whole = [address(each) for each in affine]
+        starts = [(address(each), 4 * each.size // self.statistics.shape[1]) for each in rows]
+        for part, (first, size) in enumerate(kernels.pieces(self.statistics.shape[1])):
+            gradients = [] if of_affine is None else [address(each) for each in of_affine[part]]
             addresses = [start + first * stride for start, stride in starts]
             kernel(size, self.width, self.eps, flags)(*addresses, *whole, *gradients)
