@@ -71,7 +71,9 @@ def softmax_gradient(rows: int, width: int) -> Primitive:
     def make() -> Primitive:
         x, name = describe((rows, width)), "dnnl_softmax_backward_primitive_desc_create"
         with _Hint(*_forward_softmax(x)) as hint:
-            return Primitive(name, SOFTMAX, x, x, x, 1, hint, None, arguments={DST: x, DIFF_DST: x, DIFF_SRC: x})
+            return Primitive(
+                name, engine(), SOFTMAX, x, x, x, 1, hint, None, arguments={DST: x, DIFF_DST: x, DIFF_SRC: x}
+            )
 
     return kept(("softmax gradient", rows, width), make)
 
@@ -102,7 +104,7 @@ def layer_norm_gradient(rows: int, width: int, eps: float, flags: int) -> Primit
         arguments |= _affine(describe((width,)), flags, SCALE, SHIFT)
         arguments |= _affine(describe((width,)), flags, DIFF_SCALE, DIFF_SHIFT)
         with _Hint(*_forward_norm(x, row, eps, flags)) as hint:
-            return Primitive(name, BACKWARD, x, x, x, row, eps, flags, hint, None, arguments=arguments)
+            return Primitive(name, engine(), BACKWARD, x, x, x, row, eps, flags, hint, None, arguments=arguments)
 
     return kept(("layer norm gradient", rows, width, eps, flags), make)
 
@@ -114,7 +116,7 @@ def masked(count: int, factor: float, relu: bool = False) -> Primitive:
         x, mask = describe((count,)), describe((count,), U8)
         with _PostOperations(*[(RELU, 0.0, 0.0)] * relu, (LINEAR, factor, 0.0)) as attributes:
             name, arguments = "dnnl_binary_primitive_desc_create", {SRC: x, SRC_1: mask, DST: x}
-            return Primitive(name, MUL, x, mask, x, attributes, arguments=arguments)
+            return Primitive(name, engine(), MUL, x, mask, x, attributes, arguments=arguments)
 
     return kept(("masked", count, factor, relu), make)
 
@@ -126,17 +128,17 @@ def where_positive(count: int, factor: float) -> Primitive:
         y, one = describe((count,)), describe((1,))
         with _PostOperations((MUL, y), (LINEAR, factor, 0.0)) as attributes:
             name, arguments = "dnnl_binary_primitive_desc_create", {SRC: y, SRC_1: one, DST: y, FIRST_POST_OPERAND: y}
-            return Primitive(name, GREATER, y, one, y, attributes, arguments=arguments)
+            return Primitive(name, engine(), GREATER, y, one, y, attributes, arguments=arguments)
 
     return kept(("where positive", count, factor), make)
 
 
 def _forward_softmax(x: c_void_p) -> tuple:
-    return "dnnl_softmax_forward_primitive_desc_create", FORWARD, SOFTMAX, x, x, 1, None
+    return "dnnl_softmax_forward_primitive_desc_create", engine(), FORWARD, SOFTMAX, x, x, 1, None
 
 
 def _forward_norm(x: c_void_p, row: c_void_p, eps: float, flags: int) -> tuple:
-    return "dnnl_layer_normalization_forward_primitive_desc_create", FORWARD, x, x, row, eps, flags, None
+    return "dnnl_layer_normalization_forward_primitive_desc_create", engine(), FORWARD, x, x, row, eps, flags, None
 
 
 def _affine(column: c_void_p, flags: int, scale: int, shift: int) -> dict[int, c_void_p]:
@@ -147,7 +149,7 @@ class _Hint:
     """A context: the descriptor of a forward kernel, which that of its backward is made from."""
 
     def __init__(self, name: str, *arguments: object):
-        self.descriptor = create(name, engine(), *arguments)
+        self.descriptor = create(name, *arguments)
 
     def __enter__(self) -> c_void_p:
         return self.descriptor
