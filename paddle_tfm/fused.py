@@ -10,6 +10,7 @@ back once; elsewhere Paddle's own operations compute the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import paddle
 from paddle import Tensor
@@ -48,7 +49,7 @@ class _Call(PyLayer):
         return function.forward(*inputs[1:])
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> list[Tensor | None]:
+    def backward(ctx, gradient: Tensor) -> Any:
         function, ctx.function = ctx.function, None  # Paddle keeps `ctx` until the loss is gone
         if function is None:
             raise RuntimeError("a graph with a function of its own backward must be walked back once, but is again")

@@ -111,8 +111,8 @@ class _Dropped(fused.Function):
     def __init__(self, mask: np.ndarray, factor: float):
         self.mask, self.factor = mask, factor
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self._apply(x, relu=False)
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self._apply(inputs[0], relu=False)
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
         return [self._apply(gradient, relu=False)]
@@ -128,8 +128,8 @@ class _DroppedReLU(_Dropped):
     """max(0, x) · mask · factor: the output says where the gradient is 0, and it is held anyway, as what is multiplied
     next."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        y = self._apply(x, relu=True)
+    def forward(self, *inputs: Tensor) -> Tensor:
+        y = self._apply(inputs[0], relu=True)
         self.output, self.mask = y.detach(), self.mask[:0]
         return y
 

@@ -14,7 +14,7 @@ from paddle_tfm.onednn import kernels
 from paddle_tfm.onednn.primitives import address
 
 SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 number; so is 1 / Σ exp above its negative
-LEAST = np.float32(1e-38)  # of a probability whose logarithm is taken
+SMALLEST = np.float32(1e-38)  # of a probability whose logarithm is taken
 CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
 
 
@@ -118,13 +118,14 @@ class _NegativeLog(fused.Function):
     def __init__(self, target: Tensor):
         self.target = target.numpy().reshape([-1])
 
-    def forward(self, logits: Tensor) -> Tensor:
+    def forward(self, *inputs: Tensor) -> Tensor:
+        (logits,) = inputs
         self.softmax = logits.detach().contiguous()
         (number, width), start = self.softmax.shape, address(self.softmax)
         operand = start, 4 * width
         kernels.in_pieces(lambda rows: kernels.softmax(rows, width), number, [operand, operand])
         of_target = np.from_dlpack(self.softmax)[np.arange(number), self.target]
-        return paddle.to_tensor(-np.log(np.maximum(of_target, LEAST)))
+        return paddle.to_tensor(-np.log(np.maximum(of_target, SMALLEST)))
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
         of_logits = self.softmax
