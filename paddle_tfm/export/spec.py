@@ -1,4 +1,4 @@
-"""Variables as a specification of CTranslate2, which writes its binary format; the one page that imports its classes."""
+"""Variables as a specification of CTranslate2, which writes its binary format."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def save(variables: Variables, vocabularies: Sequence[Sequence[str]], quantizati
 
     tree = _tree(variables.arrays)
     both = len(vocabularies) == 2
-    base = model_spec.SequenceToSequenceModelSpec if both else model_spec.LanguageModelSpec
+    base: Any = model_spec.SequenceToSequenceModelSpec if both else model_spec.LanguageModelSpec
 
     class Spec(base):
         """A whole model. Its name and revision say how CTranslate2 reads it."""

@@ -131,7 +131,10 @@ class _Exporter:
 
     def _stack(self, name: str, stack: Stack) -> None:
         model = self.model
-        embedding = model.target_embedding if name == "decoder" else model.source_embedding or model.target_embedding
+        embedding = model.target_embedding if name == "decoder" else model.source_embedding
+        embedding = model.target_embedding if embedding is None else embedding
+        if embedding is None:
+            raise ExportRefused(f"the {name} has no embedding")
         scope = f"{name}/embeddings" if name == "decoder" else f"{name}/embeddings_0"
         self.arrays[f"{scope}/weight"] = embedding.weight.numpy()
         self.arrays[f"{name}/scale_embeddings"] = np.float32(embedding.factor)
@@ -230,7 +233,7 @@ class _Exporter:
         projections.numbers |= numbers
         if scale is not None:
             projections.scale_output(scale)
-        if "cosine" in answer and site == "cross" and projections.heads > 1:
+        if "cosine" in answer and site == "cross":
             reason = "normalizes each head, and CTranslate2's cross-attention all heads of a query together"
             raise self._refuse(attention, reason)
         if "cosine" in answer:

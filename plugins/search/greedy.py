@@ -19,3 +19,6 @@ class Greedy(OneByOne):
 
     def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
         return log_probs.argmax(-1)
+
+    def to_ctranslate2(self) -> dict:
+        return {"beam_size": 1}
