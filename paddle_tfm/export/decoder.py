@@ -80,8 +80,8 @@ class ExportedDecoder:
         for index in self._batches(examples, max_tokens):
             forced = [[]] * len(index) if prefixes is None else [prefixes[i] for i in index]
             pending.append((index, *self._start([examples[i] for i in index], forced, search, options)))
-        for index, limits, results in pending:
-            for i, limit, result in zip(index, limits, results):
+        for index, max_lengths, results in pending:
+            for i, limit, result in zip(index, max_lengths, results):
                 outputs[i] = self._hypotheses(result.result(), limit, options)
             if progress is not None:
                 progress(len(index))
@@ -106,7 +106,7 @@ class ExportedDecoder:
     def _start(self, examples: Sequence[Encoded], prefixes: Sequence[Sequence[int]], search: Search, options: dict):
         """The longest outputs of a batch, and its results to come."""
         constraints, size = search.constraints(), options["beam_size"]
-        limits = [self._limit(example, prefix, search) for example, prefix in zip(examples, prefixes)]
+        max_lengths = [self._limit(example, prefix, search) for example, prefix in zip(examples, prefixes)]
         sources = [[self._sources[i] for i in example.source[:-1]] for example in examples]
         beginnings = [[self._targets[i] for i in prefix] for prefix in prefixes] if any(prefixes) else None
         results = self._translator.translate_batch(
@@ -116,14 +116,14 @@ class ExportedDecoder:
             num_hypotheses=size,
             return_scores=size > 1,
             length_penalty=NO_PENALTY,
-            max_decoding_length=max(limits),
-            min_decoding_length=min([constraints.min_length, *limits]),
+            max_decoding_length=max(max_lengths),
+            min_decoding_length=min([constraints.min_length, *max_lengths]),
             no_repeat_ngram_size=constraints.no_repeat_ngram,
             suppress_sequences=IMPOSSIBLE,
             max_input_length=0,
             asynchronous=True,
         )
-        return limits, results
+        return max_lengths, results
 
     def _limit(self, example: Encoded, prefix: Sequence[int], search: Search) -> int:
         constraints, limit = search.constraints(), search.limit(len(example.source) - 1)

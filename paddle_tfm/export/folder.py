@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import paddle_tfm
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
@@ -39,7 +39,7 @@ def source_of(run: Run, checkpoint: str, quantization: str) -> dict[str, object]
     weights = run.folder / "checkpoints" / checkpoint / "model.safetensors"
     return {
         "format": FORMAT,
-        "paddle_tfm": paddle_tfm.__version__,
+        "paddle_tfm": importlib.metadata.version("paddle-tfm"),
         "identity": run.identity()["hash"],
         "checkpoint": checkpoint,
         "step": run.step,
