@@ -28,10 +28,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if bias is None:
         return paddle.matmul(x, weight)
-    if not x.place.is_cpu_place():
-        return F.linear(x, weight, bias)
     if not paddle.is_grad_enabled():
         return paddle_compat.linear(x, weight, bias)
+    if not x.place.is_cpu_place():
+        return F.linear(x, weight, bias)
     ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
     return paddle.matmul(x, weight).add_(paddle.matmul(ones, bias.unsqueeze(0)))
 
@@ -124,8 +124,9 @@ class Embedding(nn.Layer):
 
     def forward(self, ids: Tensor) -> Tensor:
         """ids int64 [B, T] → [B, T, C]."""
-        beyond = ids >= self.weight.shape[0]
-        ids = paddle.where(beyond, paddle.full_like(ids, self.unknown_id), ids)
+        words = self.weight.shape[0]
+        if not ids.place.is_cpu_place() or np.from_dlpack(ids).max(initial=0) >= words:  # a GPU would have to wait
+            ids = paddle.where(ids >= words, paddle.full_like(ids, self.unknown_id), ids)
         x = F.embedding(ids, self.weight, padding_idx=self.pad_id)
         return x * self.factor if self.factor != 1.0 else x
 

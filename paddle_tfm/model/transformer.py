@@ -90,8 +90,6 @@ class Transformer(nn.Layer):
         """
         if self.decoder is None or self.target_embedding is None:
             raise ValueError(NO_DECODER)
-        if valid is None:
-            valid = paddle.ones(tokens.shape, dtype="bool")
         return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
 
     def label_states(self, memory: Memory | None) -> Tensor:

@@ -64,10 +64,11 @@ class Placement(Component, nn.Layer):
 
     def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
         from paddle_tfm.layers import Dropout
+        from paddle_tfm.paddle_compat import LayerList
 
         super().__init__()
-        self.norms = nn.LayerList([norm(site, d_model) for site in sites])
-        self.drops = nn.LayerList([Dropout(dropout) for _ in sites])
+        self.norms = LayerList([norm(site, d_model) for site in sites])
+        self.drops = LayerList([Dropout(dropout) for _ in sites])
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         """One sublayer: x [B, T, C] → [B, T, C]. Call `sublayer` exactly once."""
