@@ -12,7 +12,7 @@ import math
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, nn
+from paddle import Tensor
 from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
@@ -36,7 +36,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return paddle.matmul(x, weight).add_(paddle.matmul(ones, bias.unsqueeze(0)))
 
 
-class Linear(nn.Layer):
+class Linear(paddle_compat.Layer):
     """y = x W + b, W [in_features, out_features]; the bias starts at zero."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True):
@@ -51,7 +51,7 @@ class Linear(nn.Layer):
         return f"{self.weight.shape[0]} -> {self.weight.shape[1]}, bias={self.bias is not None}"
 
 
-class Dropout(nn.Layer):
+class Dropout(paddle_compat.Layer):
     """Inverted dropout: each element is zero with probability `rate`, else divided by 1 − rate; identity at evaluation.
 
     The mask is a function of (seed, this layer's path, step): the engine sets `path` after building. Outside a training
@@ -109,7 +109,7 @@ def _factors(mask: np.ndarray, factor: float, dtype: paddle.dtype) -> Tensor:
     return factors if factors.dtype == dtype else factors.astype(dtype)
 
 
-class Embedding(nn.Layer):
+class Embedding(paddle_compat.Layer):
     """A table [V, C] of token vectors, times sqrt(C) if `scale`. The row of padding is zero and stays so; ids beyond
     the table (words copied from the source) have the vector of the unknown token.
 
@@ -125,7 +125,7 @@ class Embedding(nn.Layer):
     def forward(self, ids: Tensor) -> Tensor:
         """ids int64 [B, T] → [B, T, C]."""
         words = self.weight.shape[0]
-        if not ids.place.is_cpu_place() or np.from_dlpack(ids).max(initial=0) >= words:  # a GPU would have to wait
+        if not ids.place.is_cpu_place() or ids.numpy().max(initial=0) >= words:  # a GPU would have to wait
             ids = paddle.where(ids >= words, paddle.full_like(ids, self.unknown_id), ids)
         x = F.embedding(ids, self.weight, padding_idx=self.pad_id)
         return x * self.factor if self.factor != 1.0 else x

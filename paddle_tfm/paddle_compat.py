@@ -95,6 +95,20 @@ def reshape(x: Tensor, shape: list[int]) -> Tensor:
     return x.reshape(shape) if kernel is None else kernel(x, shape)
 
 
+def softmax(x: Tensor) -> Tensor:
+    """Softmax over the last axis: the kernel that `F.softmax` calls, without the checks of its arguments. Otherwise
+    `F.softmax`."""
+    kernel = _kernel("softmax")
+    return F.softmax(x, -1) if kernel is None else kernel(x, -1)
+
+
+def concat(parts: list[Tensor], axis: int) -> Tensor:
+    """The kernel that `paddle.concat` calls, without the checks of its arguments, which take as long where the tensors
+    are a token's. Otherwise `paddle.concat`."""
+    kernel = _kernel("concat")
+    return paddle.concat(parts, axis) if kernel is None else kernel(parts, axis)
+
+
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     """Layer normalization over the last axis of x [..., C]: the kernel that `F.layer_norm` calls, without the checks of
     its arguments, which are a third of the time for one token. Otherwise `F.layer_norm`."""
@@ -160,21 +174,47 @@ def direct_attributes(model: nn.Layer) -> Iterator[None]:
     Without Paddle's private tables nothing is added.
     """
     added: list[tuple[dict[str, Any], str]] = []
-    if _DIRECT not in model.__dict__:
-        model.__dict__[_DIRECT] = True  # a block within this one adds nothing
-        added.append((model.__dict__, _DIRECT))
-        for layer in model.sublayers(include_self=True):
-            attributes, cls = layer.__dict__, type(layer)
-            for table in (attributes.get("_parameters"), attributes.get("_sub_layers")):
-                for name, member in (table or {}).items():
-                    if member is not None and name not in attributes and not hasattr(cls, name):
-                        attributes[name] = member
-                        added.append((attributes, name))
+    if _DIRECT not in model.__dict__:  # a block within this one adds nothing
+        _add_direct_attributes(model, added)
     try:
         yield
     finally:
         for attributes, name in added:
             attributes.pop(name, None)
+
+
+def _add_direct_attributes(layer: nn.Layer, added: list[tuple[dict[str, Any], str]]) -> None:
+    """Those of `layer` and all below it, and in `added` where each was put."""
+    attributes, cls = layer.__dict__, type(layer)
+    if _DIRECT in attributes:
+        return
+    attributes[_DIRECT] = True
+    added.append((attributes, _DIRECT))
+    layers = attributes.get("_sub_layers") or {}
+    for table in (attributes.get("_parameters") or {}, layers):
+        for name, member in table.items():
+            if member is not None and name not in attributes and not hasattr(cls, name):
+                attributes[name] = member
+                added.append((attributes, name))
+    for member in layers.values():
+        if member is not None:
+            _add_direct_attributes(member, added)
+
+
+class Layer(nn.Layer):
+    """An `nn.Layer` that within `direct_attributes` calls `forward` itself, if nobody asked to be called before or
+    after it: Paddle's own call first asks for modes of tracing and profiling, in half of its time. Without Paddle's
+    private tables of such hooks, Paddle's call is made."""
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        attributes = self.__dict__
+        if (
+            _DIRECT not in attributes
+            or attributes.get("_forward_pre_hooks", True)
+            or attributes.get("_forward_post_hooks", True)
+        ):
+            return super().__call__(*inputs, **kwargs)
+        return self.forward(*inputs, **kwargs)
 
 
 class LayerList(nn.LayerList):

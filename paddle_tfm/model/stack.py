@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import randomness
+from paddle_tfm import paddle_compat, randomness
 from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import (
     Attention,
@@ -29,7 +29,7 @@ from paddle_tfm.protocols import (
 Member = TypeVar("Member", bound=nn.Layer)
 
 
-class _LayerList(nn.LayerList, Generic[Member]):
+class _LayerList(paddle_compat.LayerList, Generic[Member]):
     """A `LayerList` with the type of its members, which Paddle's own does not have."""
 
     if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LayerState:
         )
 
 
-class Layer(nn.Layer):
+class Layer(paddle_compat.Layer):
     """Self-attention, cross-attention (in the decoder of an encoder-decoder model) and feed-forward, each wrapped by
     the placement with norm, residual and dropout."""
 
@@ -139,7 +139,7 @@ class Layer(nn.Layer):
         return [part for part in (self.self_attention, self.cross_attention, self.feed_forward) if part is not None]
 
 
-class Stack(nn.Layer):
+class Stack(paddle_compat.Layer):
     """The layers between an embedding and the final norm, which only some placements have.
 
     `encodings` (and `cross_encodings`) hold one encoding for the stack, or one a layer.

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.validators import positive
 
-MAX_ROWS = 1024  # rows of single positions that are kept: half a megabyte for 128 channels
+MAX_ROWS = 4096  # rows that are kept at most: two megabytes for 128 channels
 
 
 class Sinusoid(nn.Layer):
@@ -32,22 +33,30 @@ class Sinusoid(nn.Layer):
         self.register_buffer(
             "phase", paddle.to_tensor(channel % 2 * (math.pi / 2)), persistable=False
         )  # cos: sin + π/2
-        self._rows: dict[tuple, Tensor] = {}  # by position and dtype: those of single tokens, a step of decoding each
+        self._tables: dict[tuple, Tensor] = {}  # PE of 0, 1, … by dtype
 
     def forward(self, positions: Tensor) -> Tensor:
         return paddle.sin(positions.unsqueeze(-1).astype(self.frequency.dtype) * self.frequency + self.phase)
 
     def waves(self, positions: Tensor, x: Tensor) -> Tensor:
-        """PE in the shape and dtype of x [B, T, C], positions [B|1, T]."""
-        if positions.size > 1 or not positions.place.is_cpu_place():
-            return self(positions).astype(x.dtype).expand(x.shape)  # a CPU adds [1, T, C] 15 times as slowly
-        key = positions.item(), x.dtype, self.frequency.dtype
-        row = self._rows.get(key)
-        if row is None:
-            row = self(positions).astype(x.dtype)  # [1, 1, C]
-            if len(self._rows) < MAX_ROWS:
-                self._rows[key] = row
-        return row if x.shape[0] == 1 else row.expand(x.shape)
+        """PE in the shape and dtype of x [B, T, C], positions [B|1, T]. On a CPU the first positions are looked up."""
+        waves = self._look_up(positions, x.dtype) if positions.place.is_cpu_place() else None
+        waves = self(positions).astype(x.dtype) if waves is None else waves
+        return waves if waves.shape == x.shape else waves.expand(x.shape)  # a CPU adds [1, T, C] 15 times as slowly
+
+    def _look_up(self, positions: Tensor, dtype: paddle.dtype) -> Tensor | None:
+        """Rows of a table that is as long as the largest position so far; None where it does not reach."""
+        numbers = positions.numpy()
+        lowest, highest = (0, -1) if not numbers.size else (numbers.min(), numbers.max())
+        if lowest < 0 or highest >= MAX_ROWS:
+            return None
+        table = self._tables.get((dtype, self.frequency.dtype))
+        if table is None or table.shape[0] <= highest:
+            rows = min(MAX_ROWS, max(64, 2 * int(highest)))
+            with paddle.no_grad():
+                table = self(paddle.arange(rows)).astype(dtype)  # [rows, C]
+            self._tables[dtype, self.frequency.dtype] = table
+        return F.embedding(positions, table)
 
     def extra_repr(self) -> str:
         return f"{self.frequency.shape[0]}, base={self.base:g}"
