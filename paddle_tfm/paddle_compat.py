@@ -8,7 +8,7 @@ for private names elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-_DIRECT = "_direct_attributes"  # of a model: its layers have them at present
+_INSIDE = "_has_direct_attributes"  # of a model, within `direct_attributes`
+_DIRECT = "_calls_forward"  # of a layer there: nobody asked to be called before or after it
 
 
 def _private(owner: Any, *path: str) -> Any:
@@ -73,49 +74,33 @@ def move_into(parameter: Tensor, array: np.ndarray) -> None:
 # ----------------------------------------------------------------------------------------------------------- kernels
 
 
-def _kernel(name: str) -> Any:
-    """The kernel of that name, or None. It is asked for at each call, of which a decoded token makes a hundred."""
-    return getattr(paddle._C_ops, name, None)
+def _kernel(name: str, otherwise: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The kernel of that name, or what does the same in public. Kernels take their arguments in order, and check and
+    look up nothing, which for one decoded token's small tensors takes as long as the arithmetic. This is asked once:
+    a decoded token makes a hundred calls."""
+    return _private(paddle, "_C_ops", name) or otherwise
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x [..., I] · weight [I, O] + bias [O] → [..., O].
+linear = _kernel("linear", F.linear)
+"""linear(x [..., I], weight [I, O], bias [O]) → [..., O]: the kernel that `F.linear` calls, without the flag that it
+looks up before, which takes more than half of the time."""
 
-    The kernel that `F.linear` calls, without the flag that it looks up before: more than half of the time of one
-    decoded token's small products. Otherwise `F.linear`.
-    """
-    kernel = _kernel("linear")
-    return F.linear(x, weight, bias) if kernel is None else kernel(x, weight, bias)
+reshape = _kernel("reshape", paddle.reshape)
+"""reshape(x, shape)."""
 
+concat = _kernel("concat", paddle.concat)
+"""concat(tensors, axis)."""
 
-def reshape(x: Tensor, shape: list[int]) -> Tensor:
-    """x in another shape: the kernel of `Tensor.reshape`, without the checks of its arguments, which take as long as
-    the kernel where the tensor is a token's. Otherwise `Tensor.reshape`."""
-    kernel = _kernel("reshape")
-    return x.reshape(shape) if kernel is None else kernel(x, shape)
+softmax = _kernel("softmax", F.softmax)
+"""softmax(x, axis)."""
 
 
-def softmax(x: Tensor) -> Tensor:
-    """Softmax over the last axis: the kernel that `F.softmax` calls, without the checks of its arguments. Otherwise
-    `F.softmax`."""
-    kernel = _kernel("softmax")
-    return F.softmax(x, -1) if kernel is None else kernel(x, -1)
+def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, first_axis: int) -> Tensor:
+    return F.layer_norm(x, x.shape[first_axis:], weight, bias, eps)
 
 
-def concat(parts: list[Tensor], axis: int) -> Tensor:
-    """The kernel that `paddle.concat` calls, without the checks of its arguments, which take as long where the tensors
-    are a token's. Otherwise `paddle.concat`."""
-    kernel = _kernel("concat")
-    return paddle.concat(parts, axis) if kernel is None else kernel(parts, axis)
-
-
-def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """Layer normalization over the last axis of x [..., C]: the kernel that `F.layer_norm` calls, without the checks of
-    its arguments, which are a third of the time for one token. Otherwise `F.layer_norm`."""
-    kernel = _kernel("layer_norm")
-    if kernel is None:
-        return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
-    return kernel(x, weight, bias, eps, x.ndim - 1)
+layer_norm = _kernel("layer_norm", _layer_norm)
+"""layer_norm(x, weight, bias, eps, first_axis), over the axes from `first_axis` on."""
 
 
 def cross_entropy_(logits: Tensor, target: Tensor) -> Tensor:
@@ -174,7 +159,9 @@ def direct_attributes(model: nn.Layer) -> Iterator[None]:
     Without Paddle's private tables nothing is added.
     """
     added: list[tuple[dict[str, Any], str]] = []
-    if _DIRECT not in model.__dict__:  # a block within this one adds nothing
+    if _INSIDE not in model.__dict__:  # a block within this one adds nothing
+        model.__dict__[_INSIDE] = True
+        added.append((model.__dict__, _INSIDE))
         _add_direct_attributes(model, added)
     try:
         yield
@@ -186,10 +173,9 @@ def direct_attributes(model: nn.Layer) -> Iterator[None]:
 def _add_direct_attributes(layer: nn.Layer, added: list[tuple[dict[str, Any], str]]) -> None:
     """Those of `layer` and all below it, and in `added` where each was put."""
     attributes, cls = layer.__dict__, type(layer)
-    if _DIRECT in attributes:
-        return
-    attributes[_DIRECT] = True
-    added.append((attributes, _DIRECT))
+    if not (attributes.get("_forward_pre_hooks", True) or attributes.get("_forward_post_hooks", True)):
+        attributes[_DIRECT] = True
+        added.append((attributes, _DIRECT))
     layers = attributes.get("_sub_layers") or {}
     for table in (attributes.get("_parameters") or {}, layers):
         for name, member in table.items():
@@ -207,14 +193,17 @@ class Layer(nn.Layer):
     private tables of such hooks, Paddle's call is made."""
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        attributes = self.__dict__
-        if (
-            _DIRECT not in attributes
-            or attributes.get("_forward_pre_hooks", True)
-            or attributes.get("_forward_post_hooks", True)
-        ):
-            return super().__call__(*inputs, **kwargs)
-        return self.forward(*inputs, **kwargs)
+        if _DIRECT in self.__dict__:
+            return self.forward(*inputs, **kwargs)
+        return super().__call__(*inputs, **kwargs)
+
+    def register_forward_pre_hook(self, *args: Any, **kwargs: Any) -> Any:
+        self.__dict__.pop(_DIRECT, None)
+        return super().register_forward_pre_hook(*args, **kwargs)
+
+    def register_forward_post_hook(self, *args: Any, **kwargs: Any) -> Any:
+        self.__dict__.pop(_DIRECT, None)
+        return super().register_forward_post_hook(*args, **kwargs)
 
 
 class LayerList(nn.LayerList):

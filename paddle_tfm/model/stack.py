@@ -184,7 +184,7 @@ class Stack(paddle_compat.Layer):
     ) -> list[AttentionContext]:
         """The attention context of each layer; layers that share an encoding share one mask, computed once. `mask` has
         the encoding of the first."""
-        contexts = []
+        contexts: list[AttentionContext] = []
         for encoding in encodings:
             of_layer = mask.with_encoding(encoding) if contexts else mask
             contexts.append(AttentionContext(TokenInfo(encoding, q_positions, q_valid), of_layer))

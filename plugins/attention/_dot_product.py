@@ -79,7 +79,7 @@ def attend(
     q [B, H, Tq, D], not yet rotated; kv [B, G, Tk, D] → [B, H, Tq, width of v]. Scale and G as in `scores_of`.
     `dropout` is applied to the weights.
     """
-    weights = paddle_compat.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)))
+    weights = paddle_compat.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)
     return gather(dropout(weights), kv.value, info, mask)
 

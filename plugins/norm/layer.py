@@ -33,7 +33,7 @@ class LayerNorm(Norm):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         if not (paddle.is_grad_enabled() and algebra.by_products(x)):
-            return paddle_compat.layer_norm(x, self.weight, self.bias, self.eps)
+            return paddle_compat.layer_norm(x, self.weight, self.bias, self.eps, x.ndim - 1)
         # Paddle's own gradient takes three times as long on a CPU.
         rows = algebra.flatten(x, self.weight.dtype)
         ones = algebra.row_of_ones(rows)
