@@ -16,7 +16,9 @@ from paddle import Tensor
 from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
-from paddle_tfm import paddle_compat, randomness
+from paddle_tfm import fused, paddle_compat, randomness
+from paddle_tfm.onednn import kernels
+from paddle_tfm.onednn.primitives import address
 from paddle_tfm.validators import between
 
 
@@ -70,23 +72,73 @@ class Dropout(paddle_compat.Layer):
         self.path = ""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.rate == 0.0:
-            return x
+        return self._drop(x, relu=False)
+
+    def after_relu(self, x: Tensor) -> Tensor:
+        """Of max(0, x): on a CPU in one pass, forward and backward, and what is held is the output alone."""
+        return self._drop(x, relu=True)
+
+    def _drop(self, x: Tensor, relu: bool) -> Tensor:
         context = randomness.current_context()
-        if context is None:
-            return F.dropout(x, self.rate)
-        key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
-        if not x.place.is_cpu_place():
-            paddle.seed(randomness.digest(*key) >> 1)
-            return F.dropout(x, self.rate)
+        if not self.training or self.rate == 0.0 or context is None or not x.place.is_cpu_place():
+            return self._plain(F.relu(x) if relu else x, context)
         count = math.prod(x.shape)
+        key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
         # Sixteen random bits an element: the rate is exact to 1/65536.
         offset = count * context.first_row // context.rows  # x may have several rows for one of the batch
-        survives = (randomness.bits(count, offset, *key) >= round(self.rate * 65536)).reshape(x.shape)
-        return _Masked.apply(x, survives, 1.0 / (1.0 - self.rate))
+        survives = randomness.bits(count, offset, *key) >= round(self.rate * 65536)
+        factor = 1.0 / (1.0 - self.rate)
+        if kernels.usable(x):
+            return fused.apply((_DroppedReLU if relu else _Dropped)(survives.view("uint8"), factor), x)
+        return _Masked.apply(F.relu(x) if relu else x, survives.reshape(x.shape), factor)
+
+    def _plain(self, x: Tensor, context: randomness.RandomContext | None) -> Tensor:
+        """At evaluation, outside a training run, or on a device."""
+        if not self.training or self.rate == 0.0:
+            return x
+        if context is not None:
+            key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
+            paddle.seed(randomness.digest(*key) >> 1)
+        return F.dropout(x, self.rate)
 
     def extra_repr(self) -> str:
         return f"{self.rate}"
+
+
+class _Dropped(fused.Function):
+    """x · mask · factor by oneDNN, in one pass; a byte an element is held."""
+
+    def __init__(self, mask: np.ndarray, factor: float):
+        self.mask, self.factor = mask, factor
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self._apply(inputs[0], relu=False)
+
+    def backward(self, gradient: Tensor) -> list[Tensor | None]:
+        return [self._apply(gradient, relu=False)]
+
+    def _apply(self, x: Tensor, relu: bool) -> Tensor:
+        x, y = x.contiguous(), paddle.empty(x.shape)
+        operands = [(address(x), 4), (address(self.mask), 1), (address(y), 4)]
+        kernels.in_pieces(lambda count: kernels.masked(count, self.factor, relu), self.mask.size, operands)
+        return y
+
+
+class _DroppedReLU(_Dropped):
+    """max(0, x) · mask · factor: the output says where the gradient is 0, and it is held anyway, as what is multiplied
+    next."""
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        y = self._apply(inputs[0], relu=True)
+        self.output, self.mask = y.detach(), self.mask[:0]
+        return y
+
+    def backward(self, gradient: Tensor) -> list[Tensor | None]:
+        gradient, of_x, zero = gradient.contiguous(), paddle.empty(gradient.shape), np.zeros(1, "float32")
+        starts = [(address(each), 4) for each in (self.output, of_x, gradient)]
+        operands = [starts[0], (address(zero), 0), *starts[1:]]
+        kernels.in_pieces(lambda count: kernels.where_positive(count, self.factor), gradient.size, operands)
+        return [of_x]
 
 
 class _Masked(PyLayer):

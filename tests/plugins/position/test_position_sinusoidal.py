@@ -88,7 +88,18 @@ def test_contract():
 def test_rows_that_are_looked_up_are_those_of_the_formula(dtype):
     """Single positions and several, rising past the table and back, negative ones and such beyond any table."""
     encoding = Sinusoidal(6)
-    for positions in ([[3]], [[0, 1, 2]], [[70]], [[2], [5]], [[200]], [[-1]], [[0]], [[4_095]], [[4_096]], [[100_003, 1]]):
+    for positions in (
+        [[3]],
+        [[0, 1, 2]],
+        [[70]],
+        [[2], [5]],
+        [[200]],
+        [[-1]],
+        [[0]],
+        [[4_095]],
+        [[4_096]],
+        [[100_003, 1]],
+    ):
         angle = np.array(positions)[..., None] / 10000.0 ** (np.array([0, 0, 2, 2, 4, 4]) / 6)
         expected = np.where(np.arange(6) % 2, np.cos(angle), np.sin(angle))
         x = paddle.ones([2, len(positions[0]), 6], dtype)
