@@ -83,6 +83,7 @@ setup(
         # Decoding on a CPU at the speed of an engine in C++: `export`, --engine ctranslate2. Before 4.8.1 a damaged
         # file could write beyond its memory.
         "ctranslate2": ["ctranslate2>=4.8.1"],
+        "moses": ["sacremoses>=0.1.1"],  # BLEU as papers on Multi30k print it: the metric `moses_bleu`
         "bench": ["torch>=2.5", "ctranslate2>=4.8.1"],  # what `paddle-tfm bench` stands beside
         # Whose components stand beside ours with the same weights, in tests/peers.
         "peers": [
@@ -95,6 +96,7 @@ setup(
             "ctranslate2>=4.8.1",  # what exports are checked against
             "pytest>=8.0",
             "pytest-xdist>=3.5",  # as many processes as there are cores
+            "sacremoses>=0.1.1",  # the metric `moses_bleu`
         ],
         # What `.ci/run` needs beside the tests.
         "dev": [

@@ -11,7 +11,6 @@ import ctypes
 import importlib.metadata
 import io
 import os
-import platform
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddle_tfm import blas
 from paddle_tfm.errors import UserError
 
 TESTED_PADDLE = "3.3"
@@ -56,14 +56,6 @@ def physical_cores() -> int:
         return os.cpu_count() or 1
 
 
-def is_amd() -> bool:
-    """Whether the processor is AMD's, on which the old MKL of Paddle takes a slow path by default."""
-    try:
-        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text(errors="ignore")[:4096]
-    except OSError:
-        return "AMD" in platform.processor()
-
-
 def keeps_environment() -> bool:
     """Whether nothing may be set: the user has set PADDLE_TFM_KEEP_ENVIRONMENT to a value other than 0."""
     return os.environ.get(KEEP_ENVIRONMENT, "") not in ("", "0")
@@ -80,9 +72,9 @@ def prepare() -> None:
     variables = [
         ("OMP_NUM_THREADS", str(physical_cores()), "Paddle uses one thread by default"),
         (
-            "MKL_DEBUG_CPU_TYPE",
-            "5" if is_amd() else None,
-            "Paddle's BLAS takes a slow path on AMD processors by default",
+            blas.VARIABLE,
+            blas.Processor.read().setting,
+            "Paddle's BLAS takes a slow path by default on processors that are not Intel's",
         ),
         (
             "FLAGS_use_stride_kernel",
@@ -173,4 +165,23 @@ def load_paddle():
 
         from paddle_tfm import paddle_compat
     paddle_compat.keep_python_signal_handlers()
+    _require_right_products()
     return paddle
+
+
+def _require_right_products() -> None:
+    """Refuse to compute with a path of the BLAS that we chose and that this processor gets wrong.
+
+    Raises:
+        UserError: it does.
+    """
+    chosen = next((each for each in SETTINGS if each.name == blas.VARIABLE), None)
+    if chosen is None or chosen.value is None or chosen.by_user or too_late:
+        return
+    if (error := blas.deviation()) > blas.TOLERANCE:
+        narrower = next((value for value in blas.PATHS.values() if value < chosen.value), "0")
+        raise UserError(
+            f"with {blas.VARIABLE}={chosen.value}, which paddle_tfm sets on this processor, Paddle's matrix products "
+            f"are wrong by {error:.1g}; set {blas.VARIABLE}={narrower} before you start, and please report it with the "
+            "output of `paddle-tfm doctor`"
+        )

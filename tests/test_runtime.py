@@ -12,7 +12,7 @@ from pathlib import Path
 import pluggy
 import pytest
 
-from paddle_tfm import runtime
+from paddle_tfm import blas, runtime
 
 PACKAGE = Path(runtime.__file__).parent
 OURS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel")
@@ -49,7 +49,7 @@ def test_importing_paddle_tfm_sets_what_makes_paddle_fast():
     assert variables["OMP_NUM_THREADS"] == str(runtime.physical_cores())
     assert variables["FLAGS_use_stride_kernel"] == "0"
     assert variables["GLOG_minloglevel"] == "2"
-    assert variables["MKL_DEBUG_CPU_TYPE"] == ("5" if runtime.is_amd() else None)
+    assert variables["MKL_DEBUG_CPU_TYPE"] == blas.Processor.read().setting
     assert {name: settings[name] for name in OURS} == {name: [variables[name], False] for name in OURS}
     assert messages == []
     assert threads == runtime.physical_cores()
@@ -172,8 +172,8 @@ print(json.dumps(results))
 
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
-    {"errors", "ordinary_layers", "paddle_compat", "randomness", "units"},
-    {"validators"},
+    {"blas", "errors", "ordinary_layers", "paddle_compat", "randomness", "units"},
+    {"fused", "onednn", "validators"},
     {"algebra", "layers", "runtime", "files", "plotting", "plugin_template"},
     {"protocols", "hookspecs", "processes"},
     {"plugins", "predictions"},
@@ -247,7 +247,7 @@ def test_that_test_sees_imports_inside_functions_and_of_submodules(tmp_path):
 )
 def test_plugins_import_protocols_data_and_leaves_only(file):
     allowed = {"protocols", "data", "algebra", "layers", "randomness", "errors", "hookspecs", "runtime", "validators"}
-    allowed |= {"paddle_compat"}
+    allowed |= {"fused", "onednn", "paddle_compat"}
     if file.parent.name == "listener":
         allowed |= {"train"}  # it reads the log of a run
     for line, module in imported(file):

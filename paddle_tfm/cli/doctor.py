@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import platform
+import subprocess
 import sys
 import time
 
@@ -11,8 +14,9 @@ import click
 from paddle_tfm.cli.common import console, create_registry, plugin_option
 from paddle_tfm.errors import UserError
 
-SIZE = 1024
+SIZE = 1024  # of the matrices whose product is timed
 MIN_RATE_RATIO = 0.5  # to NumPy's rate; below it, Paddle's BLAS takes a slow path
+WORTH_CHANGING = 1.2  # how many times as fast another path must be to be proposed: rates vary by less
 
 
 class Report:
@@ -45,7 +49,7 @@ def command(plugins) -> None:
     _settings(report)
     if paddle is not None:
         _device(report, paddle)
-        _blas(report, paddle)
+        _blas(report)
     _plugins(report, plugins)
     if report.broken:
         raise click.exceptions.Exit(1)
@@ -106,29 +110,81 @@ def _device(report: Report, paddle) -> None:
             report.add("ok", "processes", f"{message} (OMP_NUM_THREADS=1: one process)")
 
 
-def _blas(report: Report, paddle) -> None:
+def _blas(report: Report) -> None:
+    """The rate of every path of the BLAS that the processor has, and whether its products are right."""
     import numpy as np
 
-    paddle.set_device("cpu")
+    from paddle_tfm import blas
+
     array = np.random.default_rng(1).standard_normal((SIZE, SIZE)).astype(np.float32)
-    tensor = paddle.to_tensor(array)
-    ours, theirs = _rate(lambda: (tensor @ tensor).numpy()), _rate(lambda: array @ array)
-    message = f"matrix products at {ours:.0f} GFLOP/s in Paddle, {theirs:.0f} in NumPy ({SIZE}², float32)"
-    if ours < MIN_RATE_RATIO * theirs:
-        threads = next(setting.value for setting in _runtime_settings() if setting.name == "OMP_NUM_THREADS")
-        report.add("note", "blas", f"{message}: slow. OMP_NUM_THREADS is {threads}; unset it to use every core")
-    else:
-        report.add("ok", "blas", message)
+    numpys = _rate(lambda: array @ array)
+    used, rates = blas.path_in_use(), {}
+    for path in dict.fromkeys([used, *blas.Processor.read().paths]):
+        which = "in use" if path == used else f"{blas.VARIABLE}={blas.PATHS[path]}"
+        measured = _measure(None if path == used else blas.PATHS[path])
+        if isinstance(measured, str) or measured["deviation"] > blas.TOLERANCE:
+            fault = measured if isinstance(measured, str) else f"is wrong by {measured['deviation']:.1g}"
+            report.add("bad" if path == used else "note", "blas", f"path '{path}' ({which}): a matrix product {fault}")
+            continue
+        rates[path] = measured["rate"]
+        report.add(
+            "ok",
+            "blas",
+            f"path '{path}' ({which}): {rates[path]:.0f} GFLOP/s, in NumPy {numpys:.0f} ({SIZE}², float32); largest "
+            f"error {measured['deviation']:.0e} of float64's",
+        )
+    if used in rates:
+        _judge(report, used, rates, numpys)
+    elif rates:
+        best = max(rates, key=lambda path: rates[path])
+        report.add("note", "blas", f"set {blas.VARIABLE}={blas.PATHS[best]}, whose products are right")
 
 
-def _runtime_settings():
-    from paddle_tfm import runtime
+def _judge(report: Report, used: str, rates: dict[str, float], numpys: float) -> None:
+    """Say whether another path, or another number of threads, would be faster than what is used."""
+    from paddle_tfm import blas, runtime
 
-    return runtime.SETTINGS
+    best = max(rates, key=lambda path: rates[path])
+    if rates[best] > WORTH_CHANGING * rates[used]:
+        report.add(
+            "note", "blas", f"path '{best}' is faster than '{used}' here: set {blas.VARIABLE}={blas.PATHS[best]}"
+        )
+    elif rates[used] < MIN_RATE_RATIO * numpys:
+        threads = runtime.threads()
+        report.add("note", "blas", f"slow beside NumPy. OMP_NUM_THREADS is {threads}; unset it to use every core")
+
+
+def _measure(value: str | None) -> dict[str, float] | str:
+    """`rate` and `deviation` in a new process with the variable set to `value` (None: as this process has it), or how
+    that process failed."""
+    from paddle_tfm import blas
+
+    variables = dict(os.environ) if value is None else {**os.environ, blas.VARIABLE: value}
+    command = [sys.executable, "-W", "ignore", "-c", "from paddle_tfm.cli.doctor import print_path; print_path()"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    if done.returncode < 0:
+        return f"ends the process with signal {-done.returncode}"
+    return f"fails: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+
+
+def print_path() -> None:
+    """Print `rate` and `deviation` of this process' path as JSON: what `_measure` starts."""
+    import numpy as np
+
+    from paddle_tfm import blas
+    from paddle_tfm.runtime import load_paddle
+
+    paddle = load_paddle()
+    paddle.set_device("cpu")
+    array = paddle.to_tensor(np.random.default_rng(1).standard_normal((SIZE, SIZE)).astype(np.float32))
+    figures = {"rate": _rate(lambda: (array @ array).numpy()), "deviation": blas.deviation()}
+    sys.stdout.write(json.dumps(figures))
 
 
 def _rate(product, repeats: int = 7) -> float:
-    """GFLOP/s of a matrix product of two SIZE × SIZE matrices, the median of `repeats`."""
+    """GFLOP/s of `product`, a call that multiplies two SIZE × SIZE matrices: the median of `repeats`."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

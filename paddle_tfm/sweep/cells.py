@@ -9,7 +9,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
-from paddle_tfm.train.identity import changes, identity, read_identity
+from paddle_tfm.train.identity import changes, identity, read_identity, rounding
 
 
 @dataclass(frozen=True)
@@ -55,3 +55,10 @@ class Cell:
                 f"{self.folder} cannot be resumed: {'; '.join(differences)}. Use --out DIR for another place, or "
                 "remove it"
             )
+
+    def rounds_otherwise(self, plan: Plan) -> list[str]:
+        """Why the last bits of a run that is resumed here will differ from those of an uninterrupted one: sentences."""
+        if not self.is_begun or self.is_finished:
+            return []
+        then = read_identity(self.folder)
+        return rounding(then, identity(plan, then["data"]))

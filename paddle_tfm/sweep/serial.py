@@ -54,6 +54,8 @@ class SerialExecutor:
         for bound, count in run.dropped.items():
             self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
         cell.require_unchanged(plan, run.fingerprint)
+        for sentence in cell.rounds_otherwise(plan):
+            self.report(f"{cell.name} is resumed, but {sentence}: its last bits may differ from one training in one go")
         if cell.is_finished:
             self.on_event(Event("finished", Card.of_run(run)))
         else:

@@ -10,6 +10,7 @@ from typing import Any
 
 import paddle
 
+from paddle_tfm import blas
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.plan import Plan
 
@@ -17,14 +18,15 @@ DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant")  # keys of a recip
 
 
 def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
-    """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data` and Paddle's build.
-    `hash` covers all of it."""
+    """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data`, Paddle's build, and
+    the path of its BLAS, which decides the last bit of every product. `hash` covers all of it."""
     recipe = {key: value for key, value in plan.run.data.items() if key not in DESCRIPTIVE_KEYS}
     parts = {
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
         "components": plan.providers(),
         "data": data,
         "paddle": f"{paddle.__version__} {paddle.version.commit}",
+        "blas": blas.path_in_use() if paddle.device.get_device() == "cpu" else "gpu",
     }
     return {"hash": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], **parts}
 
@@ -48,6 +50,16 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         if before.get(name) != after.get(name):
             sentences.append(f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}")
     return sentences
+
+
+def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """One sentence for each difference that changes sums in their last bit and nothing else: such a run may be resumed,
+    but its numbers will not be those of an uninterrupted one. A run older than the entry `blas` is taken as the
+    same."""
+    before, after = then.get("blas", now.get("blas")), now.get("blas")
+    if before == after:
+        return []
+    return [f"its matrix products took the path '{before}' of Paddle's BLAS and now take '{after}'"]
 
 
 def _components(identity: Mapping[str, Any]) -> dict[str, str]:

@@ -25,5 +25,8 @@ class ReLU(TwoLayers):
     def activation(self, x: Tensor) -> Tensor:
         return F.relu(x)
 
+    def dropped_hidden(self, x: Tensor) -> Tensor:
+        return self.dropout.after_relu(self.inner(x))
+
     def to_ctranslate2(self) -> dict | Refusal:
         return self.ctranslate2_of("RELU")

@@ -1,0 +1,175 @@
+"""The shared library: where it is, whether it may be used, and the signatures of its functions.
+
+It is `paddle/libs/libdnnl.so.3`, which Paddle itself has loaded: no second copy comes into the process, and it shares
+Paddle's OpenMP, so that threads and forks behave as Paddle's own products do. Names, types and numbers are those of the
+headers of oneDNN 3.6.2 (include/oneapi/dnnl), whose C interface does not change within a major version.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+from pathlib import Path
+
+import numpy as np
+import paddle
+
+SUPPORTED = (3, 6)  # the lowest version; an other major version may have an other interface
+AVX512_BF16 = 0xE7  # dnnl_cpu_isa_avx512_core_bf16: the flags of a processor that multiplies bfloat16 itself
+SUCCESS = 0  # dnnl_success
+
+
+class Missing(Exception):
+    """oneDNN cannot be used here; the message says why."""
+
+
+class _Version(ctypes.Structure):
+    _fields_ = (
+        ("major", c_int),
+        ("minor", c_int),
+        ("patch", c_int),
+        ("hash", c_char_p),
+        ("cpu_runtime", c_uint),
+        ("gpu_runtime", c_uint),
+    )
+
+
+_OUT = POINTER(c_void_p)
+_DIMS = POINTER(c_int64)
+# function -> types of its arguments; all return a status, unless `_RESULTS` says otherwise
+_ARGUMENTS: dict[str, list] = {
+    "dnnl_version": [],
+    "dnnl_get_effective_cpu_isa": [],
+    "dnnl_sgemm": [
+        c_char, c_char, c_int64, c_int64, c_int64,
+        c_float, c_void_p, c_int64, c_void_p, c_int64, c_float, c_void_p, c_int64,
+    ],
+    "dnnl_engine_create": [_OUT, c_int, c_size_t],
+    "dnnl_stream_create": [_OUT, c_void_p, c_uint],
+    "dnnl_stream_wait": [c_void_p],
+    "dnnl_memory_desc_create_with_strides": [_OUT, c_int, _DIMS, c_int, _DIMS],
+    "dnnl_memory_desc_create_with_tag": [_OUT, c_int, _DIMS, c_int, c_int],
+    "dnnl_memory_desc_destroy": [c_void_p],
+    "dnnl_memory_desc_get_size": [c_void_p],
+    "dnnl_memory_create": [_OUT, c_void_p, c_void_p, c_void_p],
+    "dnnl_memory_set_data_handle": [c_void_p, c_void_p],
+    "dnnl_memory_destroy": [c_void_p],
+    "dnnl_primitive_attr_create": [_OUT],
+    "dnnl_primitive_attr_set_post_ops": [c_void_p, c_void_p],
+    "dnnl_post_ops_create": [_OUT],
+    "dnnl_post_ops_append_eltwise": [c_void_p, c_int, c_float, c_float],
+    "dnnl_post_ops_append_binary": [c_void_p, c_int, c_void_p],
+    "dnnl_post_ops_destroy": [c_void_p],
+    "dnnl_primitive_attr_destroy": [c_void_p],
+    "dnnl_binary_primitive_desc_create": [_OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p],
+    "dnnl_softmax_forward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_void_p,
+    ],
+    "dnnl_softmax_backward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p,
+    ],
+    "dnnl_layer_normalization_forward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_float, c_uint, c_void_p,
+    ],
+    "dnnl_layer_normalization_backward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_float, c_uint, c_void_p, c_void_p,
+    ],
+    "dnnl_primitive_desc_query_md": [c_void_p, c_int, c_int],
+    "dnnl_primitive_desc_destroy": [c_void_p],
+    "dnnl_primitive_create": [_OUT, c_void_p],
+    "dnnl_primitive_execute": [c_void_p, c_void_p, c_int, c_void_p],
+    "dnnl_primitive_destroy": [c_void_p],
+    "dnnl_reorder_primitive_desc_create": [_OUT, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+    "dnnl_matmul_primitive_desc_create": [_OUT, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+}  # fmt: skip
+_ARGUMENTS["dnnl_gemm_bf16bf16f32"] = _ARGUMENTS["dnnl_sgemm"]
+_RESULTS: dict[str, type] = {
+    "dnnl_version": POINTER(_Version),
+    "dnnl_memory_desc_get_size": c_size_t,
+    "dnnl_primitive_desc_query_md": c_void_p,
+}
+
+
+class Library:
+    """The functions of oneDNN, with their signatures, as attributes: `library.dnnl_sgemm(…)`.
+
+    Args:
+        path: of the shared library.
+
+    Raises:
+        Missing: it is not there, has another version, lacks a function, or multiplies wrongly.
+    """
+
+    def __init__(self, path: Path):
+        try:
+            self._handle = ctypes.CDLL(str(path))
+            for name, arguments in _ARGUMENTS.items():
+                function = getattr(self._handle, name)
+                function.argtypes, function.restype = arguments, _RESULTS.get(name, c_int)
+                setattr(self, name, function)
+        except (OSError, AttributeError, TypeError) as error:
+            raise Missing(f"{path.name} of Paddle cannot be used: {error}") from None
+        version = self.dnnl_version().contents
+        self.version: tuple[int, int, int] = (version.major, version.minor, version.patch)
+        if self.version[:2] < SUPPORTED or self.version[0] != SUPPORTED[0]:
+            raise Missing(f"oneDNN must be {SUPPORTED[0]}.{SUPPORTED[1]} or later of its major version, but is "
+                          f"{'.'.join(map(str, self.version))}")  # fmt: skip
+        isa = self.dnnl_get_effective_cpu_isa()
+        self.has_bfloat16 = isa & AVX512_BF16 == AVX512_BF16
+        self._require_exact_products()
+
+    def __getattr__(self, name: str):
+        raise AttributeError(f"oneDNN's {name} has no signature in {__name__}; add it there")
+
+    def _require_exact_products(self) -> None:
+        """Products of small whole numbers are exact in float32 and bfloat16, so that they must be right to the bit."""
+        rng = np.random.default_rng(0)
+        a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((19, 37), (37, 23)))
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        kinds = [("dnnl_sgemm", a, b)]
+        if self.has_bfloat16:
+            kinds.append(("dnnl_gemm_bf16bf16f32", _upper_half(a), _upper_half(b)))
+        for name, left, right in kinds:
+            product = np.full((19, 23), np.nan, np.float32)
+            status = getattr(self, name)(
+                b"N", b"N", 19, 23, 37, 1.0, left.ctypes.data, 37, right.ctypes.data, 23, 0.0, product.ctypes.data, 23
+            )
+            if status != SUCCESS or not np.array_equal(product, expected):
+                raise Missing(f"{name} of oneDNN gave a wrong product on this processor (status {status})")
+
+
+def _upper_half(x: np.ndarray) -> np.ndarray:
+    """float32 numbers that bfloat16 holds exactly, as bfloat16 (the upper 16 bits)."""
+    return (np.ascontiguousarray(x).view(np.uint32) >> 16).astype(np.uint16)
+
+
+@functools.cache
+def _loaded() -> Library | str:
+    """The library, or why there is none."""
+    try:
+        return Library(Path(paddle.sysconfig.get_lib()) / "libdnnl.so.3")
+    except Missing as error:
+        return str(error)
+
+
+def library() -> Library:
+    """The library.
+
+    Raises:
+        Missing: there is none that works; ask `why_not` before.
+    """
+    loaded = _loaded()
+    if isinstance(loaded, str):
+        raise Missing(loaded)
+    return loaded
+
+
+def why_not(kind: str = "float32") -> str | None:
+    """None if products of `kind` (float32 | bfloat16) can be computed with oneDNN here, otherwise the reason."""
+    loaded = _loaded()
+    if isinstance(loaded, str):
+        return loaded
+    if kind == "bfloat16" and not loaded.has_bfloat16:
+        return "this processor has no instructions for bfloat16 (avx512_bf16)"
+    return None

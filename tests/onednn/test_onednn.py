@@ -1,0 +1,202 @@
+"""oneDNN by its C interface: products and roundings against NumPy in float64, in forks, and where it is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm import processes
+from paddle_tfm.onednn import library as onednn
+from paddle_tfm.onednn import primitives
+from paddle_tfm.onednn.gemm import gemm, rounded
+from paddle_tfm.onednn.primitives import DST, SRC, Failed, Primitive, address, describe, engine, kept
+
+needs_onednn = pytest.mark.skipif(bool(onednn.why_not()), reason=str(onednn.why_not()))
+needs_bfloat16 = pytest.mark.skipif(bool(onednn.why_not("bfloat16")), reason=str(onednn.why_not("bfloat16")))
+SHAPES = [(1, 1, 1), (3, 4, 5), (1, 256, 64), (129, 65, 77), (500, 256, 300)]  # M, K, N
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def widened(x):
+    """bfloat16 (uint16) as float32."""
+    return (x.astype(np.uint32) << 16).view(np.float32)
+
+
+def test_the_library_of_the_wheel_is_there_on_the_platform_that_we_ship_for():
+    """Without it everything works by Paddle's products; but its loss should be noticed here, not by a slow run."""
+    assert onednn.why_not() is None
+    assert onednn.library().version[:2] >= (3, 6)
+
+
+@needs_onednn
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_a_product_is_that_of_float64(m, k, n, transpose_a, transpose_b):
+    a, b = numbers(m, k), numbers(k, n, seed=1)
+    stored_a, stored_b = (np.ascontiguousarray(x.T) if t else x for x, t in ((a, transpose_a), (b, transpose_b)))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    out = np.full((m, n), np.nan, np.float32)  # what was there must not matter
+    assert gemm(stored_a, stored_b, out, transpose_a, transpose_b) is out
+    np.testing.assert_allclose(out, exact, atol=2e-6 * np.sqrt(k) * 4)
+    gemm(stored_a, stored_b, out, transpose_a, transpose_b, add=True)
+    np.testing.assert_allclose(out, 2 * exact, atol=4e-6 * np.sqrt(k) * 4)
+
+
+@needs_bfloat16
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("transpose", [False, True])
+def test_a_product_of_bfloat16_sums_in_float32(m, k, n, transpose):
+    """The factors are rounded and nothing else is: against the product in float64 of the rounded factors."""
+    a, b = rounded(numbers(m, k)), rounded(numbers(k, n, seed=1))
+    exact = widened(a).astype(np.float64) @ widened(b).astype(np.float64)
+    stored = np.ascontiguousarray(a.T) if transpose else a
+    out = gemm(stored, b, np.empty((m, n), np.float32), transpose_a=transpose)
+    np.testing.assert_allclose(out, exact, atol=2e-6 * np.sqrt(k) * 4)
+
+
+@needs_onednn
+@pytest.mark.parametrize("size", [0, 1, 7, 1000, 2**20 + 2**19 + 3])
+def test_numbers_are_rounded_to_the_nearest_and_ties_to_even(size):
+    """Against Paddle's cast, and for ties against the definition."""
+    x = numbers(size)
+    expected = paddle.to_tensor(x).astype("bfloat16").astype("float32").numpy()
+    np.testing.assert_array_equal(widened(rounded(x)), expected)
+    ties = np.array([1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, np.inf, -np.inf, 0.0], np.float32)
+    np.testing.assert_array_equal(
+        widened(rounded(ties)), np.array([1, 1 + 2**-6, -1, np.inf, -np.inf, 0.0], np.float32)
+    )
+
+
+@needs_onednn
+def test_no_numbers_are_an_empty_product_or_a_sum_of_nothing():
+    assert gemm(numbers(0, 3), numbers(3, 4), np.empty((0, 4), np.float32)).shape == (0, 4)
+    out = np.ones((2, 4), np.float32)
+    assert (gemm(numbers(2, 0), numbers(0, 4), out, add=True) == 1).all()
+    assert (gemm(numbers(2, 0), numbers(0, 4), out) == 0).all()
+
+
+@needs_onednn
+@pytest.mark.parametrize(
+    ("a", "b", "out"),
+    [
+        (numbers(2, 3), numbers(4, 5), np.empty((2, 5), np.float32)),
+        (numbers(2, 3), numbers(3, 5), np.empty((2, 4), np.float32)),
+        (numbers(3, 2).T, numbers(3, 5), np.empty((2, 5), np.float32)),
+        (numbers(2, 3).astype(np.float64), numbers(3, 5).astype(np.float64), np.empty((2, 5))),
+        (rounded(numbers(2, 3)), numbers(3, 5), np.empty((2, 5), np.float32)),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_memory_is_touched(a, b, out):
+    with pytest.raises(ValueError, match="needs dense matrices"):
+        gemm(a, b, out)
+
+
+@needs_onednn
+def test_a_primitive_computes_where_tensors_lie_and_is_kept_by_its_key():
+    """A transpose by oneDNN's reorder, read from a tensor and written to one without a copy."""
+    x, y = paddle.to_tensor(numbers(5, 7)), paddle.zeros([7, 5])
+    made = []
+
+    def make():
+        made.append(1)
+        kinds = describe((5, 7)), describe((5, 7), strides=(1, 5))
+        return Primitive(
+            "dnnl_reorder_primitive_desc_create", kinds[0], engine(), kinds[1], engine(), None,
+            arguments={SRC: kinds[0], DST: kinds[1]},
+        )  # fmt: skip
+
+    for _ in range(2):
+        kept(("test transpose", 5, 7), make)(address(x), address(y))
+    np.testing.assert_array_equal(y.numpy(), x.numpy().T)
+    assert len(made) == 1
+
+
+@needs_onednn
+def test_the_oldest_primitives_make_room(monkeypatch):
+    monkeypatch.setattr(primitives, "MAX_PRIMITIVES", 4)
+    monkeypatch.setattr(primitives, "_OF_THREAD", primitives._Primitives())
+    for size in (1, 2, 4, 8, 16, 32, 64):
+        np.testing.assert_array_equal(widened(rounded(np.ones(size, np.float32))), np.ones(size))
+    assert [key[1] for key in primitives._OF_THREAD.primitives] == [8, 16, 32, 64]
+
+
+@needs_onednn
+def test_what_onednn_cannot_make_is_an_error_with_its_status():
+    kind = describe((2, 2))
+    with pytest.raises(Failed, match="dnnl_matmul_primitive_desc_create of oneDNN returned status"):
+        primitives.create("dnnl_matmul_primitive_desc_create", engine(), kind, describe((3, 3)), None, kind, None)
+
+
+@needs_onednn
+@pytest.mark.skipif(not processes.can_fork(), reason="no fork here")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_fork_computes_what_its_parent_does_with_any_number_of_threads(threads):
+    """A run forks after it has computed: what oneDNN and its threads hold must survive that."""
+    a, b = numbers(300, 200), numbers(200, 100, seed=1)
+
+    def work(_):
+        return gemm(a, b, np.empty((300, 100), np.float32)), rounded(a)
+
+    processes.set_threads(2)
+    try:
+        for _ in range(2):  # before and after a first fork
+            here = work(None)
+            worker = processes.Worker(work, threads)
+            try:
+                worker.submit(None)
+                there = worker.result()
+            finally:
+                worker.close()
+            np.testing.assert_allclose(there[0], here[0], atol=1e-4)
+            np.testing.assert_array_equal(there[1], here[1])
+    finally:
+        processes.set_threads(1)
+
+
+# ------------------------------------------------------------------------------------------------------ where it is not
+
+
+def test_a_library_that_is_not_there_is_said_so():
+    with pytest.raises(onednn.Missing, match=r"libdnnl\.so\.3 of Paddle cannot be used"):
+        onednn.Library(Path("/nowhere/libdnnl.so.3"))
+
+
+def test_a_library_that_is_not_onednn_is_refused(tmp_path):
+    """Paddle may ship another file under that name one day: here one without its functions, and one that is text."""
+    text = tmp_path / "libdnnl.so.3"
+    text.write_bytes(b"no library")
+    for path in (text, Path(paddle.sysconfig.get_lib()) / "libquadmath.so.0"):
+        with pytest.raises(onednn.Missing, match=f"{path.name} of Paddle cannot be used"):
+            onednn.Library(path)
+
+
+@needs_onednn
+@pytest.mark.parametrize("supported", [(3, 99), (2, 7), (4, 0)])
+def test_another_version_is_refused(monkeypatch, supported):
+    """An older one lacks functions, one of another major version may have other numbers for the same names."""
+    monkeypatch.setattr(onednn, "SUPPORTED", supported)
+    with pytest.raises(onednn.Missing, match=rf"must be {supported[0]}\.{supported[1]} or later .* but is 3\."):
+        onednn.Library(Path(paddle.sysconfig.get_lib()) / "libdnnl.so.3")
+
+
+@needs_onednn
+def test_a_processor_without_bfloat16_is_told_from_one_with_it():
+    """The environment variable of oneDNN takes the instructions away, in a process of its own."""
+    code = (
+        "from paddle_tfm import runtime; runtime.load_paddle()\n"
+        "from paddle_tfm.onednn.library import why_not\n"
+        "print(why_not(), '|', why_not('bfloat16'))"
+    )
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "None | this processor has no instructions for bfloat16 (avx512_bf16)"
