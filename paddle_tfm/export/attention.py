@@ -36,14 +36,15 @@ class Projections:
         self.parts["output"] = (identity, np.zeros(len(identity), np.float32)) if output is None else matrix(output)
         self.numbers: dict[str, Any] = {"queries_scale": np.float32(1.0 / math.sqrt(self.head_dim))}
 
-    def normalize(self, gain: float, eps: float) -> None:
+    def normalize(self, gain: float, eps: float, stretch: bool = True) -> None:
         """Make scores `gain` times the cosine of query and key: CTranslate2's RMS norm of a head divides by the root of
         its mean square, so that weights of 1 / sqrt(D) leave the length 1.
 
         That norm has the model's `eps`. Queries and keys are made 2^k times as long before it, which changes nothing
-        but how much eps matters: no more than the 1e-12 of `qk_norm`.
+        but how much eps matters: no more than the 1e-12 of `qk_norm`. Not with int16, where
+        they would share the scale of the values.
         """
-        longer = 2.0 ** max(0, math.ceil(math.log(eps * self.head_dim / 1.0e-12, 4)))
+        longer = 2.0 ** (stretch and max(0, math.ceil(math.log(eps * self.head_dim / 1.0e-12, 4))))
         for name in ("query", "key"):
             weight, bias = self.parts[name]
             self.parts[name] = weight * np.float32(longer), bias * np.float32(longer)

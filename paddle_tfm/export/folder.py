@@ -88,7 +88,7 @@ def export(
             scores["float32"] = compare(partial) if compare else {}
             for file in partial.glob("*"):
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
-            _write(run, model, quantization, partial)
+            _write(run, variables(run.model, component_names(run), quantization), quantization, partial)
             scores[quantization] = compare(partial) if compare else {}
         page = source_of(run, checkpoint, quantization) | {
             "run": run.name,

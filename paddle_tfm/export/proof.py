@@ -120,7 +120,7 @@ def _continued(model: Transformer, prompt: list[int]) -> list[int]:
     with paddle.no_grad():
         decoding = ModelDecoding(model, None, [len(prompt) + CONTINUATION], [0])
         while len(output) < len(prompt) + CONTINUATION:
-            token = decoding.step(paddle.to_tensor([inputs])).argmax(-1).item()
+            token = int(decoding.step(paddle.to_tensor([inputs])).argmax(-1).numpy()[0])
             if token == EOS:
                 break
             output.append(token)

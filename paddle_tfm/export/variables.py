@@ -49,20 +49,20 @@ class Variables:
     prompt_at_once: bool
 
 
-def variables(model: Transformer, names: Mapping[type, str] | None = None) -> Variables:
+def variables(model: Transformer, names: Mapping[type, str] | None = None, quantization: str = "float32") -> Variables:
     """The variables of a model.
 
     Args:
-        names: class → the name that recipes call it by, for error messages.
+        names: class → the name that recipes call it by, for error messages. quantization: what they are made for.
     Raises:
         ExportRefused: CTranslate2 cannot hold one of its components; the message names it.
     """
-    return _Exporter(model, names or {}).variables()
+    return _Exporter(model, names or {}, quantization).variables()
 
 
 class _Exporter:
-    def __init__(self, model: Transformer, names: Mapping[type, str]):
-        self.model, self.names = model, names
+    def __init__(self, model: Transformer, names: Mapping[type, str], quantization: str):
+        self.model, self.names, self.quantization = model, names, quantization
         self.length = max(model.max_length, MIN_POSITIONS)
         self.arrays: dict[str, Any] = {}
         self.eps: dict[tuple[str, float], str] = {}  # (layer | rms, eps) → the norm's name
@@ -81,7 +81,7 @@ class _Exporter:
             self.arrays["decoder/projection/bias"] = head["bias"]
         eps = self._common_eps()
         for scope, projections, gain, cross in self.cosines:
-            projections.normalize(gain, RMS_NORM_EPS if eps is None else eps)
+            projections.normalize(gain, RMS_NORM_EPS if eps is None else eps, self.quantization != "int16")
             self._put(scope, projections.variables(cross))
         return Variables(self.arrays, eps, self.length, self.prompt_at_once)
 

@@ -70,7 +70,7 @@ def write(tmp_path):
     """Write a model for CTranslate2; returns its variables and the folder."""
 
     def to(model, quantization="float32") -> tuple:
-        held, folder = variables(model), Path(tmp_path / quantization)
+        held, folder = variables(model, quantization=quantization), Path(tmp_path / quantization)
         folder.mkdir(exist_ok=True)
         pieces = [VOCABULARY.pieces] * (1 if model.encoder is None else 2)
         save(held, pieces, quantization, folder)
