@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, nn
+from paddle import Tensor
 from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
@@ -31,15 +31,15 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if bias is None:
         return paddle.matmul(x, weight)
-    if not x.place.is_cpu_place():
-        return F.linear(x, weight, bias)
     if not paddle.is_grad_enabled():
         return paddle_compat.linear(x, weight, bias)
+    if not x.place.is_cpu_place():
+        return F.linear(x, weight, bias)
     ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
     return paddle.matmul(x, weight).add_(paddle.matmul(ones, bias.unsqueeze(0)))
 
 
-class Linear(nn.Layer):
+class Linear(paddle_compat.Layer):
     """y = x W + b, W [in_features, out_features]; the bias starts at zero."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True):
@@ -54,7 +54,7 @@ class Linear(nn.Layer):
         return f"{self.weight.shape[0]} -> {self.weight.shape[1]}, bias={self.bias is not None}"
 
 
-class Dropout(nn.Layer):
+class Dropout(paddle_compat.Layer):
     """Inverted dropout: each element is zero with probability `rate`, else divided by 1 − rate; identity at evaluation.
 
     The mask is a function of (seed, this layer's path, step): the engine sets `path` after building. Outside a training
@@ -173,7 +173,7 @@ def _factors(mask: np.ndarray, factor: float, dtype: paddle.dtype) -> Tensor:
     return factors if factors.dtype == dtype else factors.astype(dtype)
 
 
-class Embedding(nn.Layer):
+class Embedding(paddle_compat.Layer):
     """A table [V, C] of token vectors, times sqrt(C) if `scale`. The row of padding is zero and stays so; ids beyond
     the table (words copied from the source) have the vector of the unknown token.
 
@@ -188,8 +188,9 @@ class Embedding(nn.Layer):
 
     def forward(self, ids: Tensor) -> Tensor:
         """ids int64 [B, T] → [B, T, C]."""
-        beyond = ids >= self.weight.shape[0]
-        ids = paddle.where(beyond, paddle.full_like(ids, self.unknown_id), ids)
+        words = self.weight.shape[0]
+        if not ids.place.is_cpu_place() or ids.numpy().max(initial=0) >= words:  # a GPU would have to wait
+            ids = paddle.where(ids >= words, paddle.full_like(ids, self.unknown_id), ids)
         x = F.embedding(ids, self.weight, padding_idx=self.pad_id)
         return x * self.factor if self.factor != 1.0 else x
 

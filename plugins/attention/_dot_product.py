@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm import fused
+from paddle_tfm import fused, paddle_compat
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.onednn import kernels
-from paddle_tfm.protocols import KeyValue, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
 from paddle_tfm_plugins.attention._attend import Attend
+
+NO_INNER_NORM = Refusal("has a norm before its output projection, where CTranslate2 has none")
 
 
 def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> int:
@@ -26,7 +27,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
     """x [B, T, H·D] → [B, H, T, D]."""
     batch, length, width = x.shape
     if length == 1:  # a step of decoding: no transpose needed
-        return x.reshape([batch, heads, 1, width // heads])  # [B, 1, H·D] -> [B, H, 1, D]
+        return paddle_compat.reshape(x, [batch, heads, 1, width // heads])  # [B, 1, H·D] -> [B, H, 1, D]
     return x.reshape([batch, length, heads, width // heads]).transpose([0, 2, 1, 3])  # [B, T, H, D] -> [B, H, T, D]
 
 
@@ -34,7 +35,7 @@ def merge_heads(x: Tensor) -> Tensor:
     """x [B, H, T, D] → [B, T, H·D]."""
     batch, heads, length, width = x.shape
     if length == 1:
-        return x.reshape([batch, 1, heads * width])  # [B, H, 1, D] -> [B, 1, H·D]
+        return paddle_compat.reshape(x, [batch, 1, heads * width])  # [B, H, 1, D] -> [B, 1, H·D]
     return x.transpose([0, 2, 1, 3]).reshape([batch, length, heads * width])  # [B, T, H, D] -> [B, T, H·D]
 
 
@@ -91,7 +92,7 @@ def attend(
             dropout.factor,
         )
         return fused.apply(function, q, kv.key, kv.value)
-    weights = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
+    weights = paddle_compat.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)
     return gather(dropout(weights), kv.value, info, mask)
 

@@ -14,6 +14,7 @@ from paddle_tfm.onednn import kernels
 from paddle_tfm.onednn.primitives import address
 
 SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 number; so is 1 / Σ exp above its negative
+BLOCK = 1 << 18  # numbers that are normalized at a time: a megabyte
 SMALLEST = np.float32(1e-38)  # of a probability whose logarithm is taken
 CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
 
@@ -46,6 +47,30 @@ def log_softmax(logits: Tensor) -> Tensor:
     rows = logits.reshape([-1, logits.shape[-1]])  # [B, T, V] -> [N, V]
     total = log_sum_exp(logits).reshape([-1, 1])
     return algebra.add_outer(rows, -total, algebra.row_of_ones(rows)).reshape(logits.shape)
+
+
+def log_softmax_(logits: Tensor) -> Tensor:
+    """`log_softmax`, for which the caller gives `logits` away: without gradients on a CPU, it lies where they were.
+
+    Some rows at a time, so that they stay in the cache between the passes.
+    """
+    if paddle.is_grad_enabled() or not algebra.by_products(logits):
+        return log_softmax(logits)
+    array = np.from_dlpack(logits)
+    rows = array.reshape(-1, array.shape[-1])  # a view
+    step = max(1, BLOCK // rows.shape[1])
+    scratch = np.empty((min(step, len(rows)), rows.shape[1]), rows.dtype)
+    for first in range(0, len(rows), step):
+        block = rows[first : first + step]
+        exp = scratch[: len(block)]
+        if block.max() < SAFE and block.min() > -SAFE:  # exp of all neither overflows nor vanishes: a pass less
+            total = np.log(np.exp(block, out=exp).sum(1, keepdims=True))
+        else:
+            best = block.max(1, keepdims=True)
+            np.exp(np.subtract(block, best, out=exp), out=exp)
+            total = best + np.log(exp.sum(1, keepdims=True))
+        block -= total
+    return logits
 
 
 def _column(rows: Tensor) -> Tensor:

@@ -9,9 +9,9 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.layers import Embedding
-from paddle_tfm.protocols import Head, Memory
+from paddle_tfm.protocols import Head, Memory, Refusal
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
 
 EPS = 1.0e-12  # added to squared lengths, so that a vector of zeros is not divided by 0
 
@@ -79,7 +79,10 @@ class FixNorm(Head):
         )
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
-        return log_softmax(full_precision(self._logits(*self._directions(h))))
+        return log_softmax_(full_precision(self._logits(*self._directions(h))))
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("normalizes the decoder's output once more, which CTranslate2 does not")
 
 
 def unit(x: Tensor, length: Tensor | float = 1.0) -> Tensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra, fused
+from paddle_tfm import algebra, fused, paddle_compat
 from paddle_tfm.onednn import kernels
 from paddle_tfm.onednn.primitives import address
 from paddle_tfm.protocols import Norm
@@ -36,8 +35,8 @@ class LayerNorm(Norm):
         self.bias = self.create_parameter([d_model], is_bias=True) if bias else None
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        if not (algebra.by_products(x) and paddle.is_grad_enabled()):
-            return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
+        if not (paddle.is_grad_enabled() and algebra.by_products(x)):
+            return paddle_compat.layer_norm(x, self.weight, self.bias, self.eps, x.ndim - 1)
         if kernels.usable(x, self.weight):
             shift = () if self.bias is None else (self.bias,)
             return fused.apply(_Normalized(self.eps), x, self.weight, *shift)
@@ -53,6 +52,10 @@ class LayerNorm(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}, bias={self.bias is not None}"
+
+    def to_ctranslate2(self) -> dict:
+        shift = np.zeros(self.weight.shape, np.float32) if self.bias is None else self.bias.numpy()
+        return {"gamma": self.weight.numpy(), "beta": shift, "eps": self.eps}
 
 
 class _Normalized(fused.Function):
