@@ -24,8 +24,9 @@ from paddle_tfm.validators import between
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: bool = False) -> Tensor:
     """x [..., I] · weight [I, O] + bias [O] → [..., O]; with `transpose` the weight is [O, I].
 
-    In a training step by oneDNN, where that is in use (`onednn.products`). Otherwise by Paddle: while gradients are recorded on a CPU, the bias is broadcast with a matmul, whose gradient is a matmul too, because
-    Paddle's CPU reduction is slow: that of a broadcast sum takes a fifth of a training step.
+    In a training step by oneDNN where it is in use (`onednn.products`), otherwise by Paddle. Then the bias is broadcast
+    with a matmul while gradients are recorded on a CPU: its gradient is a matmul too, and Paddle's CPU reduction, which
+    a broadcast sum would have, takes a fifth of a training step.
     """
     product = products.linear(x, weight, bias, transpose)
     if product is not None:

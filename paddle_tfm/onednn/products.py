@@ -15,27 +15,46 @@ import functools
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
 
+from paddle_tfm.onednn import library
 from paddle_tfm.onednn.gemm import multiply, rounded
-from paddle_tfm.onednn.library import why_not
 from paddle_tfm.onednn.primitives import address
 
 Kind = Literal["float32", "bfloat16"]
+KINDS: tuple[Kind, ...] = ("float32", "bfloat16")
+Factor = Tensor | np.ndarray
 _kind: Kind | None = None  # None: Paddle's own products
 _rounded_last: tuple[weakref.ref, int, np.ndarray] | None = None
 
 
+def why_not(kind: Kind) -> str | None:
+    """None if products of `kind` are computed with oneDNN where this process trains, otherwise the reason."""
+    if paddle.device.get_device() != "cpu":
+        return "a GPU multiplies in train.precision"
+    return library.why_not(kind)
+
+
 def available(kind: Kind) -> Kind | None:
-    """The kind of oneDNN's products that takes the place of `kind` here; None: Paddle's own, in float32."""
+    """What computes products of `kind` here: "bfloat16" or "float32" by oneDNN, or None: Paddle's own, in float32.
+
+    Where bfloat16 is not to be had it is float32; and that is oneDNN's where the processor has AVX-512, for there its
+    products are as fast as any that were measured (docs/performance.md), or faster.
+    """
     if not why_not(kind):
         return kind
     return None if why_not("float32") else "float32"
+
+
+def description(kind: Kind) -> str:
+    """Who computes products of `kind`, and in which, for a run's identity: their last bits depend on it."""
+    here = available(kind)
+    return "float32 by Paddle" if here is None else f"{here} by oneDNN {'.'.join(map(str, library.library().version))}"
 
 
 @contextmanager
@@ -55,22 +74,25 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: boo
     tensors = (x, weight) if bias is None else (x, weight, bias)
     if _kind is None or not all(_is_plain(tensor) for tensor in tensors):
         return None
+    inner, width = weight.shape[::-1] if transpose else weight.shape
+    if x.shape[-1] != inner or (bias is not None and bias.shape != [width]):
+        return None  # Paddle does what can be done, or says what is wrong
     if not paddle.is_grad_enabled() or all(tensor.stop_gradient for tensor in tensors):
         return _forward(x, weight, bias, transpose, _kind)[0]
     return _Linear.apply([_anchor(), *tensors], transpose, _kind)
 
 
 def _is_plain(x: Tensor) -> bool:
-    return x.dtype == paddle.float32 and x.place.is_cpu_place() and x.is_contiguous()
+    return x.dtype == paddle.float32 and x.place.is_cpu_place() and x.is_contiguous() and x.size > 0
 
 
 @functools.cache
 def _anchor() -> Tensor:
     """A leaf that is the first input of every product and gets no gradient.
 
-    Paddle 3.3 asks for a gradient of each input of a PyLayer, or of none, by what its *first* one needs, if all come in
-    one list; and tells no PyLayer which of them `paddle.grad` wants. With this one in front, gradients of the others may
-    be returned whether they are wanted or not, as Paddle's own kernels do.
+    A PyLayer must return nothing for an input that `paddle.grad` did not ask for, and is not told which. But inputs in
+    one list count as one (Paddle 3.3), by what the *first* of them needs: behind this one, gradients of the others may
+    be returned whether they are wanted or not.
     """
     anchor = paddle.zeros([1])
     anchor.stop_gradient = False
@@ -78,43 +100,47 @@ def _anchor() -> Tensor:
 
 
 class _Linear(PyLayer):
+    """Holds the factors until the gradient is taken: float32 tensors as they are, as Paddle's product does, or arrays
+    of half the size in bfloat16, of which those of one x are shared by the products on it."""
+
     @staticmethod
     def forward(ctx, tensors: Sequence[Tensor], transpose: bool, kind: Kind) -> Tensor:
         _, x, weight, *rest = tensors
-        bias = rest[0] if rest else None
-        y, factors = _forward(x, weight, bias, transpose, kind)
+        y, factors = _forward(x, weight, rest[0] if rest else None, transpose, kind)
         ctx.wanted = [not tensor.stop_gradient for tensor in tensors[1:]]
         ctx.shape, ctx.transpose, ctx.kind, ctx.factors = x.shape, transpose, kind, factors
-        ctx.tensors = tensors[1:] if kind == "float32" else ()
-        ctx.versions = [tensor.inplace_version for tensor in ctx.tensors]
+        ctx.versions = _versions(factors)
         return y
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> list[Tensor | None]:
-        if [tensor.inplace_version for tensor in ctx.tensors] != ctx.versions:
+    def backward(ctx, *gradients: Tensor) -> list[Tensor]:
+        if _versions(ctx.factors) != ctx.versions:
             raise RuntimeError(
-                "a factor of a matrix product must stay as it is until the gradient is taken, but was changed in place; "
-                "change a copy"
+                "a factor of a matrix product must stay as it is until the gradient is taken, but was changed in "
+                "place; change a copy"
             )
-        if paddle.is_grad_enabled():  # create_graph: a gradient that itself has one
-            return [None, *_differentiable(ctx, gradient)]
-        return [None, *_backward(ctx, gradient if gradient.is_contiguous() else gradient.contiguous())]
+        (gradient,) = gradients
+        # With create_graph, the gradient must itself have one.
+        backward = _differentiable_backward if paddle.is_grad_enabled() else _backward
+        of_anchor: Any = None
+        return [of_anchor, *backward(ctx, gradient.contiguous())]
+
+
+def _versions(factors: Sequence[Factor]) -> list[int]:
+    return [factor.inplace_version for factor in factors if isinstance(factor, Tensor)]
 
 
 def _forward(
     x: Tensor, weight: Tensor, bias: Tensor | None, transpose: bool, kind: Kind
-) -> tuple[Tensor, tuple[np.ndarray, np.ndarray] | None]:
-    """The product, and in bfloat16 its rounded factors."""
+) -> tuple[Tensor, tuple[Factor, Factor]]:
+    """The product, and its factors as they were multiplied."""
     inner, width = weight.shape[::-1] if transpose else weight.shape
-    if x.shape[-1] != inner:
-        raise ValueError(f"x {x.shape} must end in the {inner} rows of a weight, but ends in {x.shape[-1]}")
     y = paddle.empty([*x.shape[:-1], width])
-    rows = x.size // inner if inner else 0
     if bias is not None:
         np.copyto(_array(y), _array(bias))
-    factors = (_rounded_once(x), rounded(_array(weight))) if kind == "bfloat16" else None
-    addresses = map(address, factors or (x, weight))
-    multiply(kind, rows, width, inner, *addresses, address(y), False, transpose, add=bias is not None)
+    factors = (_rounded_once(x), rounded(_array(weight))) if kind == "bfloat16" else (x, weight)
+    at = [address(factor) for factor in factors]
+    multiply(kind, x.size // inner, width, inner, at[0], at[1], address(y), False, transpose, bias is not None)
     return y, factors
 
 
@@ -122,41 +148,36 @@ def _backward(ctx, gradient: Tensor) -> list[Tensor | None]:
     """x̄, W̄ and b̄, each None where its tensor needs none."""
     width, inner = gradient.shape[-1], ctx.shape[-1]
     rows = gradient.size // width
-    if ctx.kind == "bfloat16":
-        up, factors = rounded(_array(gradient)), ctx.factors
-    else:
-        up, factors = gradient, ctx.tensors
-    up_at, x_at, weight_at = address(up), address(factors[0]), address(factors[1])
-    gradients: list[Tensor | None] = [None] * len(ctx.wanted)
+    x, weight = ctx.factors
+    up = rounded(_array(gradient)) if ctx.kind == "bfloat16" else gradient
+    of_x = of_weight = of_bias = None
     if ctx.wanted[0]:
-        gradients[0] = paddle.empty(ctx.shape)
-        at = address(gradients[0])
-        multiply(ctx.kind, rows, inner, width, up_at, weight_at, at, False, not ctx.transpose)
+        of_x = paddle.empty(ctx.shape)
+        multiply(ctx.kind, rows, inner, width, address(up), address(weight), address(of_x), False, not ctx.transpose)
     if ctx.wanted[1]:
-        shape = [width, inner] if ctx.transpose else [inner, width]
-        gradients[1] = paddle.empty(shape)
-        pair = (up_at, x_at) if ctx.transpose else (x_at, up_at)
-        multiply(ctx.kind, *shape, rows, *pair, address(gradients[1]), True, False)
+        left, right = (up, x) if ctx.transpose else (x, up)
+        m, n = (width, inner) if ctx.transpose else (inner, width)
+        of_weight = paddle.empty([m, n])
+        multiply(ctx.kind, m, n, rows, address(left), address(right), address(of_weight), True, False)
     if len(ctx.wanted) > 2 and ctx.wanted[2]:
-        gradients[2] = paddle.empty([width])
-        ones = np.ones(rows, np.float32)
-        multiply("float32", 1, width, rows, address(ones), address(gradient), address(gradients[2]), False, False)
-    return gradients
+        of_bias, ones = paddle.empty([width]), np.ones(rows, np.float32)
+        multiply("float32", 1, width, rows, address(ones), address(gradient), address(of_bias), False, False)
+    return [of_x, of_weight, of_bias][: len(ctx.wanted)]
 
 
-def _differentiable(ctx, gradient: Tensor) -> list[Tensor | None]:
+def _differentiable_backward(ctx, gradient: Tensor) -> list[Tensor | None]:
     """The same by Paddle's products, of tensors that themselves have gradients."""
     if ctx.kind == "bfloat16":
         raise RuntimeError(
             "a product in bfloat16 has no second derivative, since it keeps rounded factors only; set "
             "train.products: float32"
         )
-    x, weight = ctx.tensors[:2]
+    x, weight = ctx.factors
     up, rows = gradient.reshape([-1, gradient.shape[-1]]), x.reshape([-1, ctx.shape[-1]])
-    of_weight = (up, rows) if ctx.transpose else (rows, up)
+    left, right = (up, rows) if ctx.transpose else (rows, up)
     gradients = [
         paddle.matmul(gradient, weight, transpose_y=not ctx.transpose),
-        paddle.matmul(*of_weight, transpose_x=True),
+        paddle.matmul(left, right, transpose_x=True),
         up.sum(0),
     ]
     return [one if wanted else None for one, wanted in zip(gradients, ctx.wanted)]
