@@ -167,12 +167,10 @@ def library() -> Library:
 
 
 def why_not(kind: str = "float32") -> str | None:
-    """None if products of `kind` (float32 | bfloat16) are to be computed with oneDNN here, otherwise the reason."""
+    """None if numbers of `kind` (float32 | bfloat16) can be multiplied by oneDNN here, otherwise the reason."""
     loaded = _loaded()
     if isinstance(loaded, str):
         return loaded
-    if not loaded.has_avx512:
-        return "this processor has no AVX-512, without which Paddle's products are taken"
     if kind == "bfloat16" and not loaded.has_bfloat16:
         return "this processor has no instructions for bfloat16 (avx512_bf16)"
     return None

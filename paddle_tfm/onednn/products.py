@@ -37,7 +37,10 @@ def why_not(kind: Kind) -> str | None:
     """None if products of `kind` are computed with oneDNN where this process trains, otherwise the reason."""
     if paddle.device.get_device() != "cpu":
         return "a GPU multiplies in train.precision"
-    return library.why_not(kind)
+    reason = library.why_not(kind)
+    if reason is None and not library.library().has_avx512:
+        return "this processor has no AVX-512, without which they were not measured"
+    return reason
 
 
 def available(kind: Kind) -> Kind | None:
