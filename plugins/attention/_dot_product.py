@@ -7,8 +7,10 @@ from paddle import Tensor
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import KeyValue, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
+
+NO_INNER_NORM = Refusal("has a norm before its output projection, where CTranslate2 has none")
 
 
 def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> int:

@@ -42,3 +42,6 @@ class TiedHead(Head):
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax_(full_precision(self._logits(h)))
+
+    def to_ctranslate2(self) -> dict:
+        return {"weight": self._shared[0].weight.numpy(), "bias": None if self.bias is None else self.bias.numpy()}
