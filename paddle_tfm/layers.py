@@ -18,17 +18,24 @@ from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
 from paddle_tfm import fused, paddle_compat, randomness
-from paddle_tfm.onednn import kernels
+from paddle_tfm.onednn import kernels, products
 from paddle_tfm.onednn.primitives import address
 from paddle_tfm.validators import between
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x [..., I] · weight [I, O] + bias [O] → [..., O].
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: bool = False) -> Tensor:
+    """x [..., I] · weight [I, O] + bias [O] → [..., O]; with `transpose` the weight is [O, I].
 
-    While gradients are recorded on a CPU, the bias is broadcast with a matmul, whose gradient is a matmul too, because
-    Paddle's CPU reduction is slow: that of a broadcast sum takes a fifth of a training step.
+    In a training step by oneDNN where it is in use (`onednn.products`), otherwise by Paddle. Then the bias is broadcast
+    with a matmul while gradients are recorded on a CPU: its gradient is a matmul too, and Paddle's CPU reduction, which
+    a broadcast sum would have, takes a fifth of a training step.
     """
+    product = products.linear(x, weight, bias, transpose)
+    if product is not None:
+        return product
+    if transpose:
+        y = paddle.matmul(x, weight, transpose_y=True)
+        return y if bias is None else y + bias
     if bias is None:
         return paddle.matmul(x, weight)
     if not paddle.is_grad_enabled():
