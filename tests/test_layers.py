@@ -9,8 +9,8 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_tfm import randomness
-from paddle_tfm.layers import Dropout, Embedding, Linear, linear
+from paddle_tfm import paddle_compat, randomness
+from paddle_tfm.layers import Dropout, Embedding, Linear, linear, project_together
 from paddle_tfm.onednn import kernels
 
 

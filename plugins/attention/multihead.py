@@ -9,8 +9,8 @@ from paddle import Tensor
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear, project_together
-from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads, width_of_head
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm_plugins.attention._dot_product import NO_INNER_NORM, attend, merge_heads, split_heads, width_of_head
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,13 @@ class MultiHead(Attention):
         if self.inner_norm is not None:
             context = self.inner_norm(context, info.valid, info.positions)
         return self.output(context)
+
+    def to_ctranslate2(self) -> dict | Refusal:
+        if self.inner_norm is not None:
+            return NO_INNER_NORM
+        heads = self.num_heads
+        matrices = {"query": self.query, "key": self.key, "value": self.value, "output": self.output}
+        return {**matrices, "heads": heads, "kv_heads": heads, "head_dim": self.query.weight.shape[1] // heads}
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]
