@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 if sys.platform != "win32":
     import resource
 
-from paddle_tfm.bench.step import SIDES
+from paddle_tfm.bench.sides import KINDS, tuning
 from paddle_tfm.bench.workload import Workload
 from paddle_tfm.errors import UserError
 from paddle_tfm.runtime import load_paddle
@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 def load(side: str, folder: Path) -> tuple[Side, dict]:
     """A side, and facts about it for the report. Ours is loaded first and writes the workload of the others."""
-    if SIDES[side] == "paddle":
+    if KINDS[side].package == "paddle":
         load_paddle()
     loaded: Side
     facts: dict = {}
@@ -64,13 +64,26 @@ def load(side: str, folder: Path) -> tuple[Side, dict]:
         engine.begin()
     else:
         loaded = load_peer(side, Workload.read(folder))
-    threads, loaded_mib = int(os.environ.get("OMP_NUM_THREADS", 1)), peak_memory()
-    return loaded, {**facts, "loaded_mib": loaded_mib, "first_loss": loaded.first_loss(), "threads": threads}
+    facts |= {"loaded_mib": peak_memory(), "first_loss": loaded.first_loss()}
+    return loaded, facts | described(loaded)
+
+
+def described(side: object) -> dict:
+    """How a side computes: its processes and the threads of each, the precision of its products, the variables that
+    tune its library, and its settings in words."""
+    threads, processes = int(os.environ.get("OMP_NUM_THREADS", 1)), 1 + len(getattr(side, "workers", ()))
+    return {
+        "threads": threads,
+        "processes": processes,
+        "precision": getattr(side, "precision", "float32"),
+        "variables": tuning(os.environ),
+        "settings": getattr(side, "settings", ""),
+    }
 
 
 def load_peer(side: str, workload: Workload) -> Side:
     """A side that is not ours."""
-    if SIDES[side] == "paddle":
+    if KINDS[side].package == "paddle":
         from paddle_tfm.bench import paddle_nn
 
         return paddle_nn.Side(workload)
@@ -78,6 +91,10 @@ def load_peer(side: str, workload: Workload) -> Side:
         from paddle_tfm.bench import joeynmt
 
         return joeynmt.Side(workload)
+    if side == "torch-tuned":
+        from paddle_tfm.bench import tuned
+
+        return tuned.Side(workload)
     from paddle_tfm.bench import pytorch
 
     return pytorch.Side(workload, compiled=side == "torch-compile")
@@ -92,6 +109,10 @@ def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]
         from paddle_tfm.bench import joeynmt
 
         loaded = joeynmt.Decoder(Workload.read(folder), request)
+    elif side == "torch-tuned":
+        from paddle_tfm.bench import tuned
+
+        loaded = tuned.Decoder(Workload.read(folder), request)
     elif side == "ctranslate2":
         from paddle_tfm.bench import ctranslate2
 
@@ -104,7 +125,7 @@ def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]
         facts = engine.facts()
         if side == "ours":
             engine.workload().write(folder)
-    return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
+    return loaded, facts | described(loaded)
 
 
 def peak_memory(workers: Sequence[int] = ()) -> int | None:
