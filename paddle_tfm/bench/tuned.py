@@ -21,8 +21,8 @@ from paddle_tfm.bench import pytorch
 from paddle_tfm.bench.workload import Workload, longest_output
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 
-RACE_STEPS = 4  # of each candidate in a round; one round warms up
-RACE_ROUNDS = 3
+RACE_STEPS = 2  # of each candidate in a round; one round warms up
+RACE_ROUNDS = 2
 
 
 class Candidate(NamedTuple):
