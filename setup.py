@@ -80,6 +80,7 @@ setup(
         # A GPU user installs Paddle's own GPU build instead: it provides the same module.
         "cpu": [TESTED_PADDLE],
         "tokenizers": ["tokenizers>=0.15"],  # ready-made tokenizer.json files: the tokenizer `hugging_face`
+        "moses": ["sacremoses>=0.1.1"],  # BLEU as papers on Multi30k print it: the metric `moses_bleu`
         "bench": ["torch>=2.5", "ctranslate2>=4.5"],  # what `paddle-tfm bench` stands beside
         # Whose components stand beside ours with the same weights, in tests/peers.
         "peers": [
@@ -91,6 +92,7 @@ setup(
         "test": [
             "pytest>=8.0",
             "pytest-xdist>=3.5",  # as many processes as there are cores
+            "sacremoses>=0.1.1",  # the metric `moses_bleu`
         ],
         # What `.ci/run` needs beside the tests.
         "dev": [

@@ -71,6 +71,18 @@ def largest(rows: Tensor) -> Tensor:
     return paddle.to_tensor(_array(rows).max(1, keepdims=True))
 
 
+def argmax(rows: Tensor) -> np.ndarray:
+    """The column of the largest of each row [N, C], the first of equals: int64 [N]."""
+    return _array(rows).argmax(1) if by_products(rows) else rows.argmax(-1).numpy()
+
+
+def pick(rows: Tensor, columns: np.ndarray) -> np.ndarray:
+    """The number in one column of each row [N, C], columns int64 [N] → [N]."""
+    if by_products(rows):
+        return _array(rows)[np.arange(len(columns)), columns]
+    return rows.take_along_axis(paddle.to_tensor(columns).unsqueeze(1), 1)[:, 0].numpy()
+
+
 BLOCK = 128  # columns in a block, whose largest is computed first; near the square root of a usual vocabulary
 
 

@@ -12,11 +12,13 @@ import math
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, nn
+from paddle import Tensor
 from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
-from paddle_tfm import paddle_compat, randomness
+from paddle_tfm import fused, paddle_compat, randomness
+from paddle_tfm.onednn import kernels
+from paddle_tfm.onednn.primitives import address
 from paddle_tfm.validators import between
 
 
@@ -28,15 +30,15 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if bias is None:
         return paddle.matmul(x, weight)
-    if not x.place.is_cpu_place():
-        return F.linear(x, weight, bias)
     if not paddle.is_grad_enabled():
         return paddle_compat.linear(x, weight, bias)
+    if not x.place.is_cpu_place():
+        return F.linear(x, weight, bias)
     ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
     return paddle.matmul(x, weight).add_(paddle.matmul(ones, bias.unsqueeze(0)))
 
 
-class Linear(nn.Layer):
+class Linear(paddle_compat.Layer):
     """y = x W + b, W [in_features, out_features]; the bias starts at zero."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True):
@@ -51,7 +53,7 @@ class Linear(nn.Layer):
         return f"{self.weight.shape[0]} -> {self.weight.shape[1]}, bias={self.bias is not None}"
 
 
-class Dropout(nn.Layer):
+class Dropout(paddle_compat.Layer):
     """Inverted dropout: each element is zero with probability `rate`, else divided by 1 − rate; identity at evaluation.
 
     The mask is a function of (seed, this layer's path, step): the engine sets `path` after building. Outside a training
@@ -70,23 +72,73 @@ class Dropout(nn.Layer):
         self.path = ""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.rate == 0.0:
-            return x
+        return self._drop(x, relu=False)
+
+    def after_relu(self, x: Tensor) -> Tensor:
+        """Of max(0, x): on a CPU in one pass, forward and backward, and what is held is the output alone."""
+        return self._drop(x, relu=True)
+
+    def _drop(self, x: Tensor, relu: bool) -> Tensor:
         context = randomness.current_context()
-        if context is None:
-            return F.dropout(x, self.rate)
-        key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
-        if not x.place.is_cpu_place():
-            paddle.seed(randomness.digest(*key) >> 1)
-            return F.dropout(x, self.rate)
+        if not self.training or self.rate == 0.0 or context is None or not x.place.is_cpu_place():
+            return self._plain(F.relu(x) if relu else x, context)
         count = math.prod(x.shape)
+        key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
         # Sixteen random bits an element: the rate is exact to 1/65536.
         offset = count * context.first_row // context.rows  # x may have several rows for one of the batch
-        survives = (randomness.bits(count, offset, *key) >= round(self.rate * 65536)).reshape(x.shape)
-        return _Masked.apply(x, survives, 1.0 / (1.0 - self.rate))
+        survives = randomness.bits(count, offset, *key) >= round(self.rate * 65536)
+        factor = 1.0 / (1.0 - self.rate)
+        if kernels.usable(x):
+            return fused.apply((_DroppedReLU if relu else _Dropped)(survives.view("uint8"), factor), x)
+        return _Masked.apply(F.relu(x) if relu else x, survives.reshape(x.shape), factor)
+
+    def _plain(self, x: Tensor, context: randomness.RandomContext | None) -> Tensor:
+        """At evaluation, outside a training run, or on a device."""
+        if not self.training or self.rate == 0.0:
+            return x
+        if context is not None:
+            key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
+            paddle.seed(randomness.digest(*key) >> 1)
+        return F.dropout(x, self.rate)
 
     def extra_repr(self) -> str:
         return f"{self.rate}"
+
+
+class _Dropped(fused.Function):
+    """x · mask · factor by oneDNN, in one pass; a byte an element is held."""
+
+    def __init__(self, mask: np.ndarray, factor: float):
+        self.mask, self.factor = mask, factor
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self._apply(inputs[0], relu=False)
+
+    def backward(self, gradient: Tensor) -> list[Tensor | None]:
+        return [self._apply(gradient, relu=False)]
+
+    def _apply(self, x: Tensor, relu: bool) -> Tensor:
+        x, y = x.contiguous(), paddle.empty(x.shape)
+        operands = [(address(x), 4), (address(self.mask), 1), (address(y), 4)]
+        kernels.in_pieces(lambda count: kernels.masked(count, self.factor, relu), self.mask.size, operands)
+        return y
+
+
+class _DroppedReLU(_Dropped):
+    """max(0, x) · mask · factor: the output says where the gradient is 0, and it is held anyway, as what is multiplied
+    next."""
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        y = self._apply(inputs[0], relu=True)
+        self.output, self.mask = y.detach(), self.mask[:0]
+        return y
+
+    def backward(self, gradient: Tensor) -> list[Tensor | None]:
+        gradient, of_x, zero = gradient.contiguous(), paddle.empty(gradient.shape), np.zeros(1, "float32")
+        starts = [(address(each), 4) for each in (self.output, of_x, gradient)]
+        operands = [starts[0], (address(zero), 0), *starts[1:]]
+        kernels.in_pieces(lambda count: kernels.where_positive(count, self.factor), gradient.size, operands)
+        return [of_x]
 
 
 class _Masked(PyLayer):
@@ -109,7 +161,7 @@ def _factors(mask: np.ndarray, factor: float, dtype: paddle.dtype) -> Tensor:
     return factors if factors.dtype == dtype else factors.astype(dtype)
 
 
-class Embedding(nn.Layer):
+class Embedding(paddle_compat.Layer):
     """A table [V, C] of token vectors, times sqrt(C) if `scale`. The row of padding is zero and stays so; ids beyond
     the table (words copied from the source) have the vector of the unknown token.
 
@@ -124,8 +176,9 @@ class Embedding(nn.Layer):
 
     def forward(self, ids: Tensor) -> Tensor:
         """ids int64 [B, T] → [B, T, C]."""
-        beyond = ids >= self.weight.shape[0]
-        ids = paddle.where(beyond, paddle.full_like(ids, self.unknown_id), ids)
+        words = self.weight.shape[0]
+        if not ids.place.is_cpu_place() or ids.numpy().max(initial=0) >= words:  # a GPU would have to wait
+            ids = paddle.where(ids >= words, paddle.full_like(ids, self.unknown_id), ids)
         x = F.embedding(ids, self.weight, padding_idx=self.pad_id)
         return x * self.factor if self.factor != 1.0 else x
 

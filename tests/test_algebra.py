@@ -5,7 +5,8 @@ import paddle
 import pytest
 
 from paddle_tfm import algebra
-from paddle_tfm_plugins.head._cross_entropy import log_softmax, log_sum_exp
+from paddle_tfm_plugins.head import _cross_entropy
+from paddle_tfm_plugins.head._cross_entropy import log_softmax, log_softmax_, log_sum_exp
 from paddle_tfm_plugins.norm.batch import BatchNorm
 from paddle_tfm_plugins.norm.batch_per_position import BatchNormPerPosition
 from paddle_tfm_plugins.norm.layer import LayerNorm
@@ -50,6 +51,33 @@ def test_log_softmax_is_that_of_numpy_however_far_apart_the_logits_are(fast, spr
     assert log_sums.shape == [2, 3, 1]
     np.testing.assert_allclose(log_sums.numpy(), exact, rtol=1e-6, atol=1e-5)
     np.testing.assert_allclose(log_softmax(paddle.to_tensor(logits)).numpy(), logits - exact, rtol=1e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("block", [1, 70, 1000])
+@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_log_softmax_in_place_is_that_of_numpy(dtype, spread, block, monkeypatch):
+    """Blocks of one row, of one row and a part, and of all rows."""
+    monkeypatch.setattr(_cross_entropy, "BLOCK", block)
+    logits = (np.random.default_rng(0).normal(size=(2, 3, 50)) * spread).astype(dtype)
+    exact = np.logaddexp.reduce(logits.astype("float64"), -1, keepdims=True)
+    tensor = paddle.to_tensor(logits)
+    with paddle.no_grad():
+        result = log_softmax_(tensor)
+    np.testing.assert_allclose(result.numpy(), logits - exact, rtol=1e-6, atol=1e-4)
+    assert result.data_ptr() == tensor.data_ptr()
+    tensor = paddle.to_tensor(logits, stop_gradient=False)
+    np.testing.assert_allclose(log_softmax_(tensor).numpy(), logits - exact, rtol=1e-6, atol=1e-4)
+    np.testing.assert_array_equal(tensor.numpy(), logits)  # where gradients are recorded it is not touched
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_largest_column_and_the_number_there(fast, monkeypatch):
+    monkeypatch.setattr(algebra, "by_products", lambda rows: fast)
+    rows = np.array([[0.0, 3.0, 3.0], [-1.0, -2.0, -3.0]], "float32")
+    columns = algebra.argmax(paddle.to_tensor(rows))
+    assert columns.tolist() == [1, 0] and columns.dtype == np.int64
+    assert algebra.pick(paddle.to_tensor(rows), np.array([2, 1])).tolist() == [3.0, -2.0]
 
 
 @pytest.mark.parametrize("fast", [True, False])

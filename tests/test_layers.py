@@ -11,6 +11,7 @@ import pytest
 
 from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout, Embedding, Linear, linear
+from paddle_tfm.onednn import kernels
 
 
 def tensors(*shapes, dtype="float32"):
@@ -111,6 +112,32 @@ def test_the_gradient_goes_where_the_value_went():
     y = dropped(values=x)
     y.backward(paddle.ones_like(y))
     np.testing.assert_allclose(x.grad.numpy(), dropped((8, 9)).numpy())
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_dropout_by_onednn_and_its_plain_twin_agree_in_value_and_gradient(monkeypatch, relu):
+    x, up = tensors((7, 5, 11), (7, 5, 11))
+    up.stop_gradient = True
+    results = []
+    for has_library in (True, False):
+        if not has_library:
+            monkeypatch.setattr(kernels, "usable", lambda *tensors: False)
+        layer = Dropout(0.3)
+        with randomness.random_context(1, 3):
+            y = layer.after_relu(x) if relu else layer(x)
+        results.append((y.numpy(), paddle.grad(y, [x], up)[0].numpy()))
+    for one, other in zip(*results):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    assert ((results[0][0] == 0) >= (x.numpy() <= 0)).all() == relu
+
+
+def test_after_relu_is_relu_at_evaluation_and_outside_a_run():
+    (x,) = tensors((8, 9))
+    layer = Dropout(0.5)
+    kept = layer.after_relu(x).numpy()
+    assert ((kept == 0) | np.isclose(kept, np.maximum(x.numpy(), 0) * 2)).all() and (kept != 0).any()
+    layer.eval()
+    np.testing.assert_array_equal(layer.after_relu(x).numpy(), np.maximum(x.numpy(), 0))
 
 
 def test_it_is_the_identity_at_evaluation_and_at_rate_zero():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import randomness
+from paddle_tfm import paddle_compat, randomness
 from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import (
     Attention,
@@ -28,7 +29,7 @@ from paddle_tfm.protocols import (
 Member = TypeVar("Member", bound=nn.Layer)
 
 
-class _LayerList(nn.LayerList, Generic[Member]):
+class _LayerList(paddle_compat.LayerList, Generic[Member]):
     """A `LayerList` with the type of its members, which Paddle's own does not have."""
 
     if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class LayerState:
         )
 
 
-class Layer(nn.Layer):
+class Layer(paddle_compat.Layer):
     """Self-attention, cross-attention (in the decoder of an encoder-decoder model) and feed-forward, each wrapped by
     the placement with norm, residual and dropout."""
 
@@ -138,7 +139,7 @@ class Layer(nn.Layer):
         return [part for part in (self.self_attention, self.cross_attention, self.feed_forward) if part is not None]
 
 
-class Stack(nn.Layer):
+class Stack(paddle_compat.Layer):
     """The layers between an embedding and the final norm, which only some placements have.
 
     `encodings` (and `cross_encodings`) hold one encoding for the stack, or one a layer.
@@ -179,17 +180,14 @@ class Stack(nn.Layer):
         encodings: _LayerList[PositionalEncoding],
         q_positions: Tensor,
         q_valid: Tensor,
-        k_positions: Tensor,
-        k_valid: Tensor,
-        causal: bool,
+        mask: Mask,
     ) -> list[AttentionContext]:
-        """The attention context of each layer; layers that share an encoding share one mask, computed once."""
-        mask = Mask(q_positions, k_positions, k_valid, causal, encodings[0])
-        masks = [mask] + [mask.with_encoding(encoding) for encoding in list(encodings)[1:]]
-        contexts = [
-            AttentionContext(TokenInfo(encoding, q_positions, q_valid), mask)
-            for encoding, mask in zip(encodings, masks)
-        ]
+        """The attention context of each layer; layers that share an encoding share one mask, computed once. `mask` has
+        the encoding of the first."""
+        contexts: list[AttentionContext] = []
+        for encoding in encodings:
+            of_layer = mask.with_encoding(encoding) if contexts else mask
+            contexts.append(AttentionContext(TokenInfo(encoding, q_positions, q_valid), of_layer))
         return contexts if len(contexts) == len(self.layers) else contexts * len(self.layers)
 
 
@@ -201,7 +199,8 @@ class Encoder(Stack):
         positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
         x, positions = self.enter(x, positions)
         tap.within("encoder").record("input", x)
-        contexts = self.contexts(self.encodings, positions, valid, positions, valid, causal=False)
+        mask = Mask(positions, positions, valid, False, self.encodings[0])
+        contexts = self.contexts(self.encodings, positions, valid, mask)
         for i, (layer, context) in enumerate(zip(self.layers, contexts)):
             x, _ = layer(x, LayerState(), context, None, tap.within(f"encoder.{i}"))
         return self.leave(x, positions, valid), positions
@@ -210,13 +209,15 @@ class Encoder(Stack):
 @dataclass(frozen=True)
 class DecoderState:
     """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value
-    caches of each layer, and number, positions and validity of the tokens so far (None before the first)."""
+    caches of each layer, and number, positions (None before the first) and validity (None: all real) of the tokens so
+    far. `memory_mask` is what the last step saw of the memory, of which the next sees the same."""
 
     memory: Memory | None
     layers: tuple[LayerState, ...]
     length: int = 0
     positions: Tensor | None = None
     valid: Tensor | None = None
+    memory_mask: Mask | None = None
 
     def select(self, rows: Tensor, same_memory: bool = False) -> DecoderState:
         """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: each new row has the source
@@ -227,6 +228,7 @@ class DecoderState:
             self.length,
             self.positions,
             None if self.valid is None else self.valid.index_select(rows, 0),
+            self.memory_mask if same_memory else None,
         )
 
 
@@ -243,24 +245,52 @@ class Decoder(Stack):
         states = (layer.start(memory, encoding) for layer, encoding in zip(self.layers, encodings))
         return DecoderState(memory, tuple(states))
 
-    def forward(self, x: Tensor, state: DecoderState, valid: Tensor, tap: Tap) -> tuple[Tensor, DecoderState]:
-        """x [B, T, C]: the next T embedded tokens, of which `valid` [B, T] are real → (output [B, T, C], new state)."""
-        positions = paddle.arange(state.length, state.length + x.shape[1], dtype="int64").unsqueeze(0)
-        x, positions = self.enter(x, positions)
+    def forward(self, x: Tensor, state: DecoderState, valid: Tensor | None, tap: Tap) -> tuple[Tensor, DecoderState]:
+        """x [B, T, C]: the next T embedded tokens, of which `valid` [B, T] are real (None: all) → (output [B, T, C],
+        the new state)."""
+        rows, tokens, _ = x.shape
+        length, memory = state.length + tokens, state.memory
+        x, positions = self.enter(x, _positions(state.length, tokens))
         tap.within("decoder").record("input", x)
-        all_positions, all_valid, memory = positions, valid, state.memory
-        if state.positions is not None and state.valid is not None:
-            all_positions = paddle.concat([state.positions, positions], 1)
-            all_valid = paddle.concat([state.valid, valid], 1)
-        self_contexts = self.contexts(self.encodings, positions, valid, all_positions, all_valid, causal=True)
+        all_positions = positions if state.positions is None else paddle.concat([state.positions, positions], 1)
+        all_valid = _join_valid(state, valid, rows, tokens)
+        newest = all_valid is None and tokens == 1  # it sees all tokens so far: nobody needs to compare positions
+        k_valid = all_valid if all_valid is not None else partial(_all_real, rows, length)
+        self_mask = Mask(positions, all_positions, k_valid, True, self.encodings[0], sees_all=newest)
+        valid = _all_real(rows, tokens) if valid is None else valid
+        self_contexts = self.contexts(self.encodings, positions, valid, self_mask)
         cross_contexts: Sequence[AttentionContext | None] = [None] * len(self.layers)
+        memory_mask = state.memory_mask
         if memory is not None:
-            cross_contexts = self.contexts(
-                self.cross_encodings, positions, valid, memory.positions, memory.valid, causal=False
-            )
+            if memory_mask is None:
+                memory_mask = Mask(positions, memory.positions, memory.valid, False, self.cross_encodings[0])
+            else:
+                memory_mask = memory_mask.with_queries(positions)
+            cross_contexts = self.contexts(self.cross_encodings, positions, valid, memory_mask)
         layers = []
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
             x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
             layers.append(layer_state)
-        length = state.length + x.shape[1]
-        return self.leave(x, positions, valid), DecoderState(memory, tuple(layers), length, all_positions, all_valid)
+        state = DecoderState(memory, tuple(layers), length, all_positions, all_valid, memory_mask)
+        return self.leave(x, positions, valid), state
+
+
+def _positions(start: int, number: int) -> Tensor:
+    """start, start + 1, …: int64 [1, number]."""
+    if number == 1:  # a step of decoding: a third of the time
+        return paddle.full([1, 1], start, "int64")
+    return paddle.arange(start, start + number, dtype="int64").unsqueeze(0)
+
+
+def _all_real(rows: int, tokens: int) -> Tensor:
+    return paddle.ones([rows, tokens], "bool")
+
+
+def _join_valid(state: DecoderState, valid: Tensor | None, rows: int, tokens: int) -> Tensor | None:
+    """The validity of the tokens so far and the next ones; None: all are real."""
+    if state.valid is None and valid is None:
+        return None
+    if state.length == 0:
+        return valid
+    before = _all_real(rows, state.length) if state.valid is None else state.valid
+    return paddle.concat([before, _all_real(rows, tokens) if valid is None else valid], 1)

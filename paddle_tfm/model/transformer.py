@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import paddle
-from paddle import Tensor, nn
+from paddle import Tensor
 
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.layers import Embedding
 from paddle_tfm.model.stack import Decoder, DecoderState, Encoder, Stack
+from paddle_tfm.paddle_compat import Layer
 from paddle_tfm.protocols import Head, Memory, Tap
 
 NO_DECODER = "tokens are decoded by a decoder, but this model has none; read its labels with `encode` and `read`"
 
 
-class Transformer(nn.Layer):
+class Transformer(Layer):
     """An encoder-decoder model maps source tokens to a memory, and that to target tokens; a decoder-only model predicts
     each token from those before it; an encoder-only model predicts a label for each source token (`labels` "token"), or
     one for the whole text ("sequence").
@@ -90,8 +91,6 @@ class Transformer(nn.Layer):
         """
         if self.decoder is None or self.target_embedding is None:
             raise ValueError(NO_DECODER)
-        if valid is None:
-            valid = paddle.ones(tokens.shape, dtype="bool")
         return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
 
     def label_states(self, memory: Memory | None) -> Tensor:

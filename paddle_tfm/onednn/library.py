@@ -60,6 +60,21 @@ _ARGUMENTS: dict[str, list] = {
     "dnnl_post_ops_create": [_OUT],
     "dnnl_post_ops_append_eltwise": [c_void_p, c_int, c_float, c_float],
     "dnnl_post_ops_append_binary": [c_void_p, c_int, c_void_p],
+    "dnnl_post_ops_destroy": [c_void_p],
+    "dnnl_primitive_attr_destroy": [c_void_p],
+    "dnnl_binary_primitive_desc_create": [_OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p],
+    "dnnl_softmax_forward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_void_p,
+    ],
+    "dnnl_softmax_backward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p,
+    ],
+    "dnnl_layer_normalization_forward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_float, c_uint, c_void_p,
+    ],
+    "dnnl_layer_normalization_backward_primitive_desc_create": [
+        _OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_float, c_uint, c_void_p, c_void_p,
+    ],
     "dnnl_primitive_desc_query_md": [c_void_p, c_int, c_int],
     "dnnl_primitive_desc_destroy": [c_void_p],
     "dnnl_primitive_create": [_OUT, c_void_p],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import paddle
-from paddle import Tensor, nn
+from paddle import Tensor
 
+from paddle_tfm.paddle_compat import Layer, concat
 from paddle_tfm.protocols.component import Component
 from paddle_tfm.protocols.context import TokenInfo
 from paddle_tfm.protocols.mask import Mask
@@ -23,7 +23,7 @@ class KeyValue:
 
     def extend(self, new: KeyValue) -> KeyValue:
         """These tokens followed by `new` ones."""
-        return KeyValue(paddle.concat([self.key, new.key], 2), paddle.concat([self.value, new.value], 2))
+        return KeyValue(concat([self.key, new.key], 2), concat([self.value, new.value], 2))
 
     def select(self, rows: Tensor) -> KeyValue:
         """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""
@@ -38,7 +38,7 @@ class Geometry(NamedTuple):
     head_dim: int
 
 
-class Attention(Component, nn.Layer):
+class Attention(Component, Layer):
     """Attention(Q, K, V) = softmax(Q Kᵀ / sqrt(D) + mask) V: x [B, T, C], source [B, S, C] → [B, T, C].
 
     In self-attention the source is x itself, in cross-attention the encoder's output. Decoding calls `project` with the

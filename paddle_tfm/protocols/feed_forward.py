@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paddle import Tensor, nn
+from paddle import Tensor
 
+from paddle_tfm.paddle_compat import Layer
 from paddle_tfm.protocols.component import Component
 from paddle_tfm.protocols.context import TokenInfo
 from paddle_tfm.protocols.tap import Tap
 
 
-class FeedForward(Component, nn.Layer):
+class FeedForward(Component, Layer):
     """The position-wise sublayer, such as max(0, x W1 + b1) W2 + b2: x [B, T, C] → [B, T, C].
 
     Givens:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paddle import Tensor, nn
+from paddle import Tensor
 
+from paddle_tfm.paddle_compat import Layer
 from paddle_tfm.protocols.component import Component
 from paddle_tfm.protocols.context import Memory
 
 
-class Head(Component, nn.Layer):
+class Head(Component, Layer):
     """log p(token | h), log softmax(h W + b) in the plainest case: h [B, T, C] → [B, T, V (+ `memory.extra`)].
 
     `memory` is what the decoder attends to, for heads that copy words of the source; without an encoder it is None.

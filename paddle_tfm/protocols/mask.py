@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ class Mask:
         q_positions: int64 [B|1, Tq]. k_positions: int64 [B|1, Tk]. k_valid: bool [B, Tk].
         causal: whether a key later than its query is hidden.
         encoding: whose `bias` is added (None: none).
+        sees_all: whether the caller knows that nothing is hidden, so that nobody needs to look; `k_valid` may then be a
+            function that makes it, and is only called where somebody asks.
 
     Example: a query sees the keys at most three positions away.
 
@@ -40,16 +43,32 @@ class Mask:
         self,
         q_positions: Tensor,
         k_positions: Tensor,
-        k_valid: Tensor,
+        k_valid: Tensor | Callable[[], Tensor],
         causal: bool,
         encoding: PositionalEncoding | None = None,
+        sees_all: bool = False,
     ):
         self.q_positions, self.k_positions = q_positions, k_positions
-        self.k_valid, self.causal, self.encoding = k_valid, causal, encoding
-        self._visible = _Visible(partial(_allowed, q_positions, k_positions, k_valid, causal))
+        self.causal, self.encoding, self.sees_all = causal, encoding, sees_all
+        self._k_valid = k_valid
+        self._visible = _Visible(partial(_allowed, q_positions, k_positions, k_valid, causal and not sees_all))
         self._restricted: dict[Hashable, Mask] = {}
         self._dense: dict[str, Tensor] = {}
         self._broadcast: dict[tuple, Tensor] = {}  # by dtype and shape of the scores
+
+    @cached_property
+    def k_valid(self) -> Tensor:
+        """bool [B, Tk]: which keys are real tokens."""
+        return self._k_valid() if callable(self._k_valid) else self._k_valid
+
+    def with_queries(self, q_positions: Tensor) -> Mask:
+        """The same keys seen by other queries; where no key is hidden from a query for its position, that is computed
+        once for both."""
+        other = Mask(q_positions, self.k_positions, self._k_valid, self.causal, self.encoding, self.sees_all)
+        if not self.causal:
+            other._visible = self._visible.with_queries()
+            other.sees_all = other._visible.everything
+        return other
 
     def with_encoding(self, encoding: PositionalEncoding) -> Mask:
         """The same mask under another encoding's bias (encodings with a table per layer); the rest is computed once."""
@@ -69,7 +88,8 @@ class Mask:
         return self._restricted[key]
 
     def _copy(self, visible: _Visible, encoding: PositionalEncoding | None) -> Mask:
-        other = Mask(self.q_positions, self.k_positions, self.k_valid, self.causal, encoding)
+        sees_all = self.sees_all and visible is self._visible
+        other = Mask(self.q_positions, self.k_positions, self._k_valid, self.causal, encoding, sees_all)
         other._visible = visible
         return other
 
@@ -82,8 +102,11 @@ class Mask:
         bias."""
         name = str(dtype).removeprefix("paddle.")
         if name not in self._dense:
-            bias, hidden = self._bias, self._visible.additive(name)
-            self._dense[name] = hidden if bias is None else hidden + bias.astype(_dtype(name))
+            bias = None if self._bias is None else self._bias.astype(_dtype(name))
+            if bias is None or not self.sees_all:
+                hidden = self._visible.additive(name)
+                bias = hidden if bias is None else hidden + bias
+            self._dense[name] = bias
         return self._dense[name]
 
     @cached_property
@@ -93,7 +116,7 @@ class Mask:
     @cached_property
     def _is_zero(self) -> bool:
         """Whether `dense` is zero all over: no key hidden, no bias."""
-        return bool(self.allowed().all()) and self._bias is None
+        return self._bias is None and (self.sees_all or self._visible.everything)
 
     def add_to(self, scores: Tensor) -> Tensor:
         """scores [B, H, Tq, Tk] + `dense`.
@@ -101,19 +124,20 @@ class Mask:
         On a CPU, where a broadcast sum takes several times as long as one of equal shapes, `dense` is broadcast over
         heads and queries first, once for all layers; and a step of decoding whose query sees every key adds nothing.
         """
-        if scores.shape[2] == 1 and scores.place.is_cpu_place() and self._is_zero:
+        if (self.sees_all or (scores.shape[2] == 1 and scores.place.is_cpu_place())) and self._is_zero:
             return scores
         dense = self.dense(scores.dtype)
         if not scores.place.is_cpu_place() or dense.shape[1] != 1:
             return scores + dense
         shape = tuple(scores.shape)
-        addend = self._broadcast.get((scores.dtype, shape))
+        known = self._broadcast if self._bias is not None else self._visible.broadcast
+        addend = known.get((scores.dtype, shape))
         if addend is None:
             batch, _, queries, keys = dense.shape
             times = shape[1] * shape[2] // queries  # heads, and queries where one row serves all
             row = dense.reshape([batch, 1, queries * keys])
             addend = paddle.matmul(paddle.ones([batch, times, 1], dense.dtype), row)  # [B, times, Tq|1 · Tk]
-            self._broadcast[scores.dtype, shape] = addend = addend.reshape([batch, *shape[1:]])
+            known[scores.dtype, shape] = addend = addend.reshape([batch, *shape[1:]])
         return scores + addend
 
 
@@ -124,10 +148,23 @@ class _Visible:
         self._compute = allowed
         self._restricted: dict[Hashable, _Visible] = {}
         self._additive: dict[str, Tensor] = {}
+        self.broadcast: dict[tuple, Tensor] = {}  # `additive` for scores of a dtype and shape
 
     @cached_property
     def allowed(self) -> Tensor:
         return self._compute()
+
+    @cached_property
+    def everything(self) -> bool:
+        """Whether no key is hidden."""
+        return bool(self.allowed.all())
+
+    def with_queries(self) -> _Visible:
+        """The same for other queries, of which it does not depend; a restriction may."""
+        _ = self.everything  # so that it is computed once for all copies
+        other = copy.copy(self)
+        other._restricted = {}
+        return other
 
     def additive(self, dtype: str) -> Tensor:
         """[B, 1, Tq|1, Tk]: 0 where allowed, elsewhere very negative."""
@@ -148,9 +185,9 @@ def _dtype(name: str) -> paddle.dtype:
     return getattr(paddle, name)
 
 
-def _allowed(q_positions: Tensor, k_positions: Tensor, k_valid: Tensor, causal: bool) -> Tensor:
-    allowed = k_valid.unsqueeze([1, 2])  # [B, 1, 1, Tk]
-    if causal and q_positions.shape[1] > 1:
+def _allowed(q_positions: Tensor, k_positions: Tensor, k_valid: Tensor | Callable[[], Tensor], causal: bool) -> Tensor:
+    allowed = (k_valid() if callable(k_valid) else k_valid).unsqueeze([1, 2])  # [B, 1, 1, Tk]
+    if causal:
         past = q_positions.unsqueeze(2) >= k_positions.unsqueeze(1)  # [B|1, Tq, Tk]
         allowed = paddle.logical_and(allowed, past.unsqueeze(1))
     return allowed

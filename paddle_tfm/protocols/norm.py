@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paddle import Tensor, nn
+from paddle import Tensor
 
+from paddle_tfm.paddle_compat import Layer
 from paddle_tfm.protocols.component import Component
 
 
-class Norm(Component, nn.Layer):
+class Norm(Component, Layer):
     """y = (x − center) / (size + eps) · weight + bias, in some form: x [B, T, C] → [B, T, C].
 
     Token-wise norms ignore `valid` and `positions`. BatchNorm weighs tokens by `valid` bool [B, T] (True: real, False:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paddle import Tensor, nn
+from paddle import Tensor
 
+from paddle_tfm.paddle_compat import Layer, LayerList
 from paddle_tfm.protocols.component import Component
 from paddle_tfm.protocols.context import LayerSite, TokenInfo
 from paddle_tfm.protocols.norm import Norm
@@ -25,7 +26,7 @@ class Profile:
     branch_variances: list[float]
 
 
-class Placement(Component, nn.Layer):
+class Placement(Component, Layer):
     """Where norm, residual and dropout stand around the sublayers of one layer: x [B, T, C] → [B, T, C].
 
     Pre-norm is x + drop(f(n(x))), post-norm n(x + drop(f(x))). Most variants write only `wrap`. The constructor below
@@ -66,8 +67,8 @@ class Placement(Component, nn.Layer):
         from paddle_tfm.layers import Dropout
 
         super().__init__()
-        self.norms = nn.LayerList([norm(site, d_model) for site in sites])
-        self.drops = nn.LayerList([Dropout(dropout) for _ in sites])
+        self.norms = LayerList([norm(site, d_model) for site in sites])
+        self.drops = LayerList([Dropout(dropout) for _ in sites])
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         """One sublayer: x [B, T, C] → [B, T, C]. Call `sublayer` exactly once."""

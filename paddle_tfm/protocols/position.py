@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from paddle import Tensor, nn
+from paddle import Tensor
 
+from paddle_tfm.paddle_compat import Layer
 from paddle_tfm.protocols.component import Component
 
 
-class PositionalEncoding(Component, nn.Layer):
+class PositionalEncoding(Component, Layer):
     """How a position reaches the model: overrides of the hooks below. This base class is the encoding "none".
 
     Every hook is a pure function of positions int64 [B|1, T], never of a tensor's length or of the place in a batch:

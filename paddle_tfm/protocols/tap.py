@@ -23,8 +23,10 @@ class Tap:
 
     def record(self, name: str, value: Tensor) -> None:
         """Record a tensor (attention weights, statistics); nothing is stored unless `recording`."""
+        if not self.recording:
+            return
         full_name = f"{self.scope}.{name}"
-        if self.recording and (self.only is None or full_name in self.only):
+        if self.only is None or full_name in self.only:
             self.recorded.append((full_name, value))
 
     def add_aux_loss(self, name: str, value: Tensor) -> None:

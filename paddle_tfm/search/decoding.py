@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import processes
+from paddle_tfm import paddle_compat, processes
 from paddle_tfm.data.batches import Batch, in_order, lengths
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
@@ -101,6 +101,9 @@ class Labelling(Decoding):
 def possible(log_probs: Tensor) -> Tensor:
     """log_probs [R, V'] as float32, with MASKED_SCORE for padding and begin."""
     log_probs = log_probs if log_probs.dtype == paddle.float32 else log_probs.astype("float32")
+    if log_probs.place.is_cpu_place() and log_probs.stop_gradient:
+        np.from_dlpack(log_probs)[:, [PAD, BOS]] = MASKED_SCORE
+        return log_probs
     for impossible in (PAD, BOS):
         log_probs[:, impossible] = MASKED_SCORE
     return log_probs
@@ -124,7 +127,7 @@ def decode_batch(
     size, constraints = len(batch.index), search.constraints()
     prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
     sentences = list(batch.index.tolist() if sentences is None else sentences)
-    with paddle.no_grad():
+    with paddle.no_grad(), paddle_compat.direct_attributes(model):
         decoding: Decoding
         if model.decoder is None:
             decoding = Labelling(model, batch, sentences)
@@ -185,11 +188,12 @@ def decode_all(
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers)
 
-    for batch_number, outputs in processes.imap_unordered(decode, batches):
-        for i, of_example in zip(batches[batch_number].index, outputs):
-            hypotheses[i] = of_example
-        if progress is not None:
-            progress(len(outputs))
+    with paddle_compat.direct_attributes(model):
+        for batch_number, outputs in processes.imap_unordered(decode, batches):
+            for i, of_example in zip(batches[batch_number].index, outputs):
+                hypotheses[i] = of_example
+            if progress is not None:
+                progress(len(outputs))
     if training:
         model.train()
     return hypotheses

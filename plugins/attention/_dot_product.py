@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import KeyValue, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
@@ -23,7 +23,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
     """x [B, T, H·D] → [B, H, T, D]."""
     batch, length, width = x.shape
     if length == 1:  # a step of decoding: no transpose needed
-        return x.reshape([batch, heads, 1, width // heads])  # [B, 1, H·D] -> [B, H, 1, D]
+        return paddle_compat.reshape(x, [batch, heads, 1, width // heads])  # [B, 1, H·D] -> [B, H, 1, D]
     return x.reshape([batch, length, heads, width // heads]).transpose([0, 2, 1, 3])  # [B, T, H, D] -> [B, H, T, D]
 
 
@@ -31,7 +31,7 @@ def merge_heads(x: Tensor) -> Tensor:
     """x [B, H, T, D] → [B, T, H·D]."""
     batch, heads, length, width = x.shape
     if length == 1:
-        return x.reshape([batch, 1, heads * width])  # [B, H, 1, D] -> [B, 1, H·D]
+        return paddle_compat.reshape(x, [batch, 1, heads * width])  # [B, H, 1, D] -> [B, 1, H·D]
     return x.transpose([0, 2, 1, 3]).reshape([batch, length, heads * width])  # [B, T, H, D] -> [B, T, H·D]
 
 
@@ -79,7 +79,7 @@ def attend(
     q [B, H, Tq, D], not yet rotated; kv [B, G, Tk, D] → [B, H, Tq, width of v]. Scale and G as in `scores_of`.
     `dropout` is applied to the weights.
     """
-    weights = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
+    weights = paddle_compat.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)
     return gather(dropout(weights), kv.value, info, mask)
 

@@ -23,3 +23,6 @@ class ReLU(TwoLayers):
 
     def activation(self, x: Tensor) -> Tensor:
         return F.relu(x)
+
+    def dropped_hidden(self, x: Tensor) -> Tensor:
+        return self.dropout.after_relu(self.inner(x))

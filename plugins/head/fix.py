@@ -11,7 +11,7 @@ from paddle_tfm import algebra
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
 
 EPS = 1.0e-12  # added to squared lengths, so that a vector of zeros is not divided by 0
 
@@ -79,7 +79,7 @@ class FixNorm(Head):
         )
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
-        return log_softmax(full_precision(self._logits(*self._directions(h))))
+        return log_softmax_(full_precision(self._logits(*self._directions(h))))
 
 
 def unit(x: Tensor, length: Tensor | float = 1.0) -> Tensor:

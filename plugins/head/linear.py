@@ -6,7 +6,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Head, Memory
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
 
 
 class LinearHead(Head):
@@ -28,4 +28,4 @@ class LinearHead(Head):
         return cross_entropy(self.output, h, words, self.output.bias, target, smoothing, self.pad_id)
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
-        return log_softmax(full_precision(self.output(h)))
+        return log_softmax_(full_precision(self.output(h)))

@@ -7,7 +7,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
 
 
 class TiedHead(Head):
@@ -42,4 +42,4 @@ class TiedHead(Head):
         return cross_entropy(self._logits, h, words, self.bias, target, smoothing, self.pad_id)
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
-        return log_softmax(full_precision(self._logits(h)))
+        return log_softmax_(full_precision(self._logits(h)))

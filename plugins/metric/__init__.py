@@ -14,6 +14,7 @@ def register_metrics():
         "bits_per_character": "paddle_tfm_plugins.metric.bits_per_character:BitsPerCharacter",
         "perplexity": "paddle_tfm_plugins.metric.perplexity:Perplexity",
         "bleu": "paddle_tfm_plugins.metric.bleu:Bleu",
+        "moses_bleu": "paddle_tfm_plugins.metric.moses_bleu:MosesBleu",
         "chrf": "paddle_tfm_plugins.metric.chrf:Chrf",
         "ter": "paddle_tfm_plugins.metric.ter:Ter",
     }

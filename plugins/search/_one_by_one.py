@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm import algebra
 from paddle_tfm.protocols import Decoding, Hypothesis
 from paddle_tfm_plugins.search._bounded import Bounded
 
@@ -27,7 +29,7 @@ class Output:
 class OneByOne(Bounded):
     """`nbest` outputs of each sentence, independent of each other. A finished output leaves the batch."""
 
-    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
+    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> np.ndarray:
         """The next token of each unfinished output, int64 [R], from log_probs [R, V']."""
         raise NotImplementedError
 
@@ -40,21 +42,21 @@ class OneByOne(Bounded):
         tokens = paddle.full([len(alive)], decoding.bos, dtype="int64")
         while alive:
             log_probs = decoding.advance(tokens)  # [R, V']
-            tokens = self.choose(log_probs, alive)
+            chosen = self.choose(log_probs, alive)
             full = [len(output.ids) == decoding.max_lengths[output.index] for output in alive]
             if any(full):
-                tokens = paddle.where(paddle.to_tensor(full), paddle.full_like(tokens, decoding.eos), tokens)
-            scores = log_probs.take_along_axis(tokens.unsqueeze(1), 1)[:, 0]
+                chosen = np.where(full, decoding.eos, chosen)
+            scores = algebra.pick(log_probs, chosen)
             unfinished = []
-            for row, (output, token, score) in enumerate(zip(alive, tokens.tolist(), scores.tolist())):
+            for row, (output, token, score) in enumerate(zip(alive, chosen.tolist(), scores.tolist())):
                 output.score += score
                 if token != decoding.eos:
                     output.ids.append(token)
                     unfinished.append(row)
             if unfinished and len(unfinished) < len(alive):
-                rows = paddle.to_tensor(unfinished, dtype="int64")
-                decoding.select(rows)
-                tokens = tokens.index_select(rows)
+                decoding.select(paddle.to_tensor(unfinished, dtype="int64"))
+                chosen = chosen[unfinished]
+            tokens = paddle.to_tensor(chosen)
             alive = [alive[row] for row in unfinished]
         return [
             [Hypothesis(output.ids, output.score) for output in sorted(several, key=lambda output: -output.score)]

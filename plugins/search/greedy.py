@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from paddle import Tensor
 
+from paddle_tfm import algebra
 from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
 
 
@@ -17,5 +19,5 @@ class Greedy(OneByOne):
     twice in an output (arXiv:1705.04304; 0: any).
     """
 
-    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
-        return log_probs.argmax(-1)
+    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> np.ndarray:
+        return algebra.argmax(log_probs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import paddle
 from paddle import Tensor
 
@@ -49,12 +50,12 @@ class Sampling(OneByOne):
         self.temperature, self.top_k, self.top_p, self.seed = temperature, top_k, top_p, seed
         self.nbest = samples
 
-    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> Tensor:
+    def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> np.ndarray:
         weights, tokens = self.weights(log_probs)  # [R, K]
         mass = weights.cumsum(-1)
         draws = paddle.to_tensor([[self._draw(output)] for output in outputs], dtype="float64")  # [R, 1]
         columns = (mass <= draws * mass[:, -1:]).astype("int64").sum(-1, keepdim=True)  # [R, 1]
-        return tokens.take_along_axis(columns, 1)[:, 0]
+        return tokens.take_along_axis(columns, 1)[:, 0].numpy()
 
     def _draw(self, output: Output) -> float:
         """A number in [0, 1) with 53 random bits."""

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -20,9 +21,18 @@ KINDS = ("attention", "position", "norm", "placement", "feed_forward", "head")
 CLINIC = "clinic"
 
 
+NEEDS = {("metric", "moses_bleu"): "sacremoses"}  # component → its optional package
+
+
+def installed_package(entry):
+    package = NEEDS.get((entry.kind, entry.name))
+    missing = package is not None and find_spec(package) is None
+    return [pytest.mark.skipif(missing, reason=f"the optional package {package} is not installed")]
+
+
 def entries(clinic: bool = False):
     return [
-        pytest.param(entry.kind, entry.name, id=f"{entry.kind} {entry.name}")
+        pytest.param(entry.kind, entry.name, id=f"{entry.kind} {entry.name}", marks=installed_package(entry))
         for entry in REGISTRY
         if checks(entry.kind) and (entry.provider.plugin == CLINIC) == clinic
     ]

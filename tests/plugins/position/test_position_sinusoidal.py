@@ -82,3 +82,27 @@ def test_contract():
     assert not Sinusoidal(4).state_dict()  # nothing to save
     with pytest.raises(ValueError, match="`base` must be positive, but is 0"):
         Sinusoidal(4, base=0.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_are_looked_up_are_those_of_the_formula(dtype):
+    """Single positions and several, rising past the table and back, negative ones and such beyond any table."""
+    encoding = Sinusoidal(6)
+    for positions in (
+        [[3]],
+        [[0, 1, 2]],
+        [[70]],
+        [[2], [5]],
+        [[200]],
+        [[-1]],
+        [[0]],
+        [[4_095]],
+        [[4_096]],
+        [[100_003, 1]],
+    ):
+        angle = np.array(positions)[..., None] / 10000.0 ** (np.array([0, 0, 2, 2, 4, 4]) / 6)
+        expected = np.where(np.arange(6) % 2, np.cos(angle), np.sin(angle))
+        x = paddle.ones([2, len(positions[0]), 6], dtype)
+        y = encoding.embed(x, paddle.to_tensor(positions))
+        assert y.dtype == x.dtype
+        np.testing.assert_allclose(y.numpy(), 1.0 + np.broadcast_to(expected, y.shape), atol=1e-6)
