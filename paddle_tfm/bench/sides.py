@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from paddle_tfm import runtime
+from paddle_tfm import blas, runtime
 from paddle_tfm.errors import UserError, unknown
 
 PEERS_HELP = (
@@ -27,7 +27,8 @@ class Kind:
         title: its name in tables. package: what it needs; those that are not Paddle's come with the extra `[bench]`.
         first: what its process imports first. prepared: whether `paddle_tfm.runtime` prepares its environment.
         threaded: whether it is set to as many threads as we use; otherwise it has the number that it comes with.
-        overrides: lines on top of the recipe, for a side of ours.
+        overrides: lines on top of the recipe, for a side of ours. flag: of the processor, without which the side is
+            left out unless it is asked for.
     """
 
     title: str
@@ -35,11 +36,21 @@ class Kind:
     first: str
     prepared: bool = False
     threaded: bool = True
-    overrides: Sequence[str] = field(default=())
+    overrides: Sequence[str] = ()
+    flag: str | None = None
 
 
 KINDS: dict[str, Kind] = {
     "ours": Kind("paddle_tfm", "paddle", "paddle_tfm", prepared=True),
+    "ours-bfloat16": Kind(
+        "paddle_tfm, train.products: bfloat16",
+        "paddle",
+        "paddle_tfm",
+        prepared=True,
+        overrides=("train.products=bfloat16",),
+        flag="avx512_bf16",
+    ),
+    "ours-ctranslate2": Kind("paddle_tfm, --engine ctranslate2", "ctranslate2", "paddle_tfm", prepared=True),
     "ours-uncached": Kind("paddle_tfm without key/value cache", "paddle", "paddle_tfm", prepared=True),
     "paddle": Kind("paddle.nn.Transformer, default settings", "paddle", "paddle", threaded=False),
     "paddle-tuned": Kind("paddle.nn.Transformer, our runtime settings", "paddle", "paddle_tfm", prepared=True),
@@ -49,17 +60,18 @@ KINDS: dict[str, Kind] = {
     "joeynmt": Kind("JoeyNMT", "joeynmt", "torch"),
     "ctranslate2": Kind("CTranslate2, float32", "ctranslate2", "ctranslate2"),
 }
-TRAINING = ("ours", "paddle", "paddle-tuned", "torch", "torch-tuned", "torch-compile", "joeynmt")
+TRAINING = ("ours", "ours-bfloat16", "paddle", "paddle-tuned", "torch", "torch-tuned", "torch-compile", "joeynmt")
 # job → the sides that do it
 JOBS: dict[str, Sequence[str]] = {
-    "beam": ("ours", "joeynmt", "ctranslate2"),
-    "single": ("ours", "ours-uncached", "torch-tuned", "joeynmt", "ctranslate2"),
+    "beam": ("ours", "ours-ctranslate2", "joeynmt", "ctranslate2"),
+    "single": ("ours", "ours-ctranslate2", "ours-uncached", "torch-tuned", "joeynmt", "ctranslate2"),
 }
 DECODING = tuple(side for side in KINDS if any(side in sides for sides in JOBS.values()))
 
 
 def choose(sides: Sequence[str] | None, possible: Collection[str]) -> list[str]:
-    """`ours` and `sides`, in the order of `possible`; without `sides`, all whose package is installed.
+    """`ours` and `sides`, in the order of `possible`; without `sides`, all whose package is installed and whose flag
+    the processor has.
 
     Raises:
         UserError: there is no such side, or its package is missing.
@@ -70,8 +82,10 @@ def choose(sides: Sequence[str] | None, possible: Collection[str]) -> list[str]:
             raise UserError(unknown("side", side, possible))
         if side in lacking:
             raise UserError(f"the side '{side}' needs {KINDS[side].package}. {PEERS_HELP}")
-    selection = {"ours", *(sides or possible)}
-    return [side for side in possible if side in selection and (sides or side not in lacking)]
+    if not sides:
+        flags = blas.Processor.read().flags
+        sides = [side for side in possible if side not in lacking and (KINDS[side].flag or "") in {"", *flags}]
+    return [side for side in possible if side in {"ours", *sides}]
 
 
 def environment(side: str) -> dict[str, str]:

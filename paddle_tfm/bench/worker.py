@@ -19,10 +19,10 @@ from typing import NamedTuple, Protocol
 if sys.platform != "win32":
     import resource
 
+from paddle_tfm import runtime
 from paddle_tfm.bench.sides import KINDS, tuning
 from paddle_tfm.bench.workload import Workload
 from paddle_tfm.errors import UserError
-from paddle_tfm.runtime import load_paddle
 
 
 class Side(Protocol):
@@ -52,32 +52,33 @@ class Answer(NamedTuple):
 def load(side: str, folder: Path) -> tuple[Side, dict]:
     """A side, and facts about it for the report. Ours is loaded first and writes the workload of the others."""
     if KINDS[side].package == "paddle":
-        load_paddle()
+        runtime.load_paddle()
     loaded: Side
     facts: dict = {}
-    if side == "ours":
+    if side in ("ours", "ours-bfloat16"):
         from paddle_tfm.bench import ours
 
-        loaded = engine = ours.Side(folder)
-        engine.workload().write(folder)
+        loaded = engine = ours.Side(folder, side)
+        if side == "ours":
+            engine.workload().write(folder)
         facts = engine.facts()
         engine.begin()
     else:
         loaded = load_peer(side, Workload.read(folder))
     facts |= {"loaded_mib": peak_memory(), "first_loss": loaded.first_loss()}
-    return loaded, facts | described(loaded)
+    return loaded, facts | described(side, loaded)
 
 
-def described(side: object) -> dict:
-    """How a side computes: its processes and the threads of each, the precision of its products, the variables that
-    tune its library, and its settings in words."""
-    threads, processes = int(os.environ.get("OMP_NUM_THREADS", 1)), 1 + len(getattr(side, "workers", ()))
+def described(side: str, loaded: object) -> dict:
+    """How a side computes: its threads and processes, the precision of its products, the variables that tune its
+    library (those that `runtime.prepare` set here count only where it prepares), and its settings in words."""
+    ours = {setting.name for setting in runtime.SETTINGS if not setting.by_user and not KINDS[side].prepared}
     return {
-        "threads": threads,
-        "processes": processes,
-        "precision": getattr(side, "precision", "float32"),
-        "variables": tuning(os.environ),
-        "settings": getattr(side, "settings", ""),
+        "threads": int(os.environ.get("OMP_NUM_THREADS", 1)),
+        "processes": 1 + len(getattr(loaded, "workers", ())),
+        "precision": getattr(loaded, "precision", "float32"),
+        "variables": tuning({name: value for name, value in os.environ.items() if name not in ours}),
+        "settings": getattr(loaded, "settings", ""),
     }
 
 
@@ -118,14 +119,14 @@ def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]
 
         loaded = ctranslate2.Decoder(Workload.read(folder), request)
     else:
-        load_paddle()
+        runtime.load_paddle()
         from paddle_tfm.bench import ours
 
-        loaded = engine = ours.Decoder(request, cached=side == "ours")
+        loaded = engine = ours.Decoder(request, side)
         facts = engine.facts()
         if side == "ours":
             engine.workload().write(folder)
-    return loaded, facts | described(loaded)
+    return loaded, facts | described(side, loaded)
 
 
 def peak_memory(workers: Sequence[int] = ()) -> int | None:

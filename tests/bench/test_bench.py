@@ -194,7 +194,7 @@ def test_the_same_is_written_with_and_without_the_cache(trained, tmp_path):
     mine, request = decoders(trained, tmp_path)
     outputs = mine.decode("single")
     assert len(outputs) == 5 and any(outputs)
-    assert ours.Decoder(request, cached=False).decode("single") == outputs
+    assert ours.Decoder(request, "ours-uncached").decode("single") == outputs
 
 
 def test_pytorch_in_inference_mode_writes_the_same_with_our_weights(trained, tmp_path):
@@ -239,6 +239,7 @@ def test_measure_decoding_reports_every_job(trained):
     assert list(results["jobs"]["beam"]["sides"]) == ["ours"]
     single = results["jobs"]["single"]
     assert list(single["sides"]) == ["ours", "ours-uncached"]
+    assert {side["variables"]["FLAGS_use_stride_kernel"] for side in single["sides"].values()} == {"0"}
     assert single["same"] == {"ours-uncached": 1.0}
     assert all(0 < side["low"] <= side["median"] <= side["high"] for side in single["sides"].values())
     assert single["ratio"]["ours-uncached"]["median"] > 0
@@ -327,6 +328,16 @@ def test_sentences_of_a_given_length_are_the_texts_one_after_another(tmp_path, l
         assert [len(row) for row in rows_of_batches] == [length] * 3 * rows
         assert [i for row in rows_of_batches for i in row] == chained[: 3 * rows * length]
     side.step(0)
+
+
+def test_a_peer_says_no_variable_that_this_process_set_after_its_library(monkeypatch):
+    from paddle_tfm.bench import worker
+
+    monkeypatch.setenv("FLAGS_use_stride_kernel", "0")
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "AVX2")
+    monkeypatch.setattr(runtime, "SETTINGS", [runtime.Setting("FLAGS_use_stride_kernel", "0", "")])
+    assert worker.described("torch", None)["variables"] == {"DNNL_MAX_CPU_ISA": "AVX2"}
+    assert set(worker.described("ours", None)["variables"]) == {"DNNL_MAX_CPU_ISA", "FLAGS_use_stride_kernel"}
 
 
 def test_measure_growth_measures_each_size(monkeypatch):
