@@ -80,8 +80,11 @@ setup(
         # A GPU user installs Paddle's own GPU build instead: it provides the same module.
         "cpu": [TESTED_PADDLE],
         "tokenizers": ["tokenizers>=0.15"],  # ready-made tokenizer.json files: the tokenizer `hugging_face`
+        # Decoding on a CPU at the speed of an engine in C++: `export`, --engine ctranslate2. Before 4.8.1 a damaged
+        # file could write beyond its memory.
+        "ctranslate2": ["ctranslate2>=4.8.1"],
         "moses": ["sacremoses>=0.1.1"],  # BLEU as papers on Multi30k print it: the metric `moses_bleu`
-        "bench": ["torch>=2.5", "ctranslate2>=4.5"],  # what `paddle-tfm bench` stands beside
+        "bench": ["torch>=2.5", "ctranslate2>=4.8.1"],  # what `paddle-tfm bench` stands beside
         # Whose components stand beside ours with the same weights, in tests/peers.
         "peers": [
             "torch>=2.9",  # attention, norms, LSTM, adaptive softmax, whole Transformers, optimizers (Muon from 2.9 on)
@@ -90,6 +93,7 @@ setup(
             "lion-pytorch>=0.2",  # Lion, by the author of x-transformers
         ],
         "test": [
+            "ctranslate2>=4.8.1",  # what exports are checked against
             "pytest>=8.0",
             "pytest-xdist>=3.5",  # as many processes as there are cores
             "sacremoses>=0.1.1",  # the metric `moses_bleu`

@@ -185,6 +185,7 @@ LEVELS = [
     {"search", "testing"},
     {"inference"},
     {"train"},
+    {"export"},
     {"sweep", "comparison"},
     {"api"},
     {"bench"},

@@ -24,6 +24,7 @@ VERBS = {
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",
     "generate": "Continue a text with a decoder-only run.",
+    "export": "Write a trained run for an engine made for decoding.",
     "board": "Open the curves in VisualDL.",
     "bench": "Measure training speed against Paddle's, PyTorch's and JoeyNMT's.",
     "doctor": "Say what is wrong with the installation, and how to mend it.",

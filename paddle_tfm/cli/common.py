@@ -131,6 +131,13 @@ def warn(text: str) -> None:
     notes().print(f"[yellow]{escape(text)}[/]")
 
 
+def note(text: str) -> None:
+    """A sentence about what is being done, on standard error."""
+    from rich.markup import escape
+
+    notes().print(f"[dim]{escape(text)}[/]")
+
+
 def count(number: int, what: str) -> str:
     """For instance `1 run`, `2 runs`."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import count, create_registry, device_option, notes, plugin_option, use_device, warn
-from paddle_tfm.cli.evaluate import checkpoint_option, search_option
+from paddle_tfm.cli.common import count, create_registry, device_option, note, notes, plugin_option, use_device, warn
+from paddle_tfm.cli.evaluate import checkpoint_option, engine_option, search_option
 from paddle_tfm.cli.lines import STANDARD, LineSource, check_output, chunks, open_lines, writing
 
 if TYPE_CHECKING:
@@ -76,12 +76,13 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     "memory; a beam of N needs N times as much.",
 )
 @search_option
+@engine_option
 @checkpoint_option
 @plugin_option
 @device_option
 def command(
-    run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, checkpoint,
-    plugins, device,
+    run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, engine,
+    checkpoint, plugins, device,
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
 
@@ -95,6 +96,7 @@ def command(
       paddle-tfm translate RUN --input test.de.gz --output test.en
       paddle-tfm translate RUN --nbest 5 --scores --search "{name: beam, size: 5}" < in > out.tsv
       paddle-tfm translate RUN --nbest 3 --search "{name: sampling, top_p: 0.9, samples: 3}" < in
+      paddle-tfm translate RUN --engine ctranslate2 --input test.de --output test.en
       paddle-tfm translate RUN --prefix "We" --attention maps "Wir gehen nach Hause ."
     """
     from paddle_tfm.recipe import yaml_lines
@@ -102,7 +104,8 @@ def command(
     lines = open_lines(texts, source)
     check_output(target, source)
     registry = create_registry(plugins)
-    use_device(device)
+    device = use_device(device)
+    from paddle_tfm.export.engine import open_engine
     from paddle_tfm.inference.align import align
     from paddle_tfm.train.run import load_run
 
@@ -110,9 +113,10 @@ def command(
     loaded.require_source()
     built = registry.build("search", yaml_lines.value(search), "--search") if search else None
     alignments = _alignment_folder(folder, pictures)
+    decoder = open_engine(loaded, engine, built or loaded.search(), checkpoint, scores, device, note)
 
     def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
-        outputs = loaded.hypotheses(chunk, built, nbest or 1, prefix, batch_tokens, progress, first)
+        outputs = loaded.hypotheses(chunk, built, nbest or 1, prefix, batch_tokens, progress, first, decoder)
         if alignments is not None:
             best = [of_line[0] for of_line in outputs]
             alignments.add(align(loaded.model, loaded.codec, chunk, best, layer, batch_tokens))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Example, Search
+from paddle_tfm.protocols import Example, Hypothesis, Search
 from paddle_tfm.search.decoding import decode_all
 
 
@@ -38,6 +39,7 @@ def translate(
     max_tokens: int = 4096,
     progress: Callable[[int], None] | None = None,
     first: int = 0,
+    decode: Callable[..., list[list[Hypothesis]]] | None = None,
 ) -> list[list[Translation]]:
     """Up to `nbest` outputs of each text, best first; one empty output for a text without a piece.
 
@@ -46,6 +48,7 @@ def translate(
             target text, and these are forced: the output continues after its last piece, so that a word cut in two is
             completed only where the tokenizer has a piece for its rest. White space at its ends does not count.
         first: the number of the first text, where these are part of more: draws of a search depend on numbers.
+        decode: what `decode_all` does for this model, done by another engine (`paddle_tfm.export.decoder`).
     Raises:
         UserError: the search gives fewer than `nbest`; a prefix has a piece that the model lacks, or is too long.
     """
@@ -56,8 +59,8 @@ def translate(
     nonempty = [i for i, example in enumerate(examples) if len(example.source) > 1]  # more than the end token
     if progress is not None and len(nonempty) < len(texts):
         progress(len(texts) - len(nonempty))
-    hypotheses = decode_all(
-        model,
+    decode = functools.partial(decode_all, model) if decode is None else decode
+    hypotheses = decode(
         [examples[i] for i in nonempty],
         search,
         max_tokens,

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols.attention import Attention, Geometry, KeyValue
-    from paddle_tfm.protocols.component import Component
+    from paddle_tfm.protocols.component import Component, Refusal
     from paddle_tfm.protocols.context import LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
     from paddle_tfm.protocols.feed_forward import FeedForward
@@ -60,7 +60,10 @@ _PAGES: dict[str, tuple[str, ...]] = {
         "Geometry",
         "KeyValue",
     ),
-    "component": ("Component",),
+    "component": (
+        "Component",
+        "Refusal",
+    ),
     "context": (
         "LayerSite",
         "Memory",

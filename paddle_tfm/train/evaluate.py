@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +17,7 @@ from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.predictions import squeezed
-from paddle_tfm.protocols import Likelihood, Metric, Prediction, Search
+from paddle_tfm.protocols import Hypothesis, Likelihood, Metric, Prediction, Search
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.search.decoding import decode_all, worker_batches
 
@@ -54,9 +55,12 @@ def predict(
     search: Search,
     max_tokens: int = 4096,
     progress: Callable[[int], None] | None = None,
+    decode: Callable[..., list[list[Hypothesis]]] | None = None,
 ) -> list[Prediction]:
-    """The best hypothesis for every example and its reference, as texts whose white space is normalized."""
-    decoded = decode_all(model, examples, search, max_tokens, progress)
+    """The best hypothesis for every example and its reference, as texts whose white space is normalized. `decode`: what
+    `decode_all` does for this model, done by another engine."""
+    decode = functools.partial(decode_all, model) if decode is None else decode
+    decoded = decode(examples, search, max_tokens, progress)
     predictions = []
     for encoded, hypotheses in zip(examples, decoded):
         source, target = encoded.example.source, encoded.example.target

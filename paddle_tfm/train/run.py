@@ -19,7 +19,7 @@ from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import Translation, translate
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Metric, Search
+from paddle_tfm.protocols import Hypothesis, Metric, Search
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -128,6 +128,7 @@ class Run:
         max_tokens: int = 4096,
         progress: Callable[[int], None] | None = None,
         first: int = 0,
+        decode: Callable[..., list[list[Hypothesis]]] | None = None,
     ) -> list[list[Translation]]:
         """Up to `nbest` outputs of each text, best first, with scores and pieces: `paddle_tfm.inference.translate`.
 
@@ -136,7 +137,7 @@ class Run:
         """
         self.require_source()
         search = search or self.search()
-        return translate(self.model, self.codec, texts, search, nbest, prefix, max_tokens, progress, first)
+        return translate(self.model, self.codec, texts, search, nbest, prefix, max_tokens, progress, first, decode)
 
 
 def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Run:

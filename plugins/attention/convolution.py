@@ -11,7 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
@@ -147,6 +147,9 @@ class Convolution(Attention):
 
     def extra_repr(self) -> str:
         return f"kernel={self.kernel}, left={self.left}, dynamic={self.predict is not None}"
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("is a convolution, which CTranslate2's Transformer does not hold")
 
 
 def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:

@@ -6,7 +6,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -40,3 +40,6 @@ class Gated(MultiHead):
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
         context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
         return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("multiplies heads by a gate, which CTranslate2's attention has not")

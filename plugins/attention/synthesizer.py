@@ -11,7 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo, keep_initial
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo, keep_initial
 from paddle_tfm.validators import at_least, one_of
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
@@ -155,3 +155,6 @@ class Synthesizer(Attention):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("makes its weights without keys, and CTranslate2's attention compares queries with keys")

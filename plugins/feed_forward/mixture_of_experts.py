@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import FeedForward, Tap, TokenInfo
+from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 
@@ -88,6 +88,9 @@ class MixtureOfExperts(FeedForward):
 
     def branch_weights(self) -> list[Tensor]:
         return [weight for expert in self.experts for weight in expert.branch_weights()]
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("routes tokens to experts, which CTranslate2 does not")
 
 
 def _balance(p: Tensor, selected: Tensor, valid: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm.protocols import Refusal
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 
 
@@ -26,3 +27,6 @@ class ReLU(TwoLayers):
 
     def dropped_hidden(self, x: Tensor) -> Tensor:
         return self.dropout.after_relu(self.inner(x))
+
+    def to_ctranslate2(self) -> dict | Refusal:
+        return self.ctranslate2_of("RELU")

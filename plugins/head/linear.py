@@ -29,3 +29,7 @@ class LinearHead(Head):
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax_(full_precision(self.output(h)))
+
+    def to_ctranslate2(self) -> dict:
+        bias = self.output.bias
+        return {"weight": self.output.weight.numpy().T, "bias": None if bias is None else bias.numpy()}

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import Norm
+from paddle_tfm.protocols import Norm, Refusal
 from paddle_tfm.validators import between, positive
 
 
@@ -103,3 +103,6 @@ class BatchNorm(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}, momentum={self.momentum:g}"
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("divides by running statistics, and CTranslate2's norms by those of the token")

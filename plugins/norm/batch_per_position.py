@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import Norm
+from paddle_tfm.protocols import Norm, Refusal
 from paddle_tfm.validators import at_least, between, positive
 
 
@@ -112,3 +112,6 @@ class BatchNormPerPosition(Norm):
     def extra_repr(self) -> str:
         length, width = self.running_mean.shape
         return f"{width}, max_length={length}, eps={self.eps:g}, momentum={self.momentum:g}"
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("divides by running statistics, and CTranslate2's norms by those of the token")

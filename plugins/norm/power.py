@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import Norm
+from paddle_tfm.protocols import Norm, Refusal
 from paddle_tfm.validators import between, not_negative, positive
 
 
@@ -136,3 +136,6 @@ class PowerNorm(Norm):
     def extra_repr(self) -> str:
         rates = f"momentum={self.momentum:g}, gradient_momentum={self.gradient_momentum:g}"
         return f"{self.weight.shape[0]}, warmup={self.warmup}, eps={self.eps:g}, {rates}"
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("divides by running statistics, and CTranslate2's norms by those of the token")

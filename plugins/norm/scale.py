@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import paddle
 from paddle import Tensor, nn
 
@@ -41,3 +42,7 @@ class ScaleNorm(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.width}, eps={self.eps:g}"
+
+    def to_ctranslate2(self) -> dict:
+        gain = self.weight.numpy() * np.ones(self.width, np.float32) / math.sqrt(self.width)
+        return {"gamma": gain.astype(np.float32), "eps": self.eps**2 / self.width}  # added where ours is the least

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import LayerSite, Placement, Profile, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Profile, Refusal, Sublayer, TokenInfo
 
 
 class Admin(Placement):
@@ -46,3 +46,6 @@ class Admin(Placement):
         for omega, branch in zip(omegas, profile.branch_variances):
             omega.set_value(paddle.full_like(omega, math.sqrt(variance)))
             variance += branch
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("multiplies the residual by a vector, and CTranslate2 adds it as it is")

@@ -39,3 +39,6 @@ class LayerScale(Pre):
         rows = algebra.flatten(branch, self.scales[i].dtype)
         scale = algebra.outer(algebra.column_of_ones(rows), self.scales[i].unsqueeze(0))  # [B·T, C]
         return x + algebra.restore(rows * scale, branch)
+
+    def to_ctranslate2(self) -> dict:
+        return {"before": list(self.norms), "branch_scales": [scale.numpy() for scale in self.scales]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from paddle_tfm.protocols import LayerSite
+from paddle_tfm.protocols import LayerSite, Refusal
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -27,6 +27,9 @@ class SubLN(Pre):
         super().__init__(sites=sites, **parent)
         if gain:
             self.branch_gain = _gain(sites[0])
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("has a norm before each output projection, where CTranslate2 has none")
 
 
 def _gain(site: LayerSite) -> float:

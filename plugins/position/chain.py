@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.protocols import PositionalEncoding, Refusal
 
 
 class Chain(PositionalEncoding):
@@ -59,6 +59,19 @@ class Chain(PositionalEncoding):
         for part in self.parts:
             positions = part.remap(positions, draw)
         return positions
+
+    def to_ctranslate2(self) -> dict | Refusal:
+        total: dict = {}
+        for part in self.parts:
+            answer = part.export("ctranslate2")
+            if isinstance(answer, Refusal):
+                return Refusal(f"holds {type(part).__name__}, which {answer.reason}")
+            if answer.keys() & total.keys() - {"adds", "by_distance"}:
+                return Refusal("holds two encodings of one way, and CTranslate2 one")
+            total |= answer
+        total.pop("alibi", None)  # which would stand for the whole bias
+        ours = {"adds": self.embed, "by_distance": self.bias}
+        return {key: ours.get(key, value) for key, value in total.items()}
 
 
 def _sum(terms) -> Tensor | None:

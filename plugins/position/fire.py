@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.protocols import PositionalEncoding, Refusal
 from paddle_tfm.validators import at_least, positive
 
 EPS = 1e-6  # added to the divisor
@@ -66,3 +66,6 @@ class FIRE(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"threshold={self.threshold:g}, {'one for each layer' if self.per_layer else 'one for the stack'}"
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("gives a bias that depends on the query's position, and CTranslate2's on the distance alone")

@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, PositionalEncoding
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal
 from paddle_tfm.validators import at_least
 
 
@@ -93,3 +93,12 @@ class Randomized(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"longest={self.longest}, stride={self.stride}"
+
+    def to_ctranslate2(self) -> dict | Refusal:
+        answer = self.encoding.export("ctranslate2")
+        if isinstance(answer, Refusal) or self.stride == 1 or not answer:
+            return answer
+        same = {"adds": self.embed, "by_distance": self.bias}
+        if answer.keys() <= {*same, "alibi"}:
+            return {key: same[key] for key in answer if key in same}
+        return Refusal(f"lets positions stand {self.stride} apart, which CTranslate2 does not for this encoding")

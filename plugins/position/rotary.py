@@ -38,3 +38,6 @@ class Rotary(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"{2 * self.frequency.shape[0]}, base={self.base:g}"
+
+    def to_ctranslate2(self) -> dict:
+        return {"rotary_base": self.base}

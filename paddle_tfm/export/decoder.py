@@ -1,0 +1,191 @@
+"""Decoding through an export: ids in, ids out, for encoder-decoder models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import paddle
+
+from paddle_tfm import runtime
+from paddle_tfm.data.batches import in_order, lengths
+from paddle_tfm.data.codec import Encoded
+from paddle_tfm.data.vocabulary import BOS, EOS, PAD, SPECIAL, Vocabulary
+from paddle_tfm.errors import UserError
+from paddle_tfm.export.spec import load_ctranslate2, tokens
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Hypothesis, Refusal, Search
+from paddle_tfm.search.decoding import decode_all
+
+IMPOSSIBLE = [[SPECIAL[PAD]], [SPECIAL[BOS]]]
+NO_PENALTY = 1.0e-30  # |y|^1e-30 = 1, so that scores are sums; at 0 the search would end with its first output
+
+
+class ExportedDecoder:
+    """What `paddle_tfm.search.decoding.decode_all` does, done by CTranslate2: searches by what their `to_ctranslate2`
+    answers, with the same constraints, forced prefixes and longest outputs.
+
+    A greedy search has the same outputs. A beam search expands the same way, but ends as soon as `size` outputs are
+    complete, where ours continues while a better one can come; then both rank by the same penalty. Texts longer than
+    the tables of the export are left to our own search.
+
+    Args:
+        folder: of the export; its arithmetic is that of its numbers (float32, int8, …).
+        positions: the longest text of the export.
+        scores: whether log-probabilities are computed, by the model under teacher forcing; else they are 0.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        folder: Path,
+        source: Vocabulary,
+        target: Vocabulary,
+        positions: int,
+        scores: bool = True,
+        compute_type: str = "default",
+    ):
+        try:
+            self._translator = load_ctranslate2().Translator(
+                str(folder), device="cpu", compute_type=compute_type, inter_threads=runtime.threads(), intra_threads=1
+            )
+        except (RuntimeError, ValueError) as error:
+            raise UserError(f"{folder}: CTranslate2 cannot load it: {error}; remove it to export again") from error
+        self.model, self.positions, self.scores = model, positions, scores
+        self._sources, self._targets = tokens(source.pieces), tokens(target.pieces)
+        self._ids = {token: i for i, token in enumerate(self._targets)}
+
+    def __call__(
+        self,
+        examples: Sequence[Encoded],
+        search: Search,
+        max_tokens: int = 4096,
+        progress: Callable[[int], None] | None = None,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        sentences: Sequence[int] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Hypotheses of every example, as `decode_all`."""
+        options = search_options(search)
+        outputs: list[list[Hypothesis]] = [[] for _ in examples]
+        long = [i for i, example in enumerate(examples) if len(example.source) > self.positions]
+        if long:
+            beginnings = None if prefixes is None else [prefixes[i] for i in long]
+            numbers = long if sentences is None else [sentences[i] for i in long]
+            ours = [examples[i] for i in long]
+            own = decode_all(self.model, ours, search, max_tokens, progress, beginnings, numbers)
+            for i, hypotheses in zip(long, own):
+                outputs[i] = hypotheses
+        pending = []
+        for index in self._batches(examples, max_tokens):
+            forced = [[]] * len(index) if prefixes is None else [prefixes[i] for i in index]
+            pending.append((index, *self._start([examples[i] for i in index], forced, search, options)))
+        for index, max_lengths, results in pending:
+            for i, limit, result in zip(index, max_lengths, results):
+                outputs[i] = self._hypotheses(result.result(), limit, options)
+            if progress is not None:
+                progress(len(index))
+        if self.scores:
+            outputs = self._scored(examples, outputs, options, max_tokens, set(long))
+        return outputs
+
+    def _batches(self, examples: Sequence[Encoded], max_tokens: int) -> Iterator[list[int]]:
+        """The examples that the tables hold, sources of like length together."""
+        order = np.argsort(-lengths(examples)[0], kind="stable").tolist()
+        group: list[int] = []
+        for i in order:
+            if len(examples[i].source) > self.positions:
+                continue
+            if group and len(examples[group[0]].source) * (len(group) + 1) > max_tokens:
+                yield group
+                group = []
+            group.append(i)
+        if group:
+            yield group
+
+    def _start(self, examples: Sequence[Encoded], prefixes: Sequence[Sequence[int]], search: Search, options: dict):
+        """The longest outputs of a batch, and its results to come."""
+        constraints, size = search.constraints(), options["beam_size"]
+        max_lengths = [self._limit(example, prefix, search) for example, prefix in zip(examples, prefixes)]
+        sources = [[self._sources[i] for i in example.source[:-1]] for example in examples]
+        beginnings = [[self._targets[i] for i in prefix] for prefix in prefixes] if any(prefixes) else None
+        results = self._translator.translate_batch(
+            sources,
+            target_prefix=beginnings,
+            beam_size=size,
+            num_hypotheses=size,
+            return_scores=size > 1,
+            length_penalty=NO_PENALTY,
+            max_decoding_length=max(max_lengths),
+            min_decoding_length=min([constraints.min_length, *max_lengths]),
+            no_repeat_ngram_size=constraints.no_repeat_ngram,
+            suppress_sequences=IMPOSSIBLE,
+            max_input_length=0,
+            asynchronous=True,
+        )
+        return max_lengths, results
+
+    def _limit(self, example: Encoded, prefix: Sequence[int], search: Search) -> int:
+        constraints, limit = search.constraints(), search.limit(len(example.source) - 1)
+        if constraints.max_length is not None:
+            limit = min(limit, constraints.max_length)
+        return min(max(limit, constraints.min_length, len(prefix)), self.model.max_length - 1)
+
+    def _hypotheses(self, result, limit: int, options: dict) -> list[Hypothesis]:
+        """Those of a sentence, best first. What is longer than its own limit is cut there, as a greedy search would
+        have ended; the limit of a batch is that of its longest."""
+        cut = [[self._ids[token] for token in hypothesis[:limit]] for hypothesis in result.hypotheses]
+        scores = result.scores if result.scores else [0.0] * len(cut)
+        best = {tuple(ids): Hypothesis(ids, score) for ids, score in zip(reversed(cut), reversed(scores))}
+        return ranked(list(best.values()), options)
+
+    def _scored(self, examples, outputs, options: dict, max_tokens: int, done: set[int]) -> list[list[Hypothesis]]:
+        """The same hypotheses with their log-probabilities under the model."""
+        flat = [(i, hypothesis) for i, several in enumerate(outputs) if i not in done for hypothesis in several]
+        scores = log_probs(self.model, [examples[i] for i, _ in flat], [each.ids for _, each in flat], max_tokens)
+        scored: list[list[Hypothesis]] = [outputs[i] if i in done else [] for i in range(len(outputs))]
+        for (i, hypothesis), score in zip(flat, scores):
+            scored[i].append(Hypothesis(hypothesis.ids, score))
+        return [several if i in done else ranked(several, options) for i, several in enumerate(scored)]
+
+
+def search_options(search: Search) -> dict:
+    """How CTranslate2 does a search: its `beam_size`, and the `penalty` by which hypotheses are ranked, if it has one.
+
+    Raises:
+        UserError: it cannot.
+    """
+    answer = search.export("ctranslate2")
+    if isinstance(answer, Refusal):
+        raise UserError(f"search '{type(search).__name__.lower()}' {answer.reason}; use --engine paddle_tfm")
+    return answer
+
+
+def is_exact(search: Search) -> bool:
+    """Whether CTranslate2 writes the same outputs by this search."""
+    answer = search.export("ctranslate2")
+    return not isinstance(answer, Refusal) and "penalty" not in answer
+
+
+def ranked(hypotheses: list[Hypothesis], options: dict) -> list[Hypothesis]:
+    """Best first: by log-probability over the search's penalty of the length, with the end token."""
+    if "penalty" not in options:
+        return hypotheses
+    return sorted(hypotheses, key=lambda each: -each.score / options["penalty"](len(each.ids) + 1))
+
+
+def log_probs(
+    model: Transformer, examples: Sequence[Encoded], outputs: Sequence[Sequence[int]], max_tokens: int = 4096
+) -> list[float]:
+    """The log-probability of each output with its end token, under teacher forcing."""
+    forced = [example._replace(target=[*ids, EOS], target_copy=[*ids, EOS]) for example, ids in zip(examples, outputs)]
+    sums = [0.0] * len(forced)
+    with paddle.no_grad():
+        for batch in in_order(forced, max_tokens):
+            tensors = batch.tensors()
+            h, memory = model(tensors)
+            picked = model.head.log_probs(h, memory).take_along_axis(tensors.target_out.unsqueeze(-1), -1).squeeze(-1)
+            of_batch = (picked.astype("float64") * tensors.target_valid.astype("float64")).sum(1).numpy()
+            for i, score in zip(batch.index, of_batch):
+                sums[i] = float(score)
+    return sums

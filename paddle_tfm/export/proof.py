@@ -1,0 +1,140 @@
+"""The proof of an export: its greedy outputs beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import paddle
+
+from paddle_tfm.data.batches import collate
+from paddle_tfm.data.codec import Codec, Encoded
+from paddle_tfm.data.vocabulary import BOS, EOS
+from paddle_tfm.errors import UserError
+from paddle_tfm.export.decoder import IMPOSSIBLE, ExportedDecoder
+from paddle_tfm.export.spec import load_ctranslate2, tokens
+from paddle_tfm.export.variables import Variables
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Decoding, Hypothesis, Search
+from paddle_tfm.search.decoding import ModelDecoding, decode_all
+
+NOISE = 1.0e-4  # nats: tokens whose log-probabilities differ by less are equally probable in float32
+CONTINUATION = 32  # tokens that a decoder-only model writes after each prompt
+
+
+class Proof(NamedTuple):
+    """How many outputs were compared; how many were the same; how many differ first where two tokens are equally
+    probable (`NOISE`), and by how much at most, in nats."""
+
+    sentences: int
+    same: int
+    ties: int
+    largest_tie: float
+
+    def sentence(self) -> str:
+        """What it says, for a person."""
+        text = f"{self.same} of {self.sentences} greedy outputs the same"
+        return text + (f", {self.ties} with a tie of up to {self.largest_tie:.1g} nats" if self.ties else "")
+
+
+class Argmax(Search):
+    """Greedy search, of which both engines have the same idea."""
+
+    def to_ctranslate2(self) -> dict:
+        return {"beam_size": 1}
+
+    def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
+        outputs: list[list[int]] = [[] for _ in decoding.max_lengths]
+        ends: set[int] = set()
+        chosen = paddle.full([len(outputs)], decoding.bos, "int64")
+        while len(ends) < len(outputs):
+            chosen = decoding.advance(chosen).argmax(-1)  # [B]
+            for i, token in enumerate(chosen.numpy().tolist()):
+                if token == decoding.eos or len(outputs[i]) == decoding.max_lengths[i]:
+                    ends.add(i)
+                elif i not in ends:
+                    outputs[i].append(token)
+        return [[Hypothesis(ids, 0.0)] for ids in outputs]
+
+
+def prove(model: Transformer, codec: Codec, folder: Path, variables: Variables, examples: Sequence[Encoded]) -> Proof:
+    """Compare greedy outputs of the float32 model in `folder` with ours.
+
+    Raises:
+        UserError: some differ by more than a tie.
+    """
+    if model.encoder is None:
+        ours, theirs = _continuations(model, codec, folder, variables, examples)
+    else:
+        decoder = ExportedDecoder(
+            model, folder, codec.source_vocabulary, codec.target_vocabulary, variables.positions, scores=False
+        )
+        ours, theirs = (
+            [list(several[0].ids) for several in decode(examples, Argmax())]
+            for decode in (lambda *arguments: decode_all(model, *arguments), decoder)
+        )
+    gaps = [_gap(model, *row) for row in zip(examples, ours, theirs) if row[1] != row[2]]
+    ties = [gap for gap in gaps if gap < NOISE]
+    if len(ties) < len(gaps):
+        raise UserError(
+            f"CTranslate2 computes something else with this model: of {len(examples)} greedy outputs, "
+            f"{len(gaps) - len(ties)} differ by more than rounding (up to {max(gaps):.2g} nats), so that nothing was "
+            "exported; translate with --engine paddle_tfm"
+        )
+    return Proof(len(examples), len(examples) - len(gaps), len(ties), max(ties, default=0.0))
+
+
+def prompt_of(model: Transformer, example: Encoded) -> list[int]:
+    """What a decoder-only model is to continue: the first half of a text, if it leaves room."""
+    ids = [i for i in example.target if i != EOS]
+    return ids[: max(1, min(len(ids) // 2, model.max_length - 1 - CONTINUATION))]
+
+
+def _continuations(
+    model: Transformer, codec: Codec, folder: Path, variables: Variables, examples: Sequence[Encoded]
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Greedy outputs of both after the prompts, which they begin with."""
+    pieces = tokens(codec.target_vocabulary.pieces)
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    generator = load_ctranslate2().Generator(str(folder), device="cpu", compute_type="float32")
+    ours, theirs = [], []
+    for example in examples:
+        prompt = prompt_of(model, example)
+        ours.append(_continued(model, prompt))
+        at_once = variables.prompt_at_once
+        (result,) = generator.generate_batch(
+            [[pieces[i] for i in [BOS, *prompt]]],
+            beam_size=1,
+            max_length=CONTINUATION if at_once else len(prompt) + CONTINUATION,
+            include_prompt_in_result=not at_once,
+            suppress_sequences=IMPOSSIBLE,
+        )
+        theirs.append(prompt * at_once + [ids[piece] for piece in result.sequences[0]])
+    return ours, theirs
+
+
+def _continued(model: Transformer, prompt: list[int]) -> list[int]:
+    output, inputs = list(prompt), [BOS, *prompt]
+    with paddle.no_grad():
+        decoding = ModelDecoding(model, None, [len(prompt) + CONTINUATION], [0])
+        while len(output) < len(prompt) + CONTINUATION:
+            token = int(decoding.step(paddle.to_tensor([inputs])).argmax(-1).numpy()[0])
+            if token == EOS:
+                break
+            output.append(token)
+            inputs = [token]
+    return output
+
+
+def _gap(model: Transformer, example: Encoded, ours: list[int], theirs: list[int]) -> float:
+    """How much more probable to our model is our token than theirs, where the outputs first differ, in nats."""
+    ours, theirs = [*ours, EOS], [*theirs, EOS]
+    first = next(i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b)
+    with paddle.no_grad():
+        batch = collate([example]).tensors()
+        memory = model.encode(batch.source, batch.source_valid)
+        h, _ = model.decode(paddle.to_tensor([[BOS, *ours[:first]]]), model.start(memory))
+        log_probs = model.head.log_probs(h[:, -1:], memory).numpy().reshape(-1)
+    return float(np.abs(log_probs[ours[first]] - log_probs[theirs[first]]))

@@ -1,0 +1,222 @@
+"""A run's export on disk, and the commands that make it and translate through it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from paddle_tfm.cli import main
+from paddle_tfm.data.vocabulary import SPECIAL
+from paddle_tfm.errors import UserError
+from paddle_tfm.export import folder as folders
+from paddle_tfm.export.engine import open_engine
+from paddle_tfm.export.folder import export, export_folder, is_current, source_of
+from paddle_tfm.export.spec import load_ctranslate2, tokens
+
+LINES = ["1 2 3", "", "4", "0 5 1 2", "what is this", "3 3"]
+
+
+@pytest.fixture
+def run(trained_run, tmp_path):
+    """A run whose folder is this test's own."""
+    import shutil
+
+    import paddle_tfm
+
+    shutil.copytree(trained_run.folder, tmp_path / "run")
+    return paddle_tfm.load_run(tmp_path / "run")
+
+
+@pytest.fixture
+def call(capsys):
+    def to(*arguments):
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        out = capsys.readouterr()
+        return end.value.code, out.out, out.err
+
+    return to
+
+
+# ----------------------------------------------------------------------------------------------------------- the folder
+
+
+def test_it_holds_all_that_another_program_needs(run):
+    folder = export_folder(run)
+    proof = export(run, folder)
+    assert (proof.sentences, proof.same) == (10, 10)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["decoder_start_token"] == "<bos>" and config["add_source_eos"] is True
+    page = json.loads((folder / "paddle_tfm.json").read_text())
+    assert page["identity"] == run.identity()["hash"] and page["run"] == run.name and page["proof"]["same"] == 10
+    shared = run.codec.source_vocabulary.pieces == run.codec.target_vocabulary.pieces
+    vocabulary = json.loads((folder / f"{'shared' if shared else 'source'}_vocabulary.json").read_text())
+    assert vocabulary == run.codec.source_vocabulary.pieces
+    translator = load_ctranslate2().Translator(str(folder))
+    texts = [run.codec.source.tokenize(example.example.source) for example in folders.proof_sentences(run)]
+    results = translator.translate_batch(texts, beam_size=1, suppress_sequences=[["<pad>"], ["<bos>"]])
+    plain = [run.codec.text(result.hypotheses[0]) for result in results]
+    ours = run.translate([example.example.source for example in folders.proof_sentences(run)], search_of(run, "greedy"))
+    assert all(whole.startswith(own) for whole, own in zip(plain, ours))  # ours end at twice the source and twenty
+    assert plain[0] == ours[0]
+
+
+def search_of(run, spec):
+    import paddle_tfm
+
+    return paddle_tfm.create_registry().build("search", spec, "")
+
+
+def test_a_failure_leaves_what_was_there(run):
+    folder = export_folder(run)
+    export(run, folder)
+    before = sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir())
+    placement = run.model.decoder.layers[0].placement
+    held = placement.to_ctranslate2()
+
+    class Backwards(type(placement)):
+        """It computes something else than it says."""
+
+        def wrap(self, i, x, sublayer, info):
+            return super().wrap(i, -x, sublayer, info)
+
+        def to_ctranslate2(self):
+            return held
+
+    placement.__class__ = Backwards
+    with pytest.raises(UserError, match="computes something else"):
+        export(run, folder)
+    assert sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir()) == before
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_somebody_elses_folder_is_not_replaced(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="there are other files in it"):
+        export(run, tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_an_export_of_other_weights_is_not_current(run):
+    folder = export_folder(run)
+    export(run, folder)
+    source = source_of(run, "best", "float32")
+    assert is_current(folder, source)
+    assert not is_current(folder, source | {"weights": "0"}) and not is_current(folder.parent / "none", source)
+    assert export_folder(run, "int8", "last").name == "ctranslate2-int8-last"
+
+
+def test_pieces_stay_different():
+    pieces = [*SPECIAL, "a", "<pad>", "b", "a", "a", ""]
+    made = tokens(pieces)
+    assert len(set(made)) == len(pieces) and made[:5] == pieces[:5] and made[6] == "b"
+
+
+def test_bfloat16_is_rounded_to_the_nearest(make_random, write):
+    """Against float32 arithmetic: a number of 8 bits, at most half of its last bit away."""
+    model = make_random()
+    held, folder = write(model, "bfloat16")
+    content = (folder / "model.bin").read_bytes()
+    table = held.arrays["decoder/position_encodings/encodings"]
+    name = b"decoder/position_encodings/encodings\0"
+    begin = content.index(name) + len(name) + 1 + 2 * 4 + 1 + 4  # rank, two sizes, type, bytes
+    bits = np.frombuffer(content[begin : begin + 2 * table.size], np.uint16).astype(np.uint32) << 16
+    stored = bits.view(np.float32).reshape(table.shape)
+    assert (np.abs(stored - table) <= np.abs(table) * 2.0**-8).all() and (stored != table).any()
+
+
+# --------------------------------------------------------------------------------------------------------- the commands
+
+
+def test_export_and_quantize(run, call):
+    status, out, err = call("export", run.folder, "--to", "ctranslate2")
+    assert status == 0 and "10 of 10 greedy outputs the same" in out and err == "comparing 10 outputs\n"
+    folder = run.folder / "export" / "ctranslate2"
+    assert str(folder) in out and (folder / "model.bin").is_file()
+    status, out, _ = call(
+        "export", run.folder, "--to", "ctranslate2", "--quantize", "int8", "--output", run.folder / "q"
+    )
+    assert status == 0 and "in float32" in out and "in int8" in out
+    assert load_ctranslate2().Translator(str(run.folder / "q")).compute_type.startswith("int8")
+    scores = json.loads((run.folder / "q" / "paddle_tfm.json").read_text())["scores"]
+    assert scores["float32"].keys() == scores["int8"].keys() and scores["float32"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--search", "greedy"),
+        ("--search", "{name: greedy, min_length: 5, max_length: 6, no_repeat_ngram: 2}", "--scores"),
+        ("--search", "greedy", "--prefix", "1 1", "--nbest", "1"),
+    ],
+)
+def test_the_engine_translates_the_same(run, call, options):
+    ours = call("translate", run.folder, *options, *LINES)
+    first = call("translate", run.folder, *options, "--engine", "ctranslate2", *LINES)
+    assert ours[0] == first[0] == 0, first
+    assert first[2].startswith("exported to ") and first[2].count("\n") == 1
+    again = call("translate", run.folder, *options, "--engine", "auto", *LINES)
+    assert again[2] == "engine: ctranslate2\n" and again[1] == first[1]
+    for a, b in zip(ours[1].split("\n"), first[1].split("\n")):
+        (text, *scores), (other, *others) = a.split("\t"), b.split("\t")
+        if "--nbest" in options:
+            assert a == b
+            continue
+        assert text == other
+        np.testing.assert_allclose([float(x) for x in others], [float(x) for x in scores], atol=2e-4)
+
+
+def test_a_beam_of_the_engine(run, call):
+    arguments = ("translate", run.folder, "--search", "{name: beam, size: 3}", "--nbest", "3", "--scores", *LINES)
+    status, out, err = call(*arguments, "--engine", "ctranslate2")
+    assert status == 0
+    numbers = [line.split("\t")[0] for line in out.splitlines()]
+    assert sorted(set(numbers)) == ["1", "2", "3", "4", "5", "6"] and max(map(numbers.count, numbers)) <= 3
+    status, own, err = call(*arguments, "--engine", "auto")
+    assert err == (
+        "engine: paddle_tfm, as search 'beam' may give other outputs with ctranslate2 (--engine ctranslate2 takes it)\n"
+    )
+    assert own == call(*arguments)[1]
+
+
+def test_what_the_engine_cannot_do_is_said(run, call, monkeypatch):
+    draw = ("translate", run.folder, "--search", "sampling", "1")
+    status, out, err = call(*draw, "--engine", "ctranslate2")
+    assert (status, out) == (2, "") and "draws its tokens at random" in err and "--engine paddle_tfm" in err
+    assert "engine: paddle_tfm" in call(*draw, "--engine", "auto")[2]
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as if it were not installed
+    for command in (
+        ("export", run.folder, "--to", "ctranslate2"),
+        ("translate", run.folder, "--engine", "ctranslate2", "1"),
+    ):
+        status, out, err = call(*command)
+        assert status == 2 and 'pip install "ctranslate2>=4.8.1"' in err and "Traceback" not in err
+    status, out, err = call("translate", run.folder, "--search", "greedy", "--engine", "auto", "1")
+    assert status == 0 and err.startswith("engine: paddle_tfm: CTranslate2 is not installed")
+
+
+def test_evaluate_scores_its_outputs(run, call):
+    ours = call("evaluate", run.folder, "--split", "valid", "--search", "greedy", "--json", "-")
+    theirs = call(
+        "evaluate", run.folder, "--split", "valid", "--search", "greedy", "--json", "-", "--engine", "ctranslate2"
+    )
+    assert ours[0] == theirs[0] == 0, theirs
+    assert json.loads(ours[1])["metrics"] == json.loads(theirs[1])["metrics"]
+
+
+def test_an_old_version_is_refused(monkeypatch):
+    module = load_ctranslate2()
+    monkeypatch.setattr(module, "__version__", "4.7.2")
+    with pytest.raises(UserError, match=r"must be of version 4\.8\.1 or later, but is 4\.7\.2"):
+        load_ctranslate2()
+
+
+def test_a_damaged_model_is_a_sentence(run):
+    export(run, export_folder(run))
+    (export_folder(run) / "model.bin").write_bytes(b"no model")
+    with pytest.raises(UserError, match=r"CTranslate2 cannot load it: .*remove it to export again"):
+        open_engine(run, "ctranslate2", search_of(run, "greedy"))
