@@ -22,6 +22,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import UserError
 from paddle_tfm.export.engine import open_engine
+from paddle_tfm.onednn import products
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import MASKED_SCORE, Example, Hypothesis
 from paddle_tfm.recipe import loading as recipes
@@ -59,6 +60,7 @@ class Side:
         self.update: Step = self.trainer.step
         self.workers: list[int] = []
         self.precision = run.settings.train.products
+        self.settings = f"products in {products.description(self.precision)}"
 
     def workload(self) -> Workload:
         """The workload of the other sides; the weights are the initial ones until the first step."""
