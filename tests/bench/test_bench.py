@@ -206,6 +206,17 @@ def test_pytorch_in_inference_mode_writes_the_same_with_our_weights(trained, tmp
     assert tuned.Decoder(Workload.read(tmp_path), request).decode("single") == mine.decode("single")
 
 
+def test_the_engine_writes_the_same_one_sentence_at_a_time(trained, tmp_path):
+    pytest.importorskip("ctranslate2", reason="the extra [bench]")
+    from paddle_tfm.bench import ours
+
+    mine, request = decoders(trained, tmp_path)
+    theirs = ours.Decoder(request, "ours-ctranslate2")
+    assert theirs._decode is not mine._decode
+    assert theirs.decode("single") == mine.decode("single")
+    assert len(theirs.decode("beam")) == len(mine.decode("beam"))
+
+
 def test_joeynmt_writes_the_same_with_our_weights(trained, tmp_path):
     pytest.importorskip("torch", reason="the extra [bench]")
     pytest.importorskip("joeynmt.model")
@@ -451,3 +462,24 @@ def test_the_summary_of_a_search_takes_ratios_within_a_round():
     assert result["ratio"]["joeynmt"] == {"median": 3.5, "low": 3.0, "high": 4.0}
     assert result["same"] == {"joeynmt": 0.5}
     assert result["sides"]["ours"]["sentences_per_second"] == 1.33
+
+
+def test_ours_in_bfloat16_is_the_same_model_with_other_products(tmp_path):
+    """From the same weights and batches; where it cannot be had, the side is refused with a sentence."""
+    from paddle_tfm.bench import ours
+    from paddle_tfm.onednn import products
+
+    mine, _ = sides(tmp_path)
+    if products.why_not("bfloat16"):
+        with pytest.raises(UserError, match=r"train\.products"):
+            ours.Side(tmp_path, "ours-bfloat16")
+        return
+    theirs = ours.Side(tmp_path, "ours-bfloat16")
+    assert (mine.precision, theirs.precision) == ("float32", "bfloat16")
+    np.testing.assert_array_equal(theirs.batches[0].source, mine.batches[0].source)
+    assert theirs.first_loss() == pytest.approx(mine.first_loss(), abs=0.02)
+    for side in (mine, theirs):
+        for number in range(3):
+            side.step(number)
+    difference = abs(theirs.first_loss() - mine.first_loss())
+    assert 0 < difference < 0.02
