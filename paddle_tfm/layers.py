@@ -137,7 +137,7 @@ class _Dropped(fused.Function):
         return [self._apply(gradient, relu=False)]
 
     def _apply(self, x: Tensor, relu: bool) -> Tensor:
-        x, y = x.contiguous(), paddle.empty(x.shape)
+        x, y = x.contiguous(), paddle_compat.empty(x.shape)
         operands = [(address(x), 4), (address(self.mask), 1), (address(y), 4)]
         kernels.in_pieces(lambda count: kernels.masked(count, self.factor, relu), self.mask.size, operands)
         return y
@@ -153,10 +153,10 @@ class _DroppedReLU(_Dropped):
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
-        gradient, of_x, zero = gradient.contiguous(), paddle.empty(gradient.shape), np.zeros(1, "float32")
+        gradient, of_x, zero = gradient.contiguous(), paddle_compat.empty(gradient.shape), np.zeros(1, "float32")
         starts = [(address(each), 4) for each in (self.output, of_x, gradient)]
         operands = [starts[0], (address(zero), 0), *starts[1:]]
-        kernels.in_pieces(lambda count: kernels.where_positive(count, self.factor), gradient.size, operands)
+        kernels.in_pieces(lambda count: kernels.where_positive(count, self.factor), math.prod(gradient.shape), operands)
         return [of_x]
 
 

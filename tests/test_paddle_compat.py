@@ -57,6 +57,29 @@ def test_the_number_of_threads(without):
     np.testing.assert_array_equal(paddle.matmul(x, x).numpy(), expected)
 
 
+@pytest.mark.parametrize("shape", [[5], [3, 4], [300, 1000], [1]])
+def test_the_sum_of_squares(without, rng, shape):
+    array = rng.standard_normal(shape)
+    for dtype in ("float32", "float64"):
+        x = paddle.to_tensor(array.astype(dtype))
+        expected = (x.numpy().astype("float64") ** 2).sum()
+        for _ in range(2):
+            result = paddle_compat.sum_of_squares(x)
+            assert result.shape == [1] and result.item() == pytest.approx(expected, rel=1e-5)
+            if hasattr(paddle._C_ops, "squared_l2_norm"):
+                without(paddle._C_ops, "squared_l2_norm")
+
+
+def test_an_empty_tensor_has_shape_type_and_place(without):
+    for _ in range(2):
+        x = paddle_compat.empty([2, 3])
+        assert (x.shape, x.dtype, x.place.is_cpu_place()) == ([2, 3], paddle.float32, True) and x.stop_gradient
+        x = paddle_compat.empty(paddle.ones([4, 0]).shape)
+        assert x.shape == [4, 0]
+        if hasattr(paddle._C_ops, "empty"):
+            without(paddle._C_ops, "empty")
+
+
 def test_a_parameter_moves_into_memory(without):
     layer, array = nn.Linear(2, 3), np.zeros([2, 3], "float32")
     values = layer.weight.numpy().copy()

@@ -12,6 +12,7 @@ Source: training with bfloat16 factors and float32 sums: Kalamkar et al. 2019, a
 from __future__ import annotations
 
 import functools
+import math
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
 
+from paddle_tfm import paddle_compat
 from paddle_tfm.onednn import library
 from paddle_tfm.onednn.gemm import multiply, rounded
 from paddle_tfm.onednn.primitives import address
@@ -86,7 +88,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: boo
 
 
 def _is_plain(x: Tensor) -> bool:
-    return x.dtype == paddle.float32 and x.place.is_cpu_place() and x.is_contiguous() and x.size > 0
+    return x.dtype == paddle.float32 and x.place.is_cpu_place() and x.is_contiguous() and 0 not in x.shape
 
 
 @functools.cache
@@ -138,32 +140,32 @@ def _forward(
 ) -> tuple[Tensor, tuple[Factor, Factor]]:
     """The product, and its factors as they were multiplied."""
     inner, width = weight.shape[::-1] if transpose else weight.shape
-    y = paddle.empty([*x.shape[:-1], width])
+    y = paddle_compat.empty([*x.shape[:-1], width])
     if bias is not None:
         np.copyto(_array(y), _array(bias))
     factors = (_rounded_once(x), rounded(_array(weight))) if kind == "bfloat16" else (x, weight)
     at = [address(factor) for factor in factors]
-    multiply(kind, x.size // inner, width, inner, at[0], at[1], address(y), False, transpose, bias is not None)
+    multiply(kind, math.prod(x.shape[:-1]), width, inner, at[0], at[1], address(y), False, transpose, bias is not None)
     return y, factors
 
 
 def _backward(ctx, gradient: Tensor) -> list[Tensor | None]:
     """x̄, W̄ and b̄, each None where its tensor needs none."""
     width, inner = gradient.shape[-1], ctx.shape[-1]
-    rows = gradient.size // width
+    rows = math.prod(gradient.shape[:-1])
     x, weight = ctx.factors
     up = rounded(_array(gradient)) if ctx.kind == "bfloat16" else gradient
     of_x = of_weight = of_bias = None
     if ctx.wanted[0]:
-        of_x = paddle.empty(ctx.shape)
+        of_x = paddle_compat.empty(ctx.shape)
         multiply(ctx.kind, rows, inner, width, address(up), address(weight), address(of_x), False, not ctx.transpose)
     if ctx.wanted[1]:
         left, right = (up, x) if ctx.transpose else (x, up)
         m, n = (width, inner) if ctx.transpose else (inner, width)
-        of_weight = paddle.empty([m, n])
+        of_weight = paddle_compat.empty([m, n])
         multiply(ctx.kind, m, n, rows, address(left), address(right), address(of_weight), True, False)
     if len(ctx.wanted) > 2 and ctx.wanted[2]:
-        of_bias, ones = paddle.empty([width]), np.ones(rows, np.float32)
+        of_bias, ones = paddle_compat.empty([width]), np.ones(rows, np.float32)
         multiply("float32", 1, width, rows, address(ones), address(gradient), address(of_bias), False, False)
     return [of_x, of_weight, of_bias][: len(ctx.wanted)]
 

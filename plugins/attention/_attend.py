@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import fused
+from paddle_tfm import fused, paddle_compat
 from paddle_tfm.onednn import kernels
 from paddle_tfm.onednn.primitives import address
 
@@ -41,7 +42,7 @@ class Attend(fused.Function):
         for first, last in self._blocks():
             weights, survives = self._weights(first, last)
             contexts.append(paddle.matmul(self._dropped(weights, survives), self.value))
-            if int(np.prod(self.rows)) <= HELD:
+            if math.prod(self.rows) <= HELD:
                 self.held.append((weights, survives))
         return contexts[0] if len(contexts) == 1 else paddle.concat(contexts, 2)
 
@@ -56,7 +57,7 @@ class Attend(fused.Function):
                 self._mask(of_weights, survives, of_weights)
             row, (start, of_start) = 4 * self.rows[3], map(address, (weights, of_weights))
             operands = [(start, row), (of_start, row), (of_start, row)]
-            kernels.in_pieces(self._softmax_gradient, weights.size // self.rows[3], operands)
+            kernels.in_pieces(self._softmax_gradient, math.prod(weights.shape[:3]), operands)
             queries.append(paddle.matmul(of_weights, self.key))
             for_key = paddle.matmul(of_weights, q, transpose_x=True)
             of_value = for_value if of_value is None else of_value.add_(for_value)
@@ -91,7 +92,7 @@ class Attend(fused.Function):
         return scores, np.concatenate([self.draw(start, (last - first) * keys) for start in starts]).view("uint8")
 
     def _dropped(self, weights: Tensor, survives: np.ndarray | None) -> Tensor:
-        return weights if survives is None else self._mask(weights, survives, paddle.empty(weights.shape))
+        return weights if survives is None else self._mask(weights, survives, paddle_compat.empty(weights.shape))
 
     def _mask(self, x: Tensor, survives: np.ndarray, into: Tensor) -> Tensor:
         operands = [(address(x), 4), (address(survives), 1), (address(into), 4)]
