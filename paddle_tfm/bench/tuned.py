@@ -2,8 +2,8 @@
 
 Always on, for they cost nothing anywhere: `torch.set_flush_denormal`, fused Adam, clipping of all gradients in one
 call, and padding left out before the output matrix. What depends on the processor is raced when the side is loaded:
-float32; its products in bfloat16 inside (`torch.set_float32_matmul_precision("medium")`); `torch.autocast` to bfloat16.
-Compiled it is another side, `torch-compile`.
+float32, or `torch.autocast` to bfloat16. (`torch.set_float32_matmul_precision("medium")` changes neither numbers nor
+times of PyTorch 2.14 on a processor without AMX.) Compiled it is another side, `torch-compile`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,13 @@ RACE_ROUNDS = 2
 
 
 class Candidate(NamedTuple):
-    """Settings that a race decides about: the name of their arithmetic, whether products are cast by autocast, and
-    PyTorch's precision of float32 products."""
+    """What a race decides about: the name of its arithmetic, and whether products are cast by autocast."""
 
     precision: str
-    autocast: bool = False
-    matmul: str = "highest"
+    autocast: bool
 
 
-CANDIDATES = (
-    Candidate("float32"),
-    Candidate("float32, products in bfloat16", matmul="medium"),
-    Candidate("bfloat16 autocast", autocast=True),
-)
+CANDIDATES = (Candidate("float32", False), Candidate("bfloat16 autocast", True))
 
 
 class Side(pytorch.Side):
@@ -59,7 +53,6 @@ class Side(pytorch.Side):
     def use(self, candidate: Candidate) -> None:
         """Take these settings from the next step on."""
         self.candidate = candidate
-        torch.set_float32_matmul_precision(candidate.matmul)
 
     @property
     def precision(self) -> str:
