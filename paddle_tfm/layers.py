@@ -8,6 +8,7 @@ reduction in its gradient is slow (a fifth of a training step); and dropout draw
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import paddle
@@ -17,17 +18,24 @@ from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
 from paddle_tfm import fused, paddle_compat, randomness
-from paddle_tfm.onednn import kernels
+from paddle_tfm.onednn import kernels, products
 from paddle_tfm.onednn.primitives import address
 from paddle_tfm.validators import between
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x [..., I] · weight [I, O] + bias [O] → [..., O].
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: bool = False) -> Tensor:
+    """x [..., I] · weight [I, O] + bias [O] → [..., O]; with `transpose` the weight is [O, I].
 
-    While gradients are recorded on a CPU, the bias is broadcast with a matmul, whose gradient is a matmul too, because
-    Paddle's CPU reduction is slow: that of a broadcast sum takes a fifth of a training step.
+    In a training step by oneDNN where it is in use (`onednn.products`), otherwise by Paddle. Then the bias is broadcast
+    with a matmul while gradients are recorded on a CPU: its gradient is a matmul too, and Paddle's CPU reduction, which
+    a broadcast sum would have, takes a fifth of a training step.
     """
+    product = products.linear(x, weight, bias, transpose)
+    if product is not None:
+        return product
+    if transpose:
+        y = paddle.matmul(x, weight, transpose_y=True)
+        return y if bias is None else y + bias
     if bias is None:
         return paddle.matmul(x, weight)
     if not paddle.is_grad_enabled():
@@ -82,15 +90,26 @@ class Dropout(paddle_compat.Layer):
         context = randomness.current_context()
         if not self.training or self.rate == 0.0 or context is None or not x.place.is_cpu_place():
             return self._plain(F.relu(x) if relu else x, context)
-        count = math.prod(x.shape)
-        key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
-        # Sixteen random bits an element: the rate is exact to 1/65536.
-        offset = count * context.first_row // context.rows  # x may have several rows for one of the batch
-        survives = randomness.bits(count, offset, *key) >= round(self.rate * 65536)
-        factor = 1.0 / (1.0 - self.rate)
+        survives = self.draw(math.prod(x.shape))(0, math.prod(x.shape))
         if kernels.usable(x):
-            return fused.apply((_DroppedReLU if relu else _Dropped)(survives.view("uint8"), factor), x)
-        return _Masked.apply(F.relu(x) if relu else x, survives.reshape(x.shape), factor)
+            return fused.apply((_DroppedReLU if relu else _Dropped)(survives.view("uint8"), self.factor), x)
+        return _Masked.apply(F.relu(x) if relu else x, survives.reshape(x.shape), self.factor)
+
+    @property
+    def factor(self) -> float:
+        """Of an element that survives."""
+        return 1.0 / (1.0 - self.rate)
+
+    def draw(self, count: int) -> Callable[[int, int], np.ndarray]:
+        """(first, number) → which of so many elements of x survive, from element `first` on, as bools; x has `count`.
+        Within a `random_context`, whose draws these are also when it is left."""
+        context = randomness.current_context()
+        if context is None:
+            raise ValueError("elements are drawn within `randomness.random_context`; open one")
+        key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
+        offset = count * context.first_row // context.rows  # x may have several rows for one of the batch
+        threshold = round(self.rate * 65536)  # sixteen random bits an element: the rate is exact to 1/65536
+        return lambda first, number: randomness.bits(number, offset + first, *key) >= threshold
 
     def _plain(self, x: Tensor, context: randomness.RandomContext | None) -> Tensor:
         """At evaluation, outside a training run, or on a device."""
@@ -118,7 +137,7 @@ class _Dropped(fused.Function):
         return [self._apply(gradient, relu=False)]
 
     def _apply(self, x: Tensor, relu: bool) -> Tensor:
-        x, y = x.contiguous(), paddle.empty(x.shape)
+        x, y = x.contiguous(), paddle_compat.empty(x.shape)
         operands = [(address(x), 4), (address(self.mask), 1), (address(y), 4)]
         kernels.in_pieces(lambda count: kernels.masked(count, self.factor, relu), self.mask.size, operands)
         return y
@@ -134,10 +153,10 @@ class _DroppedReLU(_Dropped):
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
-        gradient, of_x, zero = gradient.contiguous(), paddle.empty(gradient.shape), np.zeros(1, "float32")
+        gradient, of_x, zero = gradient.contiguous(), paddle_compat.empty(gradient.shape), np.zeros(1, "float32")
         starts = [(address(each), 4) for each in (self.output, of_x, gradient)]
         operands = [starts[0], (address(zero), 0), *starts[1:]]
-        kernels.in_pieces(lambda count: kernels.where_positive(count, self.factor), gradient.size, operands)
+        kernels.in_pieces(lambda count: kernels.where_positive(count, self.factor), math.prod(gradient.shape), operands)
         return [of_x]
 
 

@@ -57,6 +57,16 @@ def test_the_number_of_threads(without):
     np.testing.assert_array_equal(paddle.matmul(x, x).numpy(), expected)
 
 
+def test_an_empty_tensor_has_shape_type_and_place(without):
+    for _ in range(2):
+        x = paddle_compat.empty([2, 3])
+        assert (x.shape, x.dtype, x.place.is_cpu_place()) == ([2, 3], paddle.float32, True) and x.stop_gradient
+        x = paddle_compat.empty(paddle.ones([4, 0]).shape)
+        assert x.shape == [4, 0]
+        if hasattr(paddle._C_ops, "empty"):
+            without(paddle._C_ops, "empty")
+
+
 def test_a_parameter_moves_into_memory(without):
     layer, array = nn.Linear(2, 3), np.zeros([2, 3], "float32")
     values = layer.weight.numpy().copy()

@@ -50,6 +50,7 @@ def command(plugins) -> None:
     if paddle is not None:
         _device(report, paddle)
         _blas(report)
+        _products(report)
     _plugins(report, plugins)
     if report.broken:
         raise click.exceptions.Exit(1)
@@ -138,6 +139,24 @@ def _blas(report: Report) -> None:
     elif rates:
         best = max(rates, key=lambda path: rates[path])
         report.add("note", "blas", f"set {blas.VARIABLE}={blas.PATHS[best]}, whose products are right")
+
+
+def _products(report: Report) -> None:
+    """The rate of oneDNN's products, which a training step takes, in float32 and in bfloat16."""
+    import numpy as np
+
+    from paddle_tfm.onednn import products
+    from paddle_tfm.onednn.gemm import gemm, rounded
+
+    array, out = np.random.default_rng(1).standard_normal((2, SIZE, SIZE)).astype(np.float32)
+    for kind in products.KINDS:
+        if reason := products.why_not(kind):
+            report.add("note", "products", f"in {kind}: by Paddle in float32, as {reason}")
+            continue
+        factor = rounded(array) if kind == "bfloat16" else array
+        rate = _rate(lambda factor=factor: gemm(factor, factor, out))
+        setting = f"train.products: {kind}"
+        report.add("ok", "products", f"in {kind}: {rate:.0f} GFLOP/s by oneDNN in a training step ({setting})")
 
 
 def _judge(report: Report, used: str, rates: dict[str, float], numpys: float) -> None:

@@ -43,14 +43,27 @@ def gemm(
     if not k:
         out[...] = out if add else 0.0
         return out
-    function = library().dnnl_gemm_bf16bf16f32 if a.dtype == np.uint16 else library().dnnl_sgemm
+    kind = "bfloat16" if a.dtype == np.uint16 else "float32"
+    multiply(kind, m, n, k, address(a), address(b), address(out), transpose_a, transpose_b, add)
+    return out
+
+
+def multiply(
+    kind: str, m: int, n: int, k: int, a: int, b: int, out: int, transpose_a: bool, transpose_b: bool, add: bool = False
+) -> None:
+    """`gemm` of matrices of `kind` (float32 | bfloat16) at addresses, for callers who know that they are dense and of
+    these sizes: nothing is checked.
+
+    Raises:
+        Failed: oneDNN could not.
+    """
+    function = library().dnnl_gemm_bf16bf16f32 if kind == "bfloat16" else library().dnnl_sgemm
     status = function(
         b"T" if transpose_a else b"N", b"T" if transpose_b else b"N", m, n, k,
-        1.0, address(a), a.shape[1], address(b), b.shape[1], 1.0 if add else 0.0, address(out), n,
+        1.0, a, m if transpose_a else k, b, k if transpose_b else n, 1.0 if add else 0.0, out, n,
     )  # fmt: skip
     if status != SUCCESS:
         raise Failed(f"a product of oneDNN returned status {status}")
-    return out
 
 
 def rounded(x: np.ndarray) -> np.ndarray:

@@ -16,7 +16,8 @@ import numpy as np
 import paddle
 
 SUPPORTED = (3, 6)  # the lowest version; an other major version may have an other interface
-AVX512_BF16 = 0xE7  # dnnl_cpu_isa_avx512_core_bf16: the flags of a processor that multiplies bfloat16 itself
+AVX512 = 0x27  # dnnl_cpu_isa_avx512_core: flags of the processor
+AVX512_BF16 = 0xE7  # dnnl_cpu_isa_avx512_core_bf16: the processor multiplies bfloat16 itself
 SUCCESS = 0  # dnnl_success
 
 
@@ -116,7 +117,7 @@ class Library:
             raise Missing(f"oneDNN must be {SUPPORTED[0]}.{SUPPORTED[1]} or later of its major version, but is "
                           f"{'.'.join(map(str, self.version))}")  # fmt: skip
         isa = self.dnnl_get_effective_cpu_isa()
-        self.has_bfloat16 = isa & AVX512_BF16 == AVX512_BF16
+        self.has_avx512, self.has_bfloat16 = (isa & flags == flags for flags in (AVX512, AVX512_BF16))
         self._require_exact_products()
 
     def __getattr__(self, name: str):
@@ -166,7 +167,7 @@ def library() -> Library:
 
 
 def why_not(kind: str = "float32") -> str | None:
-    """None if products of `kind` (float32 | bfloat16) can be computed with oneDNN here, otherwise the reason."""
+    """None if numbers of `kind` (float32 | bfloat16) can be multiplied by oneDNN here, otherwise the reason."""
     loaded = _loaded()
     if isinstance(loaded, str):
         return loaded

@@ -77,6 +77,7 @@ class TrainSettings(_Section):
     ema: float | None = Field(gt=0, lt=1)
     average: int | None = Field(gt=1)
     precision: Literal["float32", "bfloat16"]
+    products: Literal["float32", "bfloat16"] = "float32"
 
 
 class EvaluateSettings(_Section):

@@ -23,6 +23,7 @@ from paddle import Tensor
 from paddle_tfm import randomness
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.onednn import products
 from paddle_tfm.protocols import Tap
 from paddle_tfm.recipe.settings import TrainSettings
 from paddle_tfm.train.averaging import MovingAverage
@@ -84,6 +85,7 @@ class Step:
     ):
         self.model, self.parameters, self.settings, self.seed = model, list(parameters), settings, seed
         self.optimizer, self.schedule, self.average = optimizer, schedule, average
+        self.products = products.available(settings.products) if settings.precision == "float32" else None
 
     def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:
         """One update of the parameters; returns its metrics."""
@@ -114,12 +116,13 @@ class Step:
         # Layers of plugins may use Paddle's generator: seeded, it too depends on (seed, step, micro-batch) only.
         paddle.seed(randomness.digest(context.seed, "step", context.step, context.micro_batch) >> 1)
         tap, settings = Tap(), self.settings
-        with paddle.amp.auto_cast(enable=settings.precision != "float32", dtype="bfloat16"):
-            loss = objective(self.model, batch.tensors(), settings.label_smoothing, settings.r_drop, tap) / tokens
-            aux_losses = {name: aux_loss / num_batches for name, aux_loss in tap.aux_losses.items()}
-            for aux_loss in aux_losses.values():
-                loss = loss + aux_loss
-        loss.backward()
+        with products.using(self.products):
+            with paddle.amp.auto_cast(enable=settings.precision != "float32", dtype="bfloat16"):
+                loss = objective(self.model, batch.tensors(), settings.label_smoothing, settings.r_drop, tap) / tokens
+                aux_losses = {name: aux_loss / num_batches for name, aux_loss in tap.aux_losses.items()}
+                for aux_loss in aux_losses.values():
+                    loss = loss + aux_loss
+            loss.backward()
         return float(loss), {name: float(aux_loss) for name, aux_loss in aux_losses.items()}
 
 

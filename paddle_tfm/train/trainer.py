@@ -20,6 +20,7 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.model.initialize import calibrate
+from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
@@ -74,6 +75,12 @@ class Trainer:
         self.stream = self._stream()
         self.progress = Progress()
 
+    def _report_products(self) -> None:
+        """Say so where the products are not those of the recipe."""
+        wanted = self.run.settings.train.products
+        if wanted != "float32" and (reason := products.why_not(wanted)):
+            self.report(f"{self.run.name}: train.products={wanted} is not to be had, so they are in float32: {reason}")
+
     def train(self, resume: bool = False) -> dict:
         """Do all steps, then score the best checkpoint on the test split. Returns the contents of `results.json`.
 
@@ -87,6 +94,7 @@ class Trainer:
             write_start(run)
             self._cut_logs()
             self.calibrate()
+        self._report_products()
         self.emit("on_run_start")
         run.model.train()
         diverged = None

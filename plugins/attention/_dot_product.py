@@ -5,10 +5,12 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat
+from paddle_tfm import fused, paddle_compat
 from paddle_tfm.layers import Dropout, Linear
+from paddle_tfm.onednn import kernels
 from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
+from paddle_tfm_plugins.attention._attend import Attend
 
 NO_INNER_NORM = Refusal("has a norm before its output projection, where CTranslate2 has none")
 
@@ -81,9 +83,26 @@ def attend(
     q [B, H, Tq, D], not yet rotated; kv [B, G, Tk, D] → [B, H, Tq, width of v]. Scale and G as in `scores_of`.
     `dropout` is applied to the weights.
     """
+    if _is_plain(q, kv, info, mask, tap) and not isinstance(scale, Tensor):
+        q, draws = info.encoding.query(q, info.positions), dropout.training and dropout.rate > 0.0
+        function = Attend(
+            mask.dense("float32"),
+            q.shape[-1] ** -0.5 if scale is None else scale,
+            dropout.draw(q.shape[0] * q.shape[1] * q.shape[2] * kv.key.shape[2]) if draws else None,
+            dropout.factor,
+        )
+        return fused.apply(function, q, kv.key, kv.value)
     weights = paddle_compat.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)
     return gather(dropout(weights), kv.value, info, mask)
+
+
+def _is_plain(q: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> bool:
+    """Whether a step computes attention as one function: heads with keys of their own, no term of the encoding in it
+    but a bias that is not learned, and nobody who records the weights."""
+    if not kernels.usable(q, kv.key, kv.value) or tap.recording or q.shape[1] != kv.key.shape[1]:
+        return False
+    return not info.encoding.uses() & {"scores", "values"} and mask.dense("float32").stop_gradient
 
 
 def project_out(context: Tensor, info: TokenInfo, inner_norm: Norm | None, output: Linear) -> Tensor:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra, fused, paddle_compat
 from paddle_tfm.onednn import kernels
-from paddle_tfm.onednn.primitives import address
+from paddle_tfm.onednn.primitives import Primitive, address
 from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import between
 
@@ -67,25 +70,32 @@ class _Normalized(fused.Function):
     def forward(self, *inputs: Tensor) -> Tensor:
         x, *affine = self.inputs = [each.detach().contiguous() for each in inputs]
         self.width = x.shape[-1]
-        self.statistics = np.empty((2, x.size // self.width), "float32")
-        y = paddle.empty(x.shape)
-        self._apply(kernels.layer_norm, [x, y, *self.statistics], affine)
+        self.statistics, y = np.empty((2, math.prod(x.shape[:-1])), "float32"), paddle_compat.empty(x.shape)
+        operands = [self._rows(x), self._rows(y), *self._statistics(), *[(address(each), 0) for each in affine]]
+        kernels.in_pieces(self._kernel(kernels.layer_norm), self.statistics.shape[1], operands)
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
-        x, *affine = self.inputs
-        of_x, gradient = paddle.empty(x.shape), gradient.contiguous()
-        parts = len(kernels.pieces(x.size // self.width))
-        of_affine = np.empty((parts, len(affine), self.width), "float32")
-        self._apply(kernels.layer_norm_gradient, [x, *self.statistics, gradient, of_x], affine, of_affine)
-        return [of_x, *map(paddle.to_tensor, of_affine.sum(0))]
+        (x, *affine), gradient = self.inputs, gradient.contiguous()
+        of_x, of_affine = paddle_compat.empty(x.shape), [paddle_compat.empty([self.width]) for _ in affine]
+        operands = [self._rows(x), *self._statistics(), self._rows(gradient), self._rows(of_x)]
+        operands += [(address(each), 0) for each in affine]
+        number, kernel = self.statistics.shape[1], self._kernel(kernels.layer_norm_gradient)
+        parts = np.empty((len(kernels.pieces(number)), len(affine), self.width), "float32")
+        for part, (first, size) in zip(parts, kernels.pieces(number)):
+            addresses = [start + first * stride for start, stride in operands]
+            kernel(size)(*addresses, *range(address(part), address(part) + part.nbytes, 4 * self.width))
+        for i, each in enumerate(of_affine):
+            np.add.reduce(parts[:, i], axis=0, out=np.from_dlpack(each))
+        return [of_x, *of_affine]
 
-    def _apply(self, kernel, rows: list, affine: list, of_affine: np.ndarray | None = None) -> None:
-        """One call for each piece of the rows; each has gradients of scale and shift of its own."""
-        flags = kernels.USE_SCALE | (kernels.USE_SHIFT if len(affine) == 2 else 0)
-        whole = [address(each) for each in affine]
-        starts = [(address(each), 4 * each.size // self.statistics.shape[1]) for each in rows]
-        for part, (first, size) in enumerate(kernels.pieces(self.statistics.shape[1])):
-            gradients = [] if of_affine is None else [address(each) for each in of_affine[part]]
-            addresses = [start + first * stride for start, stride in starts]
-            kernel(size, self.width, self.eps, flags)(*addresses, *whole, *gradients)
+    def _kernel(self, kernel: Callable[..., Primitive]) -> Callable[[int], Primitive]:
+        flags = kernels.USE_SCALE | (kernels.USE_SHIFT if len(self.inputs) == 3 else 0)
+        return lambda rows: kernel(rows, self.width, self.eps, flags)
+
+    def _rows(self, x: Tensor) -> tuple[int, int]:
+        return address(x), 4 * self.width
+
+    def _statistics(self) -> list[tuple[int, int]]:
+        start = address(self.statistics)
+        return [(start, 4), (start + 4 * self.statistics.shape[1], 4)]

@@ -1,0 +1,274 @@
+"""Products of a training step by oneDNN: values and gradients against float64, and every way to ask for them."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import paddle
+import pytest
+from paddle.distributed.fleet.utils import recompute
+
+from paddle_tfm import layers
+from paddle_tfm.layers import linear
+from paddle_tfm.onednn import library, products
+from paddle_tfm.onednn.gemm import rounded
+
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.skipif(bool(library.why_not(kind)), reason=str(library.why_not(kind))))
+    for kind in ("float32", "bfloat16")
+]
+float32_only = pytest.mark.parametrize("kind", KINDS[:1])
+both_kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def tensors(*shapes, dtype="float32", seed=1):
+    rng = np.random.default_rng(seed)
+    made = [paddle.to_tensor(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
+    for tensor in made:
+        tensor.stop_gradient = False
+    return made
+
+
+def as_multiplied(x, kind):
+    """The factor in float64, rounded as a product of `kind` rounds it."""
+    x = np.ascontiguousarray(x)
+    return ((rounded(x).astype(np.uint32) << 16).view(np.float32) if kind == "bfloat16" else x).astype(np.float64)
+
+
+@both_kinds
+@pytest.mark.parametrize("shape", [(7, 5), (2, 7, 5), (2, 3, 4, 5), (1, 5)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_value_and_gradients_are_those_of_float64(kind, shape, bias, transpose):
+    """In bfloat16 those of the rounded factors: nothing else is rounded, not the bias and no sum."""
+    x, weight, *rest = tensors(shape, (6, 5) if transpose else (5, 6), *[(6,)] * bias)
+    (up,) = tensors((*shape[:-1], 6), seed=2)
+    with products.using(kind):
+        y = linear(x, weight, *rest, transpose=transpose)
+        gradients = paddle.grad(y, [x, weight, *rest], up)
+    assert "Linear" in y.grad_fn.name(), "Paddle's own product was taken"
+    x64, w64, g64 = (as_multiplied(tensor.numpy(), kind) for tensor in (x, weight, up))
+    w64 = w64.T if transpose else w64
+    np.testing.assert_allclose(y.numpy(), x64 @ w64 + (rest[0].numpy() if bias else 0), atol=1e-5)
+    rows, up_rows = x64.reshape(-1, 5), g64.reshape(-1, 6)
+    of_weight = rows.T @ up_rows
+    expected = [g64 @ w64.T, of_weight.T if transpose else of_weight, up.numpy().reshape(-1, 6).sum(0)]
+    for one, other in zip(gradients, expected):
+        np.testing.assert_allclose(one.numpy(), other, atol=1e-5)
+        assert one.dtype == paddle.float32
+
+
+@both_kinds
+@pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 2), (1, 2)])
+def test_the_gradient_of_a_part_is_that_of_the_whole_and_the_rest_is_left_alone(kind, asked):
+    inputs = tensors((2, 3, 5), (5, 6), (6,))
+    with products.using(kind):
+        whole = paddle.grad((linear(*inputs) ** 2).sum(), inputs)
+        part = paddle.grad((linear(*inputs) ** 2).sum(), [inputs[i] for i in asked])
+    for i, one in zip(asked, part):
+        np.testing.assert_array_equal(one.numpy(), whole[i].numpy())
+    assert all(tensor.grad is None for tensor in inputs)
+    assert products._anchor().grad is None
+
+
+@both_kinds
+@pytest.mark.parametrize("frozen", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)])
+def test_what_is_frozen_gets_no_gradient_and_the_others_theirs(monkeypatch, kind, frozen):
+    """x that needs none is the first layer's; a frozen weight is that of a layer which is not trained."""
+    inputs = tensors((3, 5), (5, 6), (6,))
+    with products.using(kind):
+        whole = paddle.grad((linear(*inputs) ** 2).sum(), inputs)
+        for i in frozen:
+            inputs[i].stop_gradient = True
+        counted, multiply = [], products.multiply
+        monkeypatch.setattr(products, "multiply", lambda *args: counted.append(multiply(*args)))
+        (linear(*inputs) ** 2).sum().backward()
+    assert len(counted) == 1 + len(inputs) - len(frozen), "a gradient that nobody needs was computed"
+    for i, tensor in enumerate(inputs):
+        if i in frozen:
+            assert tensor.grad is None
+        else:
+            np.testing.assert_array_equal(tensor.grad.numpy(), whole[i].numpy())
+
+
+@both_kinds
+def test_without_a_gradient_nothing_is_recorded_and_the_numbers_are_the_same(kind):
+    x, weight, bias = tensors((3, 5), (5, 6), (6,))
+    with products.using(kind):
+        expected = linear(x, weight, bias).numpy()
+        with paddle.no_grad():
+            y = linear(x, weight, bias)
+        detached = linear(x.detach(), weight.detach(), bias.detach())
+    for one in (y, detached):
+        assert one.stop_gradient
+        np.testing.assert_array_equal(one.numpy(), expected)
+
+
+@both_kinds
+def test_no_grad_vars_are_left_out(kind):
+    x, weight = tensors((3, 5), (5, 6))
+    with products.using(kind):
+        h = x * 2.0
+        (whole,) = paddle.grad((linear(h, weight) ** 2).sum(), [weight])
+        h = x * 2.0
+        (part,) = paddle.grad((linear(h, weight) ** 2).sum(), [weight], no_grad_vars=[h])
+    np.testing.assert_array_equal(part.numpy(), whole.numpy())
+
+
+def results(kind, compute):
+    """What `compute` returns with products of `kind` and with Paddle's, as arrays."""
+    with products.using(kind):
+        ours = compute()
+    return [tensor.numpy() for tensor in ours], [tensor.numpy() for tensor in compute()]
+
+
+def agree(kind, compute, tolerance=1e-5):
+    ours, paddles = results(kind, compute)
+    for one, other in zip(ours, paddles, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
+@float32_only
+def test_gradients_accumulate_as_paddles_do(kind):
+    """A tied weight (twice in one graph, once transposed), two backward passes, a hook, and an x used by several."""
+    seen = []
+
+    def compute():
+        x, weight = tensors((3, 6), (6, 6))
+        h = x * 2.0
+        h.register_hook(lambda gradient: gradient * 0.5)
+        weight.register_hook(lambda gradient: seen.append(1))
+        for _ in range(2):
+            (linear(linear(h, weight), weight, transpose=True) + linear(h, weight)).square().sum().backward(
+                retain_graph=False
+            )
+            h = x * 3.0
+        return x.grad, weight.grad
+
+    agree(kind, compute, 2e-4)
+    assert seen
+
+
+@float32_only
+def test_a_second_derivative_is_paddles(kind):
+    def compute():
+        x, weight, bias = tensors((3, 5), (5, 6), (6,))
+        h = x * 3.0
+        first = paddle.grad((linear(h, weight, bias) ** 3).sum(), [x, weight, bias], create_graph=True)
+        penalty = sum((gradient**2).sum() for gradient in first)
+        return [*first, *paddle.grad(penalty, [x, weight, bias])]
+
+    agree(kind, compute, 1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_a_second_derivative_in_bfloat16_is_refused(kind):
+    x, weight = tensors((3, 5), (5, 6))
+    with products.using(kind), pytest.raises(Exception, match=r"has no second derivative.*train\.products: float32"):
+        paddle.grad(linear(x, weight).sum(), [x], create_graph=True)
+
+
+@both_kinds
+def test_recomputed_activations_are_the_same_to_the_bit(kind):
+    """The first pass is without gradients, the second with them."""
+    x, weight, bias = tensors((3, 5), (5, 6), (6,))
+    gradients = []
+    with products.using(kind):
+        for call in (linear, lambda *inputs: recompute(linear, *inputs)):
+            (call(x * 2.0, weight, bias) ** 2).sum().backward()
+            gradients.append([tensor.grad.numpy() for tensor in (x, weight, bias)])
+            for tensor in (x, weight, bias):
+                tensor.clear_gradient(False)
+    for one, other in zip(*gradients):
+        np.testing.assert_array_equal(one, other)
+
+
+@float32_only
+@pytest.mark.parametrize("changed", [0, 1])
+def test_a_factor_that_was_changed_in_place_is_noticed(kind, changed):
+    """Otherwise the gradient would silently be that of other numbers."""
+    inputs = [tensor * 1.0 for tensor in tensors((3, 5), (5, 6))]
+    with products.using(kind):
+        loss = (linear(*inputs) ** 2).sum()
+        with paddle.no_grad():
+            inputs[changed].scale_(2.0)
+        with pytest.raises(Exception, match="was changed in place"):
+            loss.backward()
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_a_factor_that_was_changed_is_rounded_again(kind):
+    """A parameter changes at every step, and an x may too: what was rounded before must not be used for it."""
+    x, weight = tensors((3, 5), (5, 6))
+    with products.using(kind), paddle.no_grad():
+        once = linear(x, weight).numpy()
+        for tensor in (x, weight):
+            tensor.scale_(2.0)
+            now = linear(x, weight).numpy()
+            np.testing.assert_array_equal(now, 2 * once)
+            once = now
+
+
+@both_kinds
+def test_a_product_keeps_no_more_than_paddles(kind):
+    """After the backward pass x is free, while the loss is still there."""
+    (weight,) = tensors((5, 6))
+    with products.using(kind):
+        (x,) = tensors((3, 5))
+        h = x * 2.0
+        alive = weakref.ref(h)
+        loss = (linear(h, weight) ** 2).sum()
+        del h
+        assert (alive() is None) == (kind == "bfloat16")  # half of it is kept, or all
+        loss.backward()
+    gc.collect()
+    assert alive() is None
+
+
+@both_kinds
+def test_products_on_one_x_share_its_rounding(kind):
+    """q, k and v: one array of half precision between them, not three."""
+    x, *weights = tensors((3, 5), (5, 6), (5, 6), (5, 6))
+    with products.using(kind):
+        factors = [products._forward(x, weight, None, False, kind)[1][0] for weight in weights]
+    assert all(factor is factors[0] for factor in factors)
+
+
+@both_kinds
+def test_what_onednn_does_not_take_is_paddles(kind):
+    x, weight, bias = tensors((3, 4, 5), (5, 6), (6,), dtype="float64")
+    with products.using(kind):
+        assert products.linear(x, weight, bias) is None
+        y = linear(x, weight, bias)
+        y.sum().backward()
+        nothing = linear(*tensors((3, 0, 5), (5, 6), (6,)))  # no rows, which oneDNN's products would not write
+    np.testing.assert_allclose(y.numpy(), x.numpy() @ weight.numpy() + bias.numpy(), atol=1e-12)
+    np.testing.assert_allclose(weight.grad.numpy(), np.outer(x.numpy().sum((0, 1)), np.ones(6)), atol=1e-12)
+    assert nothing.shape == [3, 0, 6]
+
+
+@float32_only
+def test_shapes_that_do_not_fit_are_paddles_to_refuse(kind):
+    x, weight = tensors((3, 4), (5, 6))
+    with products.using(kind), pytest.raises(ValueError, match=r"(?i)mismatch|dimension|shape"):
+        linear(x, weight)
+
+
+@both_kinds
+def test_outside_of_a_training_step_products_are_paddles(kind):
+    x, weight = tensors((3, 5), (5, 6))
+    with products.using(kind):
+        pass
+    assert products.linear(x, weight) is None
+    assert "Linear" not in layers.linear(x, weight).grad_fn.name()
+
+
+def test_where_bfloat16_is_not_to_be_had_it_is_float32(monkeypatch):
+    reasons = {"bfloat16": "no instructions"}
+    monkeypatch.setattr(library, "why_not", lambda kind="float32": reasons.get(kind))
+    assert [products.available(kind) for kind in ("float32", "bfloat16")] == ["float32", "float32"]
+    reasons["float32"] = "no library"
+    assert [products.available(kind) for kind in ("float32", "bfloat16")] == [None, None]
+    assert products.description("bfloat16") == "float32 by Paddle"
