@@ -8,7 +8,8 @@ reduction in its gradient is slow (a fifth of a training step); and dropout draw
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import is_
 
 import numpy as np
 import paddle
@@ -61,6 +62,23 @@ class Linear(paddle_compat.Layer):
         return f"{self.weight.shape[0]} -> {self.weight.shape[1]}, bias={self.bias is not None}"
 
 
+def project_together(layer: paddle_compat.Layer, linears: Sequence[Linear], x: Tensor) -> Tensor | None:
+    """The outputs of `linears`, all parts of `layer`, side by side [..., Σ O], in one product; None outside of a block
+    in which weights stay as they are. The matrix is put together once in such a block."""
+    kept = paddle_compat.kept(layer)
+    if kept is None or paddle.is_grad_enabled():
+        return None
+    weights, biases = [part.weight for part in linears], [part.bias for part in linears]
+    joined = kept.get("joined")
+    if joined is None or not all(map(is_, joined[0], [*weights, *biases])):
+        present = [bias for bias in biases if bias is not None]
+        if present and len(present) < len(biases):
+            return None
+        bias = paddle.concat(present) if present else None
+        joined = kept["joined"] = [*weights, *biases], paddle.concat(weights, 1), bias
+    return linear(x, *joined[1:])
+
+
 class Dropout(paddle_compat.Layer):
     """Inverted dropout: each element is zero with probability `rate`, else divided by 1 − rate; identity at evaluation.
 
@@ -87,8 +105,10 @@ class Dropout(paddle_compat.Layer):
         return self._drop(x, relu=True)
 
     def _drop(self, x: Tensor, relu: bool) -> Tensor:
+        if not self.training or self.rate == 0.0:
+            return F.relu(x) if relu else x
         context = randomness.current_context()
-        if not self.training or self.rate == 0.0 or context is None or not x.place.is_cpu_place():
+        if context is None or not x.place.is_cpu_place():
             return self._plain(F.relu(x) if relu else x, context)
         survives = self.draw(math.prod(x.shape))(0, math.prod(x.shape))
         if kernels.usable(x):
@@ -112,9 +132,7 @@ class Dropout(paddle_compat.Layer):
         return lambda first, number: randomness.bits(number, offset + first, *key) >= threshold
 
     def _plain(self, x: Tensor, context: randomness.RandomContext | None) -> Tensor:
-        """At evaluation, outside a training run, or on a device."""
-        if not self.training or self.rate == 0.0:
-            return x
+        """Outside a training run, or on a device."""
         if context is not None:
             key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
             paddle.seed(randomness.digest(*key) >> 1)

@@ -8,8 +8,9 @@ for private names elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 _INSIDE = "_has_direct_attributes"  # of a model, within `direct_attributes`
-_DIRECT = "_calls_forward"  # of a layer there: nobody asked to be called before or after it
+_DIRECT = "_calls_forward"  # of a layer there that nobody asked to be called before or after: what it keeps
 
 
 _CPU = paddle.CPUPlace()
@@ -77,7 +78,7 @@ def move_into(parameter: Tensor, array: np.ndarray) -> None:
 # ----------------------------------------------------------------------------------------------------------- kernels
 
 
-def _kernel(name: str, otherwise: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _kernel(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of that name, or what does the same in public. Kernels take their arguments in order, and check and
     look up nothing, which for one decoded token's small tensors takes as long as the arithmetic. This is asked once:
     a decoded token makes a hundred calls."""
@@ -93,6 +94,17 @@ reshape = _kernel("reshape", paddle.reshape)
 
 concat = _kernel("concat", paddle.concat)
 """concat(tensors, axis)."""
+
+matmul = _kernel("matmul", paddle.matmul)
+"""matmul(x, y, transpose_x, transpose_y)."""
+
+
+def _split(x: Tensor, number: int, axis: int) -> list[Tensor]:
+    return paddle.split(x, number, axis)
+
+
+split = _kernel("split_with_num", _split)
+"""split(x, number of equal parts, axis)."""
 
 softmax = _kernel("softmax", F.softmax)
 """softmax(x, axis)."""
@@ -178,19 +190,22 @@ def lstm(
 
 
 @contextmanager
-def direct_attributes(model: nn.Layer) -> Iterator[None]:
-    """Within this block every layer of `model` has its parameters and sublayers as ordinary attributes too.
+def direct_attributes(*models: nn.Layer) -> Iterator[None]:
+    """Within this block every layer of these has its parameters and sublayers as ordinary attributes too.
 
     Paddle finds them in `Layer.__getattr__`, which Python calls when the ordinary look-up has failed: 0.8 microseconds
     instead of 0.06, of which one decoded token takes two hundred. They are the same objects, and what is assigned
     within the block takes their place, for Paddle's `Layer.__setattr__` deletes an ordinary attribute of that name.
     Without Paddle's private tables nothing is added.
+
+    No weight may change its numbers within the block: a layer may keep what it computed from them (`kept`).
     """
     added: list[tuple[dict[str, Any], str]] = []
-    if _INSIDE not in model.__dict__:  # a block within this one adds nothing
-        model.__dict__[_INSIDE] = True
-        added.append((model.__dict__, _INSIDE))
-        _add_direct_attributes(model, added)
+    for model in models:
+        if _INSIDE not in model.__dict__:  # a block within this one adds nothing
+            model.__dict__[_INSIDE] = True
+            added.append((model.__dict__, _INSIDE))
+            _add_direct_attributes(model, added)
     try:
         yield
     finally:
@@ -200,19 +215,29 @@ def direct_attributes(model: nn.Layer) -> Iterator[None]:
 
 def _add_direct_attributes(layer: nn.Layer, added: list[tuple[dict[str, Any], str]]) -> None:
     """Those of `layer` and all below it, and in `added` where each was put."""
-    attributes, cls = layer.__dict__, type(layer)
+    attributes, of_class = layer.__dict__, _names_of_class(type(layer))
     if not (attributes.get("_forward_pre_hooks", True) or attributes.get("_forward_post_hooks", True)):
-        attributes[_DIRECT] = True
+        attributes[_DIRECT] = {}
         added.append((attributes, _DIRECT))
     layers = attributes.get("_sub_layers") or {}
     for table in (attributes.get("_parameters") or {}, layers):
         for name, member in table.items():
-            if member is not None and name not in attributes and not hasattr(cls, name):
+            if member is not None and name not in attributes and name not in of_class:
                 attributes[name] = member
                 added.append((attributes, name))
     for member in layers.values():
         if member is not None:
             _add_direct_attributes(member, added)
+
+
+@lru_cache(maxsize=1024)
+def _names_of_class(cls: Hashable) -> frozenset[str]:
+    return frozenset(dir(cls))
+
+
+def kept(layer: nn.Layer) -> dict[str, Any] | None:
+    """What `layer` keeps until the end of the block of `direct_attributes`; None outside of one."""
+    return layer.__dict__.get(_DIRECT)
 
 
 class Layer(nn.Layer):

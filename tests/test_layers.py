@@ -9,8 +9,8 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_tfm import randomness
-from paddle_tfm.layers import Dropout, Embedding, Linear, linear
+from paddle_tfm import paddle_compat, randomness
+from paddle_tfm.layers import Dropout, Embedding, Linear, linear, project_together
 from paddle_tfm.onednn import kernels
 
 
@@ -177,3 +177,26 @@ def test_an_embedding_is_a_scaled_row_and_padding_gets_no_gradient(scale):
     np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-6)
     vectors.sum().backward()
     np.testing.assert_allclose(layer.weight.grad.numpy().sum(1), np.array([0, 2, 1, 1, 0, 1]) * 4 * factor)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_several_products_in_one_while_weights_stay(bias):
+    """A parameter that is replaced is seen at once; outside of such a block nothing is put together."""
+    layer, parts, x = Linear(1, 1), [Linear(4, size, bias) for size in (3, 2)], paddle.randn([2, 1, 4])
+    for part in parts if bias else []:
+        part.bias.set_value(paddle.randn(part.bias.shape))
+
+    def apart():
+        weights = [(part.weight.numpy(), part.bias.numpy() if bias else 0.0) for part in parts]
+        return np.concatenate([x.numpy() @ weight + shift for weight, shift in weights], -1)
+
+    assert project_together(layer, parts, x) is None
+    with paddle_compat.direct_attributes(layer):
+        assert project_together(layer, parts, x) is None, "gradients are recorded"
+        with paddle.no_grad():
+            for _ in range(2):
+                np.testing.assert_allclose(project_together(layer, parts, x).numpy(), apart(), rtol=1e-5, atol=1e-6)
+            parts[1].weight = Linear(4, 2).weight
+            np.testing.assert_allclose(project_together(layer, parts, x).numpy(), apart(), rtol=1e-5, atol=1e-6)
+    with paddle.no_grad():
+        assert project_together(layer, parts, x) is None

@@ -115,6 +115,8 @@ NUMPY = {
     "linear": lambda x, w, b: x @ w + b,
     "reshape": lambda x, w, b: x.reshape(2, 2, -1),
     "concat": lambda x, w, b: np.concatenate([x, x], -1),
+    "matmul": lambda x, w, b: x @ w.T,
+    "split_with_num": lambda x, w, b: np.stack(np.split(x, 2, -1)),
     "softmax": lambda x, w, b: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
     "layer_norm": lambda x, w, b: normalize(x, w[0], b),
 }
@@ -122,6 +124,8 @@ KERNELS = {
     "linear": lambda module, x, w, b: module.linear(x, w, b),
     "reshape": lambda module, x, w, b: module.reshape(x, [2, 2, -1]),
     "concat": lambda module, x, w, b: module.concat([x, x], x.ndim - 1),
+    "matmul": lambda module, x, w, b: module.matmul(x, w, False, True),
+    "split_with_num": lambda module, x, w, b: paddle.stack(module.split(x, 2, x.ndim - 1)),
     "softmax": lambda module, x, w, b: module.softmax(x, -1),
     "layer_norm": lambda module, x, w, b: module.layer_norm(x, w[0], b, 1e-5, x.ndim - 1),
 }
@@ -133,10 +137,11 @@ def test_kernels_of_a_decoded_token(without, name, shape):
     arguments = paddle.randn(shape), paddle.randn([4, 4]), paddle.randn([4])
     expected = NUMPY[name](*(each.numpy() for each in arguments))
     np.testing.assert_allclose(KERNELS[name](paddle_compat, *arguments).numpy(), expected, rtol=1e-5, atol=1e-5)
-    kernel = getattr(paddle_compat, name)
+    ours = "split" if name == "split_with_num" else name
+    kernel = getattr(paddle_compat, ours)
     without(paddle._C_ops, name)
     anew = loaded_anew()
-    assert getattr(anew, name) is not kernel
+    assert getattr(anew, ours) is not kernel
     np.testing.assert_allclose(KERNELS[name](anew, *arguments).numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -229,6 +234,19 @@ def test_hooks_are_called_within_direct_attributes():
         pair(x)
     pair(x)
     assert calls == ["before", "within", "before", "within", "before"]
+
+
+def test_what_a_layer_keeps_is_gone_with_the_block():
+    pair = Pair()
+    assert paddle_compat.kept(pair) is None
+    for _ in range(2):
+        with paddle_compat.direct_attributes(pair):
+            assert paddle_compat.kept(pair) == {} == paddle_compat.kept(pair.inner)
+            paddle_compat.kept(pair)["something"] = 1
+            with paddle_compat.direct_attributes(pair):
+                assert paddle_compat.kept(pair) == {"something": 1}
+            assert paddle_compat.kept(pair) == {"something": 1}
+        assert paddle_compat.kept(pair) is None
 
 
 def test_a_layer_without_paddles_tables_is_called_by_paddle(monkeypatch):

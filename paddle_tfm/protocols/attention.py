@@ -23,7 +23,11 @@ class KeyValue:
 
     def extend(self, new: KeyValue) -> KeyValue:
         """These tokens followed by `new` ones."""
-        return KeyValue(concat([self.key, new.key], 2), concat([self.value, new.value], 2))
+        return new.replaced(concat([self.key, new.key], 2), concat([self.value, new.value], 2))
+
+    def replaced(self, key: Tensor, value: Tensor) -> KeyValue:
+        """These keys and values, and what else a subclass knows of the newest tokens."""
+        return KeyValue(key, value)
 
     def select(self, rows: Tensor) -> KeyValue:
         """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""

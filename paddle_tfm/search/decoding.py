@@ -127,7 +127,7 @@ def decode_batch(
     size, constraints = len(batch.index), search.constraints()
     prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
     sentences = list(batch.index.tolist() if sentences is None else sentences)
-    with paddle.no_grad(), paddle_compat.direct_attributes(model):
+    with paddle.no_grad(), paddle_compat.direct_attributes(*_stepping(model)):
         decoding: Decoding
         if model.decoder is None:
             decoding = Labelling(model, batch, sentences)
@@ -154,6 +154,12 @@ def _max_lengths(model: Transformer, batch: Batch, search: Search, prefixes: Seq
             max_length = min(max_length, constraints.max_length)
         max_lengths.append(min(max(max_length, constraints.min_length, len(prefix)), model.max_length - 1))
     return max_lengths
+
+
+def _stepping(model: Transformer) -> list[paddle.nn.Layer]:
+    """The parts of a model that run once a token: to prepare the others costs more than it saves."""
+    parts = (model.target_embedding, model.decoder, model.head)
+    return [part for part in parts if part is not None]
 
 
 def worker_batches(examples: Sequence[Encoded], max_tokens: int) -> list[Batch]:
@@ -188,7 +194,7 @@ def decode_all(
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers)
 
-    with paddle_compat.direct_attributes(model):
+    with paddle_compat.direct_attributes(*_stepping(model)):
         for batch_number, outputs in processes.imap_unordered(decode, batches):
             for i, of_example in zip(batches[batch_number].index, outputs):
                 hypotheses[i] = of_example

@@ -49,7 +49,7 @@ def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float 
     q = encoding.query(q, info.positions)
     heads, groups = q.shape[1], key.shape[1]
     if groups == heads:
-        scores = paddle.matmul(q * scale, key, transpose_y=True)  # [B, H, Tq, Tk]
+        scores = paddle_compat.matmul(q * scale, key, False, True)  # [B, H, Tq, Tk]
     else:
         scores = _by_groups(q * scale, key, transpose=True)
         if "scores" in encoding.uses():
@@ -64,7 +64,9 @@ def gather(weights: Tensor, value: Tensor, info: TokenInfo, mask: Mask) -> Tenso
     weights [B, H, Tq, Tk], value [B, G, Tk, W] → [B, H, Tq, W]; G as in `scores_of`.
     """
     grouped = value.shape[1] != weights.shape[1]
-    context = _by_groups(weights, value, transpose=False) if grouped else paddle.matmul(weights, value)
+    context = (
+        _by_groups(weights, value, transpose=False) if grouped else paddle_compat.matmul(weights, value, False, False)
+    )
     relative = info.encoding.values(weights, info.positions, mask.k_positions)
     return context if relative is None else context + relative.astype(context.dtype)
 

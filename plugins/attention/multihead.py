@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from paddle import Tensor
 
-from paddle_tfm.layers import Dropout, Linear
+from paddle_tfm import paddle_compat
+from paddle_tfm.layers import Dropout, Linear, project_together
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import NO_INNER_NORM, attend, merge_heads, split_heads, width_of_head
+
+
+@dataclass(frozen=True)
+class _Projected(KeyValue):
+    """With the queries [B, H, 1, D] of the newest token, `source`, which came from the same product."""
+
+    query: Tensor
+    source: Tensor
+
+    def replaced(self, key: Tensor, value: Tensor) -> KeyValue:
+        return _Projected(key, value, self.query, self.source)
 
 
 class MultiHead(Attention):
@@ -54,11 +67,17 @@ class MultiHead(Attention):
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads, head_dim))
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
+        if source.shape[1] == 1 and type(self.query) is type(self.key) is type(self.value) is Linear:
+            together = project_together(self, (self.query, self.key, self.value), source)
+            if together is not None:  # a step of a search
+                q, key, value = paddle_compat.split(split_heads(together, 3 * self.num_heads), 3, 1)
+                return _Projected(info.encoding.key(key, info.positions), value, q, source)
         key = split_heads(self.key(source), self.num_heads)  # [B, H, S, D]
         return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
+        same = type(kv) is _Projected and kv.source is x
+        q = kv.query if same else split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
         context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
         if self.inner_norm is not None:
             context = self.inner_norm(context, info.valid, info.positions)
