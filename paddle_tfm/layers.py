@@ -71,7 +71,10 @@ def project_together(layer: paddle_compat.Layer, linears: Sequence[Linear], x: T
     weights, biases = [part.weight for part in linears], [part.bias for part in linears]
     joined = kept.get("joined")
     if joined is None or not all(map(is_, joined[0], [*weights, *biases])):
-        bias = None if any(each is None for each in biases) else paddle.concat(biases)
+        present = [bias for bias in biases if bias is not None]
+        if present and len(present) < len(biases):
+            return None
+        bias = paddle.concat(present) if present else None
         joined = kept["joined"] = [*weights, *biases], paddle.concat(weights, 1), bias
     return linear(x, *joined[1:])
 

@@ -8,7 +8,7 @@ for private names elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -78,7 +78,7 @@ def move_into(parameter: Tensor, array: np.ndarray) -> None:
 # ----------------------------------------------------------------------------------------------------------- kernels
 
 
-def _kernel(name: str, otherwise: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _kernel(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of that name, or what does the same in public. Kernels take their arguments in order, and check and
     look up nothing, which for one decoded token's small tensors takes as long as the arithmetic. This is asked once:
     a decoded token makes a hundred calls."""
@@ -231,7 +231,7 @@ def _add_direct_attributes(layer: nn.Layer, added: list[tuple[dict[str, Any], st
 
 
 @lru_cache(maxsize=1024)
-def _names_of_class(cls: type) -> frozenset[str]:
+def _names_of_class(cls: Hashable) -> frozenset[str]:
     return frozenset(dir(cls))
 
 

@@ -1,7 +1,8 @@
 """Decoding times of one trained run, in our engine and in others.
 
 `ours` is the engine; `ours-uncached` the engine without its key/value cache, which recomputes every prefix; `joeynmt`
-and `ctranslate2` are the searches of these libraries with the same weights. Two jobs: `beam`, the test split in batches
+and `ctranslate2` are the searches of these libraries with the same weights, `torch-tuned` is `nn.Transformer` in
+PyTorch's inference mode, without a cache, for it has none. Two jobs: `beam`, the test split in batches
 of similar length; `single`, some of its sentences one at a time, greedy.
 """
 
@@ -13,10 +14,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from paddle_tfm.bench.step import Worker, choose, machine, spread, versions
+from paddle_tfm.bench.process import Worker
+from paddle_tfm.bench.sides import DECODING, JOBS, choose
+from paddle_tfm.bench.step import spread
+from paddle_tfm.bench.surroundings import machine, versions
 from paddle_tfm.errors import UserError
 
-SIDES = {"ours": "paddle", "ours-uncached": "paddle", "joeynmt": "joeynmt", "ctranslate2": "ctranslate2"}
+FACTS = ("threads", "processes", "precision", "variables", "settings")  # of a side
 # The components of JoeyNMT's Transformer: weights can be copied between equal models only.
 PEERS_HAVE = {
     "attention": ("multihead",),
@@ -26,7 +30,6 @@ PEERS_HAVE = {
     "feed_forward": ("relu",),
     "head": ("linear", "tied"),
 }
-JOBS = {"beam": ("ours", "joeynmt", "ctranslate2"), "single": ("ours", "ours-uncached", "joeynmt", "ctranslate2")}
 
 
 def measure_decoding(
@@ -48,17 +51,17 @@ def measure_decoding(
         rounds: the number of measurements of each side, after one warm-up.
         beam, alpha: of the beam search. sentences: how many of the test split, None: all. singles: how many one at a
             time.
-        sides: some of `SIDES`; None: those whose package is installed.
+        sides: some of `DECODING`; None: those whose package is installed.
 
     Returns:
-        machine, versions and sizes; for each of `JOBS` in `sides` the median, lowest and highest seconds and the
+        machine, versions and sizes; for each of `sides.JOBS` in `sides` the median, lowest and highest seconds and the
         sentences a second; in `ratio`, for each other side, how many times as fast ours is in the same round; in
         `same`, the share of sentences for which it wrote what ours wrote.
 
     Raises:
         UserError: there is no such run or side, or JoeyNMT has no such model.
     """
-    selection = choose(sides, SIDES)
+    selection = choose(sides, DECODING)
     if rounds < 1:
         raise UserError(f"`rounds` must be at least 1, but is {rounds}")
     surroundings = machine()
@@ -87,6 +90,8 @@ def measure_decoding(
                     outputs[side] = answer["ids"]
                     seconds[side] += [answer["seconds"]] if number else []
             jobs[job] = summary(seconds, outputs)
+            for side, figures in jobs[job]["sides"].items():
+                figures |= {name: facts[side][name] for name in FACTS}
     return {
         "machine": surroundings | {"device": facts["ours"]["device"]},
         "versions": versions(),
@@ -95,7 +100,6 @@ def measure_decoding(
         "beam": beam,
         "alpha": alpha,
         "rounds": rounds,
-        "threads": facts["ours"]["threads"],
         "jobs": jobs,
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 import joeynmt.model
@@ -46,7 +45,7 @@ class Decoder:
     """JoeyNMT's search with the weights of a run."""
 
     def __init__(self, workload: Workload, request: dict):
-        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        pytorch.set_threads()
         self.model = build({**workload.sizes, "tied": "head.output.weight" not in workload.weights})
         pytorch.copy_weights(workload.weights, self.model, counterparts(self.model))
         self.model.eval()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,14 +14,17 @@ import numpy as np
 import paddle
 
 from paddle_tfm.bench.decode import PEERS_HAVE
+from paddle_tfm.bench.sides import KINDS
 from paddle_tfm.bench.workload import FIELDS, Workload
 from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import UserError
+from paddle_tfm.export.engine import open_engine
+from paddle_tfm.onednn import products
 from paddle_tfm.plugins import create_plugins
-from paddle_tfm.protocols import MASKED_SCORE, Example
+from paddle_tfm.protocols import MASKED_SCORE, Example, Hypothesis
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.recipe.sites import at_site
@@ -35,15 +39,16 @@ MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
 
 
 class Side:
-    """The engine's training step. It also creates the `workload` of the other sides."""
+    """The engine's training step, with the overrides of the side `name`. It also creates the `workload` of the other
+    sides."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, name: str = "ours"):
         request = json.loads((folder / "request.json").read_text("utf-8"))
-        (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
+        (spec,) = recipes.load(str(folder / "recipe.yaml"), KINDS[name].overrides).runs()
         plugins = create_plugins(request["plugins"])
         registry = Registry(plugins)
         plan = plan_run(spec, registry).require_sound(spec.recipe)
-        run = create(plan, folder / "run", load_corpus(plan, ["train"]))
+        run = create(plan, folder / f"run-{name}", load_corpus(plan, ["train"]))
         self.trainer = Trainer(run, plugins)
         if request["length"] is None:
             self.batches = [next(self.trainer.stream) for _ in range(request["batches"])]
@@ -54,6 +59,8 @@ class Side:
         run.model.train()
         self.update: Step = self.trainer.step
         self.workers: list[int] = []
+        self.precision = run.settings.train.products
+        self.settings = f"products in {products.description(self.precision)}"
 
     def workload(self) -> Workload:
         """The workload of the other sides; the weights are the initial ones until the first step."""
@@ -101,18 +108,22 @@ class Side:
 
 
 class Decoder:
-    """Decoding with a trained run, with or without its key/value cache. It also creates the `workload` of the other
-    sides."""
+    """Decoding with a trained run as the side says: with or without its key/value cache, or by its export, which is
+    made once in the run's folder as `translate --engine` does. It also creates the `workload` of the other sides."""
 
-    def __init__(self, request: dict, cached: bool = True):
+    def __init__(self, request: dict, side: str = "ours"):
         registry = Registry(create_plugins(request["plugins"]))
         run = load_run(request["run"], registry)
         _require_peer_model(run)
-        self.run, self.model, self.cached = run, run.model, cached
+        self.run, self.model, self.cached = run, run.model, side != "ours-uncached"
         self.searches = {
             "beam": registry.build("search", {"name": "beam", "size": request["beam"], "alpha": request["alpha"]}, "")
         }
         self.searches["single"] = registry.build("search", "greedy", "")
+        engine = "ctranslate2" if side == "ours-ctranslate2" else "paddle_tfm"
+        self._decode: Callable[..., list[list[Hypothesis]]] = open_engine(
+            run, engine, self.searches["single"], scores=False
+        ) or functools.partial(decode_all, self.model)
         texts = load_corpus(run.plan, ["test"]).splits["test"]
         if not texts:
             raise UserError(f"{run.folder}: its task has no test split")
@@ -146,7 +157,7 @@ class Decoder:
         """The ids of the best output of each sentence, without the end token."""
         if not self.cached:
             return [self._decode_uncached(batch.tensors()) for batch in self.batches[job]]
-        groups = [decode_all(self.model, group, self.searches[job], MAX_TOKENS) for group in self.jobs[job]]
+        groups = [self._decode(group, self.searches[job], MAX_TOKENS) for group in self.jobs[job]]
         if job == "beam":  # in the order of the batches, as the other sides return them
             groups = [[groups[0][i] for batch in self.batches[job] for i in batch.index]]
         return [list(hypotheses[0].ids) for group in groups for hypotheses in group]

@@ -68,20 +68,26 @@ class Peer(nn.Module):
         """ids int64 [B, T] → [B, T, C]."""
         return self.dropout(embedding(ids) * self.factor + self.table[: ids.shape[1]])
 
-    def forward(self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor) -> Tensor:
-        """ids int64 and validity bool, [B, S] and [B, T] → logits [B, T, V]. In PyTorch's masks, True hides a key."""
-        length = target_in.shape[1]
-        future = torch.ones(length, length, dtype=torch.bool).triu(1)
-        h = self.transformer(
+    @staticmethod
+    def future(length: int) -> Tensor:
+        """Which keys each position may not see: bool [length, length]."""
+        return torch.ones(length, length, dtype=torch.bool).triu(1)
+
+    def hidden(self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor) -> Tensor:
+        """ids int64 and validity bool, [B, S] and [B, T] → [B, T, C]. In PyTorch's masks, True hides a key."""
+        return self.transformer(
             self.embed(self.source_embedding, source),
             self.embed(self.target_embedding, target_in),
-            tgt_mask=future,
+            tgt_mask=self.future(target_in.shape[1]),
             src_key_padding_mask=~source_valid,
             tgt_key_padding_mask=~target_valid,
             memory_key_padding_mask=~source_valid,
             tgt_is_causal=True,
         )
-        return self.output(h)
+
+    def forward(self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor) -> Tensor:
+        """As `hidden` → logits [B, T, V]."""
+        return self.output(self.hidden(source, source_valid, target_in, target_valid))
 
     def loss(
         self, source: Tensor, source_valid: Tensor, target_in: Tensor, target_valid: Tensor, target_out: Tensor
@@ -143,16 +149,27 @@ def counterparts(peer: Peer) -> Iterator[tuple[str, Sequence[str]]]:
         yield name, [name]
 
 
+def set_threads() -> None:
+    """Let PyTorch use as many threads as the environment says."""
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
 class TorchSide:
     """The step of any PyTorch model; a subclass says how it takes the loss of a batch (`backward`)."""
 
+    settings = "fused Adam"
+
     def __init__(self, model: nn.Module, workload: Workload):
-        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        set_threads()
         self.model = model
         self.batches, self.clip_norm = workload.batches, workload.clip_norm
-        # The fused optimizer is PyTorch's fastest on a CPU.
+        self.learning_rate = workload.learning_rate
+        self.reset()
+
+    def reset(self) -> None:
+        """Take a new optimizer. The fused one is PyTorch's fastest on a CPU."""
         self.optimizer = torch.optim.Adam(
-            model.parameters(), workload.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
+            self.model.parameters(), self.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
         )
 
     def first_loss(self) -> float:
@@ -167,9 +184,13 @@ class TorchSide:
         """One step on batch `number`, modulo the number of batches."""
         self.backward(number)
         if self.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+            self.clip(self.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
+
+    def clip(self, norm: float) -> None:
+        """Scale all gradients so that their norm is at most `norm`."""
+        nn.utils.clip_grad_norm_(self.model.parameters(), norm)
 
     def backward(self, number: int) -> float:
         """The loss on batch `number`, after its backward pass."""

@@ -19,10 +19,10 @@ from typing import NamedTuple, Protocol
 if sys.platform != "win32":
     import resource
 
-from paddle_tfm.bench.step import SIDES
+from paddle_tfm import runtime
+from paddle_tfm.bench.sides import KINDS, tuning
 from paddle_tfm.bench.workload import Workload
 from paddle_tfm.errors import UserError
-from paddle_tfm.runtime import load_paddle
 
 
 class Side(Protocol):
@@ -51,26 +51,40 @@ class Answer(NamedTuple):
 
 def load(side: str, folder: Path) -> tuple[Side, dict]:
     """A side, and facts about it for the report. Ours is loaded first and writes the workload of the others."""
-    if SIDES[side] == "paddle":
-        load_paddle()
+    if KINDS[side].package == "paddle":
+        runtime.load_paddle()
     loaded: Side
     facts: dict = {}
-    if side == "ours":
+    if side in ("ours", "ours-bfloat16"):
         from paddle_tfm.bench import ours
 
-        loaded = engine = ours.Side(folder)
-        engine.workload().write(folder)
+        loaded = engine = ours.Side(folder, side)
+        if side == "ours":
+            engine.workload().write(folder)
         facts = engine.facts()
         engine.begin()
     else:
         loaded = load_peer(side, Workload.read(folder))
-    threads, loaded_mib = int(os.environ.get("OMP_NUM_THREADS", 1)), peak_memory()
-    return loaded, {**facts, "loaded_mib": loaded_mib, "first_loss": loaded.first_loss(), "threads": threads}
+    facts |= {"loaded_mib": peak_memory(), "first_loss": loaded.first_loss()}
+    return loaded, facts | described(side, loaded)
+
+
+def described(side: str, loaded: object) -> dict:
+    """How a side computes: its threads and processes, the precision of its products, the variables that tune its
+    library (those that `runtime.prepare` set here count only where it prepares), and its settings in words."""
+    ours = {setting.name for setting in runtime.SETTINGS if not setting.by_user and not KINDS[side].prepared}
+    return {
+        "threads": int(os.environ.get("OMP_NUM_THREADS", 1)),
+        "processes": 1 + len(getattr(loaded, "workers", ())),
+        "precision": getattr(loaded, "precision", "float32"),
+        "variables": tuning({name: value for name, value in os.environ.items() if name not in ours}),
+        "settings": getattr(loaded, "settings", ""),
+    }
 
 
 def load_peer(side: str, workload: Workload) -> Side:
     """A side that is not ours."""
-    if SIDES[side] == "paddle":
+    if KINDS[side].package == "paddle":
         from paddle_tfm.bench import paddle_nn
 
         return paddle_nn.Side(workload)
@@ -78,6 +92,10 @@ def load_peer(side: str, workload: Workload) -> Side:
         from paddle_tfm.bench import joeynmt
 
         return joeynmt.Side(workload)
+    if side == "torch-tuned":
+        from paddle_tfm.bench import tuned
+
+        return tuned.Side(workload)
     from paddle_tfm.bench import pytorch
 
     return pytorch.Side(workload, compiled=side == "torch-compile")
@@ -92,19 +110,23 @@ def load_decoder(side: str, folder: Path, request: dict) -> tuple[Decoder, dict]
         from paddle_tfm.bench import joeynmt
 
         loaded = joeynmt.Decoder(Workload.read(folder), request)
+    elif side == "torch-tuned":
+        from paddle_tfm.bench import tuned
+
+        loaded = tuned.Decoder(Workload.read(folder), request)
     elif side == "ctranslate2":
         from paddle_tfm.bench import ctranslate2
 
         loaded = ctranslate2.Decoder(Workload.read(folder), request)
     else:
-        load_paddle()
+        runtime.load_paddle()
         from paddle_tfm.bench import ours
 
-        loaded = engine = ours.Decoder(request, cached=side == "ours")
+        loaded = engine = ours.Decoder(request, side)
         facts = engine.facts()
         if side == "ours":
             engine.workload().write(folder)
-    return loaded, {**facts, "threads": int(os.environ.get("OMP_NUM_THREADS", 1))}
+    return loaded, facts | described(side, loaded)
 
 
 def peak_memory(workers: Sequence[int] = ()) -> int | None:

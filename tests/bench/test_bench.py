@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from paddle_tfm import runtime
-from paddle_tfm.bench import decode, measure, measure_decoding, step
+from paddle_tfm.bench import decode, process, settings, step
+from paddle_tfm.bench import sides as bench_sides
+from paddle_tfm.bench.decode import measure_decoding
+from paddle_tfm.bench.step import measure
 from paddle_tfm.errors import RecipeError, UserError
 
 SMALL = [
@@ -19,7 +22,7 @@ def sides(folder, overrides=(), placement="pre"):
     from paddle_tfm.bench import ours, paddle_nn
     from paddle_tfm.bench.workload import Workload
 
-    step.prepare(folder, step.settings("base", [*SMALL, *overrides], placement=placement), 2)
+    settings.prepare(folder, settings.settings("base", [*SMALL, *overrides], placement=placement), 2)
     mine = ours.Side(folder)
     mine.workload().write(folder)
     return mine, paddle_nn.Side(Workload.read(folder))
@@ -191,7 +194,27 @@ def test_the_same_is_written_with_and_without_the_cache(trained, tmp_path):
     mine, request = decoders(trained, tmp_path)
     outputs = mine.decode("single")
     assert len(outputs) == 5 and any(outputs)
-    assert ours.Decoder(request, cached=False).decode("single") == outputs
+    assert ours.Decoder(request, "ours-uncached").decode("single") == outputs
+
+
+def test_pytorch_in_inference_mode_writes_the_same_with_our_weights(trained, tmp_path):
+    pytest.importorskip("torch", reason="the extra [bench]")
+    from paddle_tfm.bench import tuned
+    from paddle_tfm.bench.workload import Workload
+
+    mine, request = decoders(trained, tmp_path)
+    assert tuned.Decoder(Workload.read(tmp_path), request).decode("single") == mine.decode("single")
+
+
+def test_the_engine_writes_the_same_one_sentence_at_a_time(trained, tmp_path):
+    pytest.importorskip("ctranslate2", reason="the extra [bench]")
+    from paddle_tfm.bench import ours
+
+    mine, request = decoders(trained, tmp_path)
+    theirs = ours.Decoder(request, "ours-ctranslate2")
+    assert theirs._decode is not mine._decode
+    assert theirs.decode("single") == mine.decode("single")
+    assert len(theirs.decode("beam")) == len(mine.decode("beam"))
 
 
 def test_joeynmt_writes_the_same_with_our_weights(trained, tmp_path):
@@ -227,6 +250,7 @@ def test_measure_decoding_reports_every_job(trained):
     assert list(results["jobs"]["beam"]["sides"]) == ["ours"]
     single = results["jobs"]["single"]
     assert list(single["sides"]) == ["ours", "ours-uncached"]
+    assert {side["variables"]["FLAGS_use_stride_kernel"] for side in single["sides"].values()} == {"0"}
     assert single["same"] == {"ours-uncached": 1.0}
     assert all(0 < side["low"] <= side["median"] <= side["high"] for side in single["sides"].values())
     assert single["ratio"]["ours-uncached"]["median"] > 0
@@ -280,8 +304,12 @@ def test_measure_reports_every_side(monkeypatch):
         assert 0 < side["low_ms"] <= side["median_ms"] <= side["high_ms"]
         assert side["tokens_per_second"] > 0
         assert 50 < side["loaded_mib"] <= side["peak_mib"] < 20_000
-    ours = int(step.environment("ours").get("OMP_NUM_THREADS", runtime.physical_cores()))
+    ours = int(bench_sides.environment("ours").get("OMP_NUM_THREADS", runtime.physical_cores()))
     assert [side["threads"] for side in result["sides"].values()] == [ours, 1, ours]
+    variables = [side["variables"] for side in result["sides"].values()]
+    assert variables[1] == {}, "as it comes"
+    assert variables[2]["FLAGS_use_stride_kernel"] == "0"
+    assert {side["precision"] for side in result["sides"].values()} == {"float32"}
     assert list(result["ratio"]) == ["paddle", "paddle-tuned"]
     assert all(spread["low"] <= spread["median"] <= spread["high"] for spread in result["ratio"].values())
     assert result["first_loss"]["difference"] < 1e-4
@@ -302,7 +330,7 @@ def test_sentences_of_a_given_length_are_the_texts_one_after_another(tmp_path, l
     runtime.load_paddle()
     from paddle_tfm.bench import ours
 
-    step.prepare(tmp_path, step.settings("base", overrides), 3, length=length)
+    settings.prepare(tmp_path, settings.settings("base", overrides), 3, length=length)
     side = ours.Side(tmp_path)
     texts = side.trainer.run.encoded["train"]
     for side_of_text, name in (("source", "source"), ("target", "target_out")):
@@ -311,6 +339,16 @@ def test_sentences_of_a_given_length_are_the_texts_one_after_another(tmp_path, l
         assert [len(row) for row in rows_of_batches] == [length] * 3 * rows
         assert [i for row in rows_of_batches for i in row] == chained[: 3 * rows * length]
     side.step(0)
+
+
+def test_a_peer_says_no_variable_that_this_process_set_after_its_library(monkeypatch):
+    from paddle_tfm.bench import worker
+
+    monkeypatch.setenv("FLAGS_use_stride_kernel", "0")
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "AVX2")
+    monkeypatch.setattr(runtime, "SETTINGS", [runtime.Setting("FLAGS_use_stride_kernel", "0", "")])
+    assert worker.described("torch", None)["variables"] == {"DNNL_MAX_CPU_ISA": "AVX2"}
+    assert set(worker.described("ours", None)["variables"]) == {"DNNL_MAX_CPU_ISA", "FLAGS_use_stride_kernel"}
 
 
 def test_measure_growth_measures_each_size(monkeypatch):
@@ -328,12 +366,16 @@ def test_measure_growth_measures_each_size(monkeypatch):
         step.measure_growth("lenght")
 
 
+COMPUTES = {"threads": 1, "processes": 1, "precision": "float32", "variables": {}, "settings": ""}
+
+
 def test_summary_takes_ratios_within_a_round():
     seconds = {"ours": [1.0, 2.0, 4.0], "paddle": [3.0, 8.0, 8.0], "paddle-tuned": [2.0, 2.0, 4.0]}
     facts = {
-        side: {"tokens": [300, 100], "first_loss": loss, "threads": 1, "loaded_mib": 300, "peak_mib": 500}
+        side: {"tokens": [300, 100], "first_loss": loss, **COMPUTES, "loaded_mib": 300, "peak_mib": 500}
         for side, loss in zip(("ours", *PADDLES), (5.0, 4.5, 5.25))
     }
+    facts["paddle"]["precision"] = "bfloat16"  # its loss is no measure of whether the sides are alike
     result = step.summary(seconds, facts, steps=2)
     assert result["ratio"]["paddle"] == {"median": 3.0, "low": 2.0, "high": 4.0, "undisturbed": 3.0}
     assert result["ratio"]["paddle-tuned"] == {"median": 1.0, "low": 1.0, "high": 2.0, "undisturbed": 2.0}
@@ -341,11 +383,11 @@ def test_summary_takes_ratios_within_a_round():
     assert result["sides"]["ours"] == {
         **times,
         "tokens_per_second": 200.0,
-        "threads": 1,
+        **COMPUTES,
         "loaded_mib": 300,
         "peak_mib": 500,
     }
-    assert result["first_loss"] == {"ours": 5.0, "paddle": 4.5, "paddle-tuned": 5.25, "difference": 0.5}
+    assert result["first_loss"] == {"ours": 5.0, "paddle": 4.5, "paddle-tuned": 5.25, "difference": 0.25}
 
 
 def test_the_paddle_side_starts_from_the_environment_as_it_comes(monkeypatch):
@@ -354,7 +396,7 @@ def test_the_paddle_side_starts_from_the_environment_as_it_comes(monkeypatch):
     monkeypatch.setenv("SOMETHING_ELSE", "7")
     monkeypatch.setattr(runtime, "SETTINGS", [runtime.Setting("MKL_DEBUG_CPU_TYPE", "7", "")])
     monkeypatch.setattr(runtime, "too_late", False)
-    plain, ours = step.environment("paddle"), step.environment("ours")
+    plain, ours = bench_sides.environment("paddle"), bench_sides.environment("ours")
     assert [name for name, value in plain.items() if value == "7"] == ["SOMETHING_ELSE"]
     assert ours["OMP_NUM_THREADS"] == "7", "what the user set stays"
     assert "MKL_DEBUG_CPU_TYPE" not in ours, "what this process set is set anew"
@@ -389,27 +431,30 @@ def test_what_a_worker_refuses_reaches_the_caller():
 
 
 def test_a_worker_that_dies_is_quoted(tmp_path):
-    with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*request\.json"):
+    with (
+        process.Worker("ours", tmp_path) as worker,
+        pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*request\.json"),
+    ):
         worker.ask({"load": str(tmp_path)})
 
 
 def test_the_first_request_says_what_to_load(tmp_path):
     message = r"(?s)the first request must say what to `load`, but is .*steps"
-    with step.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=message):
+    with process.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=message):
         worker.ask({"first": 0, "steps": 1})
 
 
 @pytest.mark.parametrize("below", [".", "multi30k"])
 def test_real_text_is_taken_where_there_is_some(tmp_path, monkeypatch, below):
     monkeypatch.delenv("PADDLE_TFM_DATA", raising=False)
-    assert step.settings()["task"] == {"name": "dates"}
+    assert settings.settings()["task"] == {"name": "dates"}
     monkeypatch.setenv("PADDLE_TFM_DATA", str(tmp_path))
-    assert step.settings()["task"] == {"name": "dates"}
+    assert settings.settings()["task"] == {"name": "dates"}
     (tmp_path / below).mkdir(exist_ok=True)
     files = [tmp_path / below / f"train.{language}.gz" for language in ("en", "de")]
     for file in files:
         file.write_bytes(b"")
-    assert step.settings()["task"] == {"name": "parallel", "train": [str(file.resolve()) for file in files]}
+    assert settings.settings()["task"] == {"name": "parallel", "train": [str(file.resolve()) for file in files]}
 
 
 def test_the_summary_of_a_search_takes_ratios_within_a_round():
@@ -417,3 +462,24 @@ def test_the_summary_of_a_search_takes_ratios_within_a_round():
     assert result["ratio"]["joeynmt"] == {"median": 3.5, "low": 3.0, "high": 4.0}
     assert result["same"] == {"joeynmt": 0.5}
     assert result["sides"]["ours"]["sentences_per_second"] == 1.33
+
+
+def test_ours_in_bfloat16_is_the_same_model_with_other_products(tmp_path):
+    """From the same weights and batches; where it cannot be had, the side is refused with a sentence."""
+    from paddle_tfm.bench import ours
+    from paddle_tfm.onednn import products
+
+    mine, _ = sides(tmp_path)
+    if products.why_not("bfloat16"):
+        with pytest.raises(UserError, match=r"train\.products"):
+            ours.Side(tmp_path, "ours-bfloat16")
+        return
+    theirs = ours.Side(tmp_path, "ours-bfloat16")
+    assert (mine.precision, theirs.precision) == ("float32", "bfloat16")
+    np.testing.assert_array_equal(theirs.batches[0].source, mine.batches[0].source)
+    assert theirs.first_loss() == pytest.approx(mine.first_loss(), abs=0.02)
+    for side in (mine, theirs):
+        for number in range(3):
+            side.step(number)
+    difference = abs(theirs.first_loss() - mine.first_loss())
+    assert 0 < difference < 0.02

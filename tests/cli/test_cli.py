@@ -96,6 +96,8 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["bench", "--decode", "a_run", "--size", "tiny"], "--size: not with --decode, which takes everything from the"),
         (["bench", "--decode", "a_run", "seeds=1"], "overrides: not with --decode"),
         (["bench", "--sentences", "3"], "--sentences: only with --decode RUN"),
+        (["bench", "--markdown", "page.md"], "--markdown: only with --size all"),
+        (["bench", "--size", "all", "--growth", "batch"], "--growth: not with --size all"),
         (["ls", "--colour"], "No such option"),
         (["completion", "tcsh"], "Invalid value for "),
         (["cp"], "Missing argument 'RECIPE'"),
