@@ -1,10 +1,9 @@
 """Functions with a backward of their own, of one input or several, for the steps of a training.
 
-Two rules of Paddle's `PyLayer` decide how. Where it has several inputs, its backward must return None for those whose
-gradient nobody asks for, and is not told which; where all of them are in one list, of which the first always needs a
-gradient, it may return the gradients of all. And a graph with a `PyLayer` in it cannot be walked back twice by
-`backward(retain_graph=True)`: the process ends. So these functions take part in steps only, whose graphs are walked
-back once; elsewhere Paddle's own operations compute the same.
+Two rules of Paddle's `PyLayer` decide how. Several inputs stand in one list behind `paddle_compat.anchor`. And a graph
+with a `PyLayer` in it cannot be walked back twice by `backward(retain_graph=True)`: the process ends. So these
+functions take part in steps only, whose graphs are walked back once; elsewhere Paddle's own operations compute the
+same.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from typing import Any
 import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
+
+from paddle_tfm import paddle_compat
 
 
 class Function:
@@ -39,7 +40,7 @@ def apply(function: Function, *inputs: Tensor) -> Tensor:
     if not paddle.is_grad_enabled() or all(each.stop_gradient for each in inputs):
         with paddle.no_grad():
             return function.forward(*inputs)
-    return _Call.apply([_needs_gradient(), *inputs], function)
+    return _Call.apply([paddle_compat.anchor(), *inputs], function)
 
 
 class _Call(PyLayer):
@@ -54,13 +55,3 @@ class _Call(PyLayer):
         if function is None:
             raise RuntimeError("a graph with a function of its own backward must be walked back once, but is again")
         return [None, *function.backward(gradient)]
-
-
-_FIRST: list[Tensor] = []
-
-
-def _needs_gradient() -> Tensor:
-    if not _FIRST:
-        _FIRST.append(paddle.zeros([1]))
-        _FIRST[0].stop_gradient = False
-    return _FIRST[0]

@@ -75,6 +75,22 @@ def move_into(parameter: Tensor, array: np.ndarray) -> None:
     paddle.utils.dlpack.from_dlpack(array)._share_buffer_to(parameter)
 
 
+# ---------------------------------------------------------------------------------------------------------- gradients
+
+
+@lru_cache(maxsize=1)
+def anchor() -> Tensor:
+    """A leaf that stands first in the list of inputs of a `PyLayer`, and gets no gradient.
+
+    A `PyLayer` with several inputs must return None for those whose gradient nobody asks for, and is not told which.
+    But inputs in one list count as one (Paddle 3.3), by what the *first* of them needs: behind this one, the gradients
+    of the others may be returned whether they are asked for or not.
+    """
+    leaf = paddle.zeros([1])
+    leaf.stop_gradient = False
+    return leaf
+
+
 # ----------------------------------------------------------------------------------------------------------- kernels
 
 
@@ -215,7 +231,8 @@ def direct_attributes(*models: nn.Layer) -> Iterator[None]:
 
 def _add_direct_attributes(layer: nn.Layer, added: list[tuple[dict[str, Any], str]]) -> None:
     """Those of `layer` and all below it, and in `added` where each was put."""
-    attributes, of_class = layer.__dict__, _names_of_class(type(layer))
+    cls: type = type(layer)  # as a plain `type`: what mypy takes for hashable
+    attributes, of_class = layer.__dict__, _names_of_class(cls)
     if not (attributes.get("_forward_pre_hooks", True) or attributes.get("_forward_post_hooks", True)):
         attributes[_DIRECT] = {}
         added.append((attributes, _DIRECT))

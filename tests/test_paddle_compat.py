@@ -13,6 +13,7 @@ import numpy as np
 import paddle
 import pytest
 from paddle import nn
+from paddle.autograd import PyLayer
 
 from paddle_tfm import build_model, paddle_compat
 
@@ -396,6 +397,26 @@ def test_no_other_file_uses_private_paddle(file):
 )  # fmt: skip
 def test_that_test_sees(line):
     assert uses_of_private_paddle(line)
+
+
+def test_behind_the_anchor_gradients_of_all_inputs_may_be_returned():
+    class Product(PyLayer):
+        @staticmethod
+        def forward(ctx, tensors):
+            _, a, b = tensors
+            ctx.factors = a.detach(), b.detach()
+            return a * b
+
+        @staticmethod
+        def backward(ctx, gradient):
+            a, b = ctx.factors
+            return [None, gradient * b, gradient * a]
+
+    a, b = (paddle.to_tensor([value], stop_gradient=False) for value in (2.0, 3.0))
+    for inputs, gradients in (([a], [3.0]), ([b], [2.0]), ([b, a], [2.0, 3.0])):
+        output = Product.apply([paddle_compat.anchor(), a, b])
+        assert [gradient.item() for gradient in paddle.grad(output, inputs)] == gradients
+    assert paddle_compat.anchor() is paddle_compat.anchor() and paddle_compat.anchor().grad is None
 
 
 def test_every_private_name_has_a_function_of_its_own():

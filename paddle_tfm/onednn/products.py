@@ -11,7 +11,6 @@ Source: training with bfloat16 factors and float32 sums: Kalamkar et al. 2019, a
 
 from __future__ import annotations
 
-import functools
 import math
 import weakref
 from collections.abc import Iterator, Sequence
@@ -84,24 +83,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: boo
         return None  # Paddle does what can be done, or says what is wrong
     if not paddle.is_grad_enabled() or all(tensor.stop_gradient for tensor in tensors):
         return _forward(x, weight, bias, transpose, _kind)[0]
-    return _Linear.apply([_anchor(), *tensors], transpose, _kind)
+    return _Linear.apply([paddle_compat.anchor(), *tensors], transpose, _kind)
 
 
 def _is_plain(x: Tensor) -> bool:
     return x.dtype == paddle.float32 and x.place.is_cpu_place() and x.is_contiguous() and 0 not in x.shape
-
-
-@functools.cache
-def _anchor() -> Tensor:
-    """A leaf that is the first input of every product and gets no gradient.
-
-    A PyLayer must return nothing for an input that `paddle.grad` did not ask for, and is not told which. But inputs in
-    one list count as one (Paddle 3.3), by what the *first* of them needs: behind this one, gradients of the others may
-    be returned whether they are wanted or not.
-    """
-    anchor = paddle.zeros([1])
-    anchor.stop_gradient = False
-    return anchor
 
 
 class _Linear(PyLayer):

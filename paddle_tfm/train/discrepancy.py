@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import fmean
+from typing import Any
 
 import paddle
 
@@ -29,12 +30,13 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
     values: dict[str, dict[str, list[float]]] = {path: {} for path in norms}
 
     def measure(path: str):
-        def hook(norm: Norm, arguments: tuple, kwargs: dict) -> None:
+        def hook(norm: Any, arguments: tuple, kwargs: dict) -> Any:
             for name, value in norm.discrepancy(*arguments, **kwargs).items():
                 values[path].setdefault(name, []).append(float(value))
 
-        # Before the batch changes its statistics. Paddle's annotation forbids None, its code takes it for "as it was".
-        return norms[path].register_forward_pre_hook(hook, with_kwargs=True)  # type: ignore[arg-type]
+        # Before the batch changes its statistics. It returns None, which Paddle's code takes for "as it was"; Paddle's
+        # annotation forbids it, hence `Any`.
+        return norms[path].register_forward_pre_hook(hook, with_kwargs=True)
 
     hooks, training = [measure(path) for path in norms], model.training
     buffers = {path: buffer.clone() for path, buffer in model.named_buffers()}
