@@ -35,9 +35,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paddle_tfm.protocols.attention import Attention, Geometry, KeyValue
+    from paddle_tfm.protocols.attention import Attention, KeyValue
     from paddle_tfm.protocols.component import Component, Refusal
-    from paddle_tfm.protocols.context import LayerSite, Memory, TokenInfo
+    from paddle_tfm.protocols.context import Geometry, LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
     from paddle_tfm.protocols.feed_forward import FeedForward
     from paddle_tfm.protocols.head import Head
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 _PAGES: dict[str, tuple[str, ...]] = {
     "attention": (
         "Attention",
-        "Geometry",
         "KeyValue",
     ),
     "component": (
@@ -65,6 +64,7 @@ _PAGES: dict[str, tuple[str, ...]] = {
         "Refusal",
     ),
     "context": (
+        "Geometry",
         "LayerSite",
         "Memory",
         "TokenInfo",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from paddle import Tensor
 
 from paddle_tfm.paddle_compat import Layer, concat
 from paddle_tfm.protocols.component import Component
-from paddle_tfm.protocols.context import TokenInfo
+from paddle_tfm.protocols.context import Geometry, TokenInfo
 from paddle_tfm.protocols.mask import Mask
 from paddle_tfm.protocols.tap import Tap
 
@@ -32,14 +32,6 @@ class KeyValue:
     def select(self, rows: Tensor) -> KeyValue:
         """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""
         return KeyValue(self.key.index_select(rows, 0), self.value.index_select(rows, 0))
-
-
-class Geometry(NamedTuple):
-    """The head layout of an attention: encodings are built from it."""
-
-    score_heads: int
-    kv_heads: int
-    head_dim: int
 
 
 class Attention(Component, Layer):

@@ -31,6 +31,14 @@ class LayerSite:
         return f"{self.stack}.{self.layer}.{self.sublayer}"
 
 
+class Geometry(NamedTuple):
+    """The head layout of an attention: encodings are built from it."""
+
+    score_heads: int
+    kv_heads: int
+    head_dim: int
+
+
 class TokenInfo(NamedTuple):
     """The tokens that a call is about: their encoding, positions int64 [B|1, T], and valid bool [B, T] (True: real)."""
 

@@ -118,16 +118,14 @@ def test_it_writes_what_ours_writes(make_random, write, codec, sentences, row):
     proof = prove(model, codec, folder, held, sentences)
     assert proof.same + proof.ties == len(sentences) and proof.ties <= 1
     if model.encoder is not None and row["attention"] != LOCAL:
-        compare_log_probs(model, folder, sentences)
+        compare_log_probs(model, codec, folder, sentences)
 
 
-def compare_log_probs(model, folder, sentences):
+def compare_log_probs(model, codec, folder, sentences):
     """The log-probability of each target under both. (CTranslate2's scoring knows no window.)"""
-    from conftest import VOCABULARY
-
     from paddle_tfm.export.decoder import log_probs
 
-    pieces = VOCABULARY.pieces
+    pieces = codec.target_vocabulary.pieces
     translator = load_ctranslate2().Translator(str(folder), compute_type="float32")
     texts = [[[pieces[i] for i in side[:-1]] for side in (each.source, each.target)] for each in sentences]
     theirs = [sum(result.log_probs) for result in translator.score_batch(*zip(*texts))]
