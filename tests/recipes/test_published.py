@@ -16,15 +16,15 @@ def results(folder, recipe):
     return [json.loads(file.read_text("utf-8")) for file in sorted(folder.rglob("results.json"))]
 
 
-def mean(runs, metric, variant="default"):
+def mean(runs, metric, variant="default", seeds=3):
     values = [run["test"][metric] for run in runs if run["variant"] == variant]
-    assert len(values) == 3
+    assert len(values) == seeds
     return statistics.fmean(values)
 
 
 def test_multi30k_reaches_36_bleu_in_45_minutes_a_run(tmp_path):
     runs = results(tmp_path, "multi30k")
-    assert mean(runs, "bleu") >= 36.0
+    assert mean(runs, "bleu", seeds=5) >= 36.0
     assert max(run["wall_seconds"] for run in runs) <= 45 * 60
     assert all("tok:13a" in run["signatures"]["bleu"] and "case:mixed" in run["signatures"]["bleu"] for run in runs)
 
