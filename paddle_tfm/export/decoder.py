@@ -16,7 +16,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.export.spec import load_ctranslate2, tokens
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Hypothesis, Refusal, Search
-from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.search.decoding import decode_all, max_length
 
 IMPOSSIBLE = [[SPECIAL[PAD]], [SPECIAL[BOS]]]
 NO_PENALTY = 1.0e-30  # |y|^1e-30 = 1, so that scores are sums; at 0 the search would end with its first output
@@ -106,7 +106,10 @@ class ExportedDecoder:
     def _start(self, examples: Sequence[Encoded], prefixes: Sequence[Sequence[int]], search: Search, options: dict):
         """The longest outputs of a batch, and its results to come."""
         constraints, size = search.constraints(), options["beam_size"]
-        max_lengths = [self._limit(example, prefix, search) for example, prefix in zip(examples, prefixes)]
+        max_lengths = [
+            max_length(self.model, search, len(example.source) - 1, prefix)
+            for example, prefix in zip(examples, prefixes)
+        ]
         sources = [[self._sources[i] for i in example.source[:-1]] for example in examples]
         beginnings = [[self._targets[i] for i in prefix] for prefix in prefixes] if any(prefixes) else None
         results = self._translator.translate_batch(
@@ -124,12 +127,6 @@ class ExportedDecoder:
             asynchronous=True,
         )
         return max_lengths, results
-
-    def _limit(self, example: Encoded, prefix: Sequence[int], search: Search) -> int:
-        constraints, limit = search.constraints(), search.limit(len(example.source) - 1)
-        if constraints.max_length is not None:
-            limit = min(limit, constraints.max_length)
-        return min(max(limit, constraints.min_length, len(prefix)), self.model.max_length - 1)
 
     def _hypotheses(self, result, limit: int, options: dict) -> list[Hypothesis]:
         """Those of a sentence, best first. What is longer than its own limit is cut there, as a greedy search would
