@@ -98,6 +98,15 @@ setup(
             "pytest-xdist>=3.5",  # as many processes as there are cores
             "sacremoses>=0.1.1",  # the metric `moses_bleu`
         ],
+        # The pages as a site, `mkdocs serve`, and the notebooks.
+        "docs": [
+            "ipykernel>=6.29",  # what a notebook runs in
+            "jieba>=0.42",  # words of Chinese, for the site's search
+            "mkdocs>=1.6,<2",
+            "mkdocs-material>=9.5,<10",  # its appearance
+            "mkdocs-static-i18n>=1.3",  # English and Chinese by the names of files
+            "nbclient>=0.10",  # runs the notebooks in tests
+        ],
         # What `.ci/run` needs beside the tests.
         "dev": [
             "build>=1.2",  # a wheel and an sdist, as a package index gets them

@@ -39,6 +39,7 @@ def gallery() -> str:
     """Every component of every kind: name, one line, paper."""
     from paddle_tfm import create_registry
     from paddle_tfm.hookspecs import KINDS
+    from paddle_tfm.recipe.sites import place
 
     registry = create_registry()
     titles = {kind: TITLES.get(kind, f"{kind.capitalize()}s") for kind in KINDS}
@@ -57,7 +58,7 @@ def gallery() -> str:
         f"A listener has no name in a recipe: it is called in every run. Shipped: {', '.join(_listeners())}.",
     ]
     for kind, title in titles.items():
-        lines += ["", f"## {title}", "", f"`{_key(kind)}`: {_what(kind)}", ""]
+        lines += ["", f"## {title}", "", f"`{place(kind)}`: {_what(kind)}", ""]
         lines += _table([entry for entry in right if entry.kind == kind])
         if kind in PICTURES:
             file, caption = PICTURES[kind]
@@ -79,17 +80,6 @@ def _listeners() -> Iterator[str]:
     for file in sorted((HERE.parent / "plugins/listener").glob("[!_]*.py")):
         sentence = ast.get_docstring(ast.parse(file.read_text("utf-8"))).split("\n")[0].rstrip(".")
         yield f"[`{file.stem}`](../plugins/listener/{file.name}) ({sentence[0].lower() + sentence[1:]})"
-
-
-def _key(kind: str) -> str:
-    """Where a recipe names a component of this kind."""
-    if kind in ("task", "tokenizer", "search"):
-        return kind
-    if kind == "dataset":
-        return "task.dataset"
-    if kind == "metric":
-        return "evaluate.metrics"
-    return f"train.{kind}" if kind in ("schedule", "optimizer") else f"model.{kind}"
 
 
 def _what(kind: str) -> str:

@@ -3,17 +3,15 @@ and options resolved (`ComponentPlan`)."""
 
 from __future__ import annotations
 
-import ast
 import copy
 import importlib
-import importlib.util
-import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from paddle_tfm.component_source import first_paragraph
 from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.plugin_errors import of_plugin
 from paddle_tfm.plugins import Provider
 
 
@@ -68,23 +66,7 @@ class Entry:
 
     def summary(self) -> str:
         """The first paragraph of the class's docstring, read from its source without importing it."""
-        if not isinstance(self.target, str):
-            return _first_paragraph(inspect.getdoc(self.target))
-        module, _, attribute = self.target.partition(":")
-        try:
-            module_spec = importlib.util.find_spec(module)
-            origin = (module_spec and module_spec.origin) or ""
-            tree = ast.parse(Path(origin).read_text(encoding="utf-8"))
-        except (ImportError, AttributeError, OSError, SyntaxError, ValueError):
-            return ""
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and node.name == attribute:
-                return _first_paragraph(ast.get_docstring(node))
-        return ""
-
-
-def _first_paragraph(text: str | None) -> str:
-    return " ".join((text or "").split("\n\n")[0].split())
+        return first_paragraph(self.target)
 
 
 @dataclass(frozen=True)
@@ -125,6 +107,10 @@ class ComponentPlan:
             return self.cls(**arguments)
         except ValueError as error:
             raise RecipeError("recipe", [Problem(self.path, f"'{self.name}' refuses: {error}")]) from error
+        except Exception as error:
+            if (plugin_error := of_plugin(error)) is None:
+                raise
+            raise RecipeError("recipe", [Problem(self.path, str(plugin_error))]) from error
 
     def missing(self, givens: Mapping[str, object]) -> list[str]:
         """Parameters that the constructor needs and that are neither options nor in `givens`."""

@@ -3,7 +3,7 @@
 Two rules of Paddle's `PyLayer` decide how. Several inputs stand in one list behind `paddle_compat.anchor`. And a graph
 with a `PyLayer` in it cannot be walked back twice by `backward(retain_graph=True)`: the process ends. So these
 functions take part in steps only, whose graphs are walked back once; elsewhere Paddle's own operations compute the
-same.
+same. `paddle.grad` may walk one back again, through functions that keep what they hold (`once` is false).
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ from paddle_tfm import paddle_compat
 class Function:
     """One call of a function with a backward of its own; its attributes hold what the backward needs.
 
-    The backward runs once, and all that is held is given up after it, while the rest of the graph is still walked back;
-    so it may write to what is held. What is held of inputs and outputs must be detached, or the graph holds itself.
+    With `once` the backward runs once, and all that is held is given up after it, while the rest of the graph is still
+    walked back; so it may write to what is held, which must be detached from the graph. Without, what is held stays as
+    it is until the graph is gone, and the function may have a second derivative.
     """
+
+    once = True
+    wanted: Sequence[bool]  # whether each input's gradient may be asked for; set before `forward`
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """The output, computed without gradients: a tensor that shares no memory with an input of this call that needs
@@ -34,10 +38,23 @@ class Function:
         """The gradient of each input from the output's, which must not be written to."""
         raise NotImplementedError
 
+    def differentiable_backward(self, gradient: Tensor) -> Sequence[Tensor | None]:
+        """The same in operations that themselves have gradients, of inputs that were held as they came: what
+        `paddle.grad(create_graph=True)` asks for.
+
+        Raises:
+            RuntimeError: this function has none.
+        """
+        raise RuntimeError(
+            f"{type(self).__name__.strip('_')} has no second derivative, which must be asked for outside of a training "
+            "step, where Paddle computes the same"
+        )
+
 
 def apply(function: Function, *inputs: Tensor) -> Tensor:
     """The output of `function` for `inputs`, through which gradients flow to any part of them."""
-    if not paddle.is_grad_enabled() or all(each.stop_gradient for each in inputs):
+    function.wanted = [not each.stop_gradient for each in inputs]
+    if not (paddle.is_grad_enabled() and any(function.wanted)):
         with paddle.no_grad():
             return function.forward(*inputs)
     return _Call.apply([paddle_compat.anchor(), *inputs], function)
@@ -51,7 +68,11 @@ class _Call(PyLayer):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Any:
-        function, ctx.function = ctx.function, None  # Paddle keeps `ctx` until the loss is gone
+        function = ctx.function
         if function is None:
             raise RuntimeError("a graph with a function of its own backward must be walked back once, but is again")
+        if paddle.is_grad_enabled():  # by create_graph: the gradient must itself have one
+            return [None, *function.differentiable_backward(gradient)]
+        if function.once:
+            ctx.function = None  # Paddle keeps `ctx` until the loss is gone
         return [None, *function.backward(gradient)]

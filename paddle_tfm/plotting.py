@@ -6,7 +6,8 @@ import io
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib
@@ -24,6 +25,10 @@ STYLES: tuple[LineStyleType, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2,
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 # A page replaces these two by its own colours, light or dark.
 INK, FAINT = "#24292f", "#c9d1d9"
+FONT_ADVICE = (
+    "For Chinese, Japanese and Korean install Noto Sans CJK (Debian, Ubuntu: apt install fonts-noto-cjk; Fedora: dnf "
+    "install google-noto-sans-cjk-fonts), or copy its file to ~/.local/share/fonts; the next command uses it"
+)
 FIRST_FONT = "DejaVu Sans"  # comes with matplotlib
 # Of several fonts that show as much, the first of these: simplified Chinese forms before Japanese and Korean ones.
 PREFERRED_FONTS = (
@@ -48,7 +53,28 @@ def line_style(number: int) -> LineStyle:
 
 
 def fonts(characters: set[str]) -> tuple[list[str], set[str]]:
-    """As few installed fonts as needed to show `characters`, and the characters that none of them has."""
+    """As few installed fonts as needed to show `characters`, and the characters that none of them has. Fonts that were
+    installed after matplotlib made its list of them are added to it."""
+    families, missing = _families(characters)
+    if missing and _add_new_fonts():
+        families, missing = _families(characters)
+    return families, missing
+
+
+@lru_cache(maxsize=1)
+def _add_new_fonts() -> bool:
+    """Whether this machine has fonts that matplotlib's list, a file in its cache, does not know; they are added for
+    this process."""
+    known = {font.fname for font in font_manager.fontManager.ttflist}
+    added = False
+    for path in sorted(set(font_manager.findSystemFonts()) - known):
+        with suppress(Exception):  # of a font that matplotlib cannot read, whatever its reader raises
+            font_manager.fontManager.addfont(path)
+            added = True
+    return added
+
+
+def _families(characters: set[str]) -> tuple[list[str], set[str]]:
     files: dict[str, str] = {}
     for font in font_manager.fontManager.ttflist:
         if font.style == "normal" and not font.name.startswith("Last Resort"):  # that one has a box for everything

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib.metadata
+import importlib.util
 import keyword
 import re
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -18,6 +23,27 @@ WHAT = {
     "position": "positional encoding",
     "feed_forward": "feed-forward sublayer",
     "head": "head",
+    "task": "task",
+    "dataset": "dataset",
+    "tokenizer": "tokenizer",
+    "metric": "metric",
+    "search": "search",
+    "schedule": "learning-rate schedule",
+    "optimizer": "optimizer",
+}
+SETTINGS = {  # kind -> what a recipe says for a component that is no part of a model: a dotted path, and its value
+    "task": ("task", "$module"),
+    "dataset": ("task", "{name: parallel, dataset: $module}"),
+    "tokenizer": ("tokenizer", "$module"),
+    "metric": ("evaluate.metrics", "[exact_match, $module]"),
+    "search": ("search", "$module"),
+    "schedule": ("train.schedule", "$module"),
+    "optimizer": ("train.optimizer", "$module"),
+}
+ALONE = {  # kind -> the lines of a recipe that tries it: there is nothing to compare it with on the same data
+    "task": "task: {name: $module}\nevaluate: {every: 200}",
+    "dataset": "task: {name: parallel, dataset: $module}\nevaluate: {every: 200}",
+    "metric": "task: {name: reverse}\nevaluate: {every: 200, metrics: [exact_match, $module]}",
 }
 
 
@@ -29,37 +55,63 @@ class NewPlugin:
     advice: str
 
 
-def write(name: str, kind: str, single_file: bool = False, out: Path | None = None) -> NewPlugin:
+def write(
+    name: str, kind: str, single_file: bool = False, out: Path | None = None, taken: Mapping[str, str] | None = None
+) -> NewPlugin:
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
-        kind: one of `WHAT`. out: the folder, or the file with `single_file`; default: by the name, here.
+        kind: one of `WHAT`. out: the folder, or the file with `single_file`; default: by the name, here. taken: names
+            of components that are there already, with what they are.
     Raises:
-        UserError: the name cannot be a package's, or something is there already.
+        UserError: the name cannot be a package's, belongs to another, or something is there already.
     """
     words = {"project": name, "module": name.replace("-", "_"), "kind": kind, "what": WHAT[kind]}
+    words["hook"] = "register_searches" if kind == "search" else f"register_{kind}s"
+    path, value = SETTINGS.get(kind, (f"model.{kind}", "$module"))
+    words |= {"path": path, "value": Template(value).substitute(words)}
+    words["lines"] = Template(ALONE.get(kind, "")).substitute(words)
     words["Class"] = "".join(part.capitalize() for part in words["module"].split("_"))
-    if not re.fullmatch(r"[a-z][a-z0-9_-]*", name) or keyword.iskeyword(words["module"]):
-        raise UserError(f"'{name}' cannot be a plugin's name: small letters, digits, - and _, a letter first")
+    words["a_what"] = f"{'an' if WHAT[kind][0] in 'aeiou' else 'a'} {WHAT[kind]}"
+    words["A_what"] = words["a_what"].capitalize()
+    _refuse_name(name, words["module"], taken or {})
     component = _filled(f"component/{kind}.py", words)
     if single_file:
         file = out or Path(f"{words['module']}.py")
         _write({file: _single(component, words)})
-        return NewPlugin(
-            (file,), _advice(f"plugin check {file}", f"run reverse model.{kind}={words['module']} --plugin {file}")
-        )
+        setting = f"{path}={words['value']}"
+        setting = f'"{setting}"' if " " in setting else setting
+        return NewPlugin((file,), _advice(f"plugin check {file}", f"run reverse {setting} --plugin {file}"))
     folder = out or Path(name)
     files = {
         folder / "pyproject.toml": _filled("package/pyproject.toml", words),
         folder / words["module"] / "__init__.py": _filled("package/__init__.py", words),
         folder / words["module"] / f"{words['module']}.py": component,
         folder / "tests" / f"test_{words['module']}.py": _filled("package/test.py", words),
-        folder / "recipe.yaml": _filled("package/recipe.yaml", words),
+        folder / "recipe.yaml": _filled("package/alone.yaml" if kind in ALONE else "package/recipe.yaml", words),
         folder / "README.md": _filled("package/README.md", words),
     }
     _write(files)
     advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}")
     return NewPlugin(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
+
+
+def _refuse_name(name: str, module: str, taken: Mapping[str, str]) -> None:
+    """Raises UserError for a name that no package can have, or that something else has."""
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+        raise UserError(f"'{name}' cannot be a plugin's name: small letters, digits, - and _, a letter first")
+    another = f"choose another name, such as my-{name}"
+    if keyword.iskeyword(module) or module in dir(builtins):
+        raise UserError(f"'{name}' is a word of Python, and cannot be a module's name; {another}")
+    if module in taken:
+        raise UserError(f"'{module}' is there already, {taken[module]}: the two would clash; {another}")
+    if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
+        raise UserError(f"'{module}' is a package of this Python, which yours would hide; {another}")
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return
+    raise UserError(f"'{name}' {version} is installed already, and installing yours would replace it; {another}")
 
 
 def _advice(check: str, run: str) -> str:

@@ -8,17 +8,22 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import pluggy
 
 from paddle_tfm import hookspecs
-from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.errors import UserError, nearest, unknown
+from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.plugin_errors import ENTRY_POINTS, FILE_MODULE
 
-GROUP = "paddle_tfm"
+HASH = "sha256:"  # begins the version of a file
+HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(("register_", "on_")))
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,16 @@ class Provider:
     plugin: str
     source: str
     version: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it came by `--plugin`."""
+        return self.version.startswith(HASH)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether paddle_tfm itself brought it."""
+        return self.source == "paddle-tfm"
 
 
 @dataclass
@@ -66,7 +81,7 @@ def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     plugins = Plugins(manager)
-    for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         _guarded(plugins, entry)
     for file in dict.fromkeys(map(Path, files)):
         _load_file(plugins, file)
@@ -89,21 +104,38 @@ def _load_file(plugins: Plugins, path: Path) -> None:
     if not path.is_file():
         raise UserError(f"--plugin {path}: no such file")
     source = path.read_bytes()
-    name = f"paddle_tfm_file_{path.stem}"
+    name = f"{FILE_MODULE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UserError(f"--plugin {path}: not a Python file; its name should end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    version = "sha256:" + hashlib.sha256(source).hexdigest()[:16]
+    version = HASH + hashlib.sha256(source).hexdigest()[:16]
     # `requires` names a plugin by its file's stem, unless an installed plugin or another file has that name already.
     names = (path.stem, path.name, str(path))
     provider = Provider(next(name for name in names if not plugins.manager.has_plugin(name)), str(path), version)
     try:
         spec.loader.exec_module(module)
         _register(plugins, module, provider)
+        if not plugins.manager.get_hookcallers(module):
+            raise UserError(_registers_nothing(module))
     except (Exception, SystemExit) as error:
         raise UserError(f"--plugin {path}{_line_in(error, spec.origin)}: {_one_line(error)}") from error
+
+
+def _registers_nothing(module: ModuleType) -> str:
+    """Why a file that was named as a plugin is none: what looks like a hook, or what could be registered."""
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        own = function.__module__ == module.__name__
+        if own and (name in HOOKS or (name.startswith(("register_", "on_")) and nearest(name, sorted(HOOKS)))):
+            line = function.__code__.co_firstlineno
+            return f"registers nothing: is `@hookimpl` missing above `def {name}` (line {line})?"
+    sentence = "registers nothing: it has no function marked with `@hookimpl`"
+    for name, value in vars(module).items():
+        hook = KINDS.get(str(getattr(value, "kind", "")))
+        if isinstance(value, type) and value.__module__ == module.__name__ and hook is not None:
+            return f'{sentence}. For instance: @hookimpl def {hook}(): return {{"{name.lower()}": {name}}}'
+    return f"{sentence}; `paddle-tfm plugin new` writes an example"
 
 
 def _one_line(error: BaseException) -> str:
@@ -125,11 +157,10 @@ def _line_in(error: BaseException, path: str | None) -> str:
 def _register(plugins: Plugins, plugin: object, provider: Provider) -> None:
     manager = plugins.manager
     manager.register(plugin, name=provider.plugin)
-    hooks = {name for name in vars(hookspecs) if name.startswith(("register_", "on_"))}
     for caller in manager.get_hookcallers(plugin) or []:
         wrong = None
-        if caller.name not in hooks:
-            wrong = unknown("hook", caller.name, hooks)  # pluggy would keep it, and never call it
+        if caller.name not in HOOKS:
+            wrong = unknown("hook", caller.name, HOOKS)  # pluggy would keep it, and never call it
         elif any(hook.wrapper or hook.hookwrapper for hook in caller.get_hookimpls() if hook.plugin is plugin):
             wrong = f"{caller.name} is a wrapper, and hooks of paddle_tfm have none; use a plain @hookimpl"
         if wrong:

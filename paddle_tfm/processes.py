@@ -23,6 +23,7 @@ import paddle
 
 from paddle_tfm import paddle_compat, runtime
 from paddle_tfm.errors import UserError
+from paddle_tfm.plugin_errors import of_plugin
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -133,8 +134,8 @@ def _serve(pipe: Connection, parents_end: Connection, function: Callable[[Any], 
                 pipe.send((function(task), None))
             except UserError as error:
                 pipe.send((None, UserError(str(error))))
-            except Exception:
-                pipe.send((None, RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
+            except Exception as error:
+                pipe.send((None, of_plugin(error) or RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
     finally:  # the parent ended
         os._exit(0)
 

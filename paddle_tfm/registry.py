@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import json
+import math
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -230,6 +231,8 @@ def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
 
 def _coerce(option: Option, setting: object) -> object:
     """The setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
+    if not _is_finite(setting):
+        raise ValueError(f"must be a finite number, but is {setting!r}")
     if option.annotation is typing.Any:
         return setting
     try:
@@ -242,5 +245,16 @@ def _coerce(option: Option, setting: object) -> object:
     except TypeError:  # a value that no recipe can hold, given in Python
         return setting
     except ValidationError as error:
-        reason = error.errors()[0]["msg"].removeprefix("Input should be ")
-        raise ValueError(f"must be {reason}, but is {setting!r}") from error
+        reasons = dict.fromkeys(each["msg"].removeprefix("Input should be ") for each in error.errors())  # of a union
+        if type(None) in typing.get_args(option.annotation):
+            reasons["null"] = None
+        raise ValueError(f"must be {' or '.join(reasons)}, but is {setting!r}") from error
+
+
+def _is_finite(setting: object) -> bool:
+    """Whether no number of a setting is infinite or NaN."""
+    if isinstance(setting, Mapping):
+        return all(map(_is_finite, setting.values()))
+    if isinstance(setting, (list, tuple)):
+        return all(map(_is_finite, setting))
+    return not isinstance(setting, float) or math.isfinite(setting)

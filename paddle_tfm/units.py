@@ -1,6 +1,7 @@
 """How a number is written wherever people read it: terminal, progress, report, figures.
 
 A metric declares its unit (`Metric.unit`), `results.json` holds it, and whoever shows the number writes it with this.
+A number with a known uncertainty is written to the digit that this allows (`decimals`), one without to a fixed digit.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ UNITS = {
     "%": "a share of 1, shown times 100: 0.997 as 99.7%; differences are in percentage points",
     "points": "a score that is on a scale of 0 to 100 by itself: 34.21",
 }
+MAX_DECIMALS = 6
 
 
 def metric_name(name: str) -> str:
@@ -19,30 +21,55 @@ def metric_name(name: str) -> str:
     return name.replace("_", " ")
 
 
-def text(value: float | None, unit: str = "") -> str:
-    """A value with its unit; a dash where there is none."""
+def bounds(unit: str, higher_is_better: bool) -> tuple[float, float]:
+    """Between which values a metric of this unit lies. An error rate is a share that may exceed 1."""
+    if unit == "":
+        return -math.inf, math.inf
+    return 0.0, (1.0 if unit == "%" else 100.0) if higher_is_better else math.inf
+
+
+def decimals(uncertainty: float | None, unit: str = "") -> int | None:
+    """How many decimals a number deserves whose uncertainty (a standard deviation, half of an interval) is this: the
+    uncertainty keeps one significant digit, or two where the first is a 1, and the number ends where it ends. None
+    where the uncertainty says nothing: there is none, or it is 0.
+
+    Whole numbers stay whole: 72 ± 28, and not 70 ± 30.
+    """
+    if uncertainty is None or not math.isfinite(uncertainty) or uncertainty <= 0:
+        return None
+    exponent = math.floor(math.log10(uncertainty * _scale(unit)))
+    leading = round(uncertainty * _scale(unit) / 10.0**exponent, 1)
+    if leading >= 9.5:  # written with one digit it is a 10 of the next place
+        exponent, leading = exponent + 1, 1.0
+    digits = -exponent + (1 if leading < 2 else 0)
+    return max(0, digits) if digits <= MAX_DECIMALS else None
+
+
+def text(value: float | None, unit: str = "", uncertainty: float | None = None) -> str:
+    """A value with its unit, to the digit that its `uncertainty` allows; a dash where there is none."""
     if value is None or math.isnan(value):
         return "–"
-    return _number(value, unit) + ("%" if unit == "%" else "")
+    return _number(value, unit, uncertainty=uncertainty) + ("%" if unit == "%" else "")
 
 
-def signed(value: float, unit: str = "") -> str:
+def signed(value: float, unit: str = "", uncertainty: float | None = None) -> str:
     """A difference or the end of an interval, with its sign and without its unit: `+1.2`, `−0.013`."""
-    return _number(value, unit, "+").replace("-", "−")
+    return _number(value, unit, "+", uncertainty).replace("-", "−")
 
 
-def difference(value: float, unit: str = "") -> str:
+def difference(value: float, unit: str = "", uncertainty: float | None = None) -> str:
     """A difference with its sign and its unit: `+1.2 points` between shares, `+0.31` between scores."""
-    return signed(value, unit) + (" points" if unit == "%" else "")
+    return signed(value, unit, uncertainty) + (" points" if unit == "%" else "")
 
 
 def plus_minus(mean: float | None, spread: float | None, unit: str = "") -> str:
-    """`mean ± spread`, both to the same digit: `99.7% ± 0.1`; the mean alone where there is no spread."""
-    centre = text(mean, unit)
+    """`mean ± spread`, both to the digit that the spread allows: `99.7% ± 0.3`; the mean alone where there is no
+    spread."""
+    centre = text(mean, unit, spread)
     if spread is None:
         return centre
     digits = centre.removesuffix("%").partition(".")[2]
-    if not digits.isdigit():  # a whole number, 1.2e-05 or a dash
+    if not digits.isdigit() and decimals(spread, unit) != 0:  # 1.2e-05 or a dash
         return f"{centre} ± {text(spread, unit)}"
     return f"{centre} ± {spread * _scale(unit):.{len(digits)}f}"
 
@@ -56,7 +83,9 @@ def _scale(unit: str) -> int:
     return 100 if unit == "%" else 1
 
 
-def _number(value: float, unit: str, sign: str = "") -> str:
+def _number(value: float, unit: str, sign: str = "", uncertainty: float | None = None) -> str:
+    if (places := decimals(uncertainty, unit)) is not None:
+        return f"{_scale(unit) * value:{sign}.{places}f}"
     if unit == "%":
         return f"{100 * value:{sign}.1f}"
     if unit == "points":

@@ -18,6 +18,9 @@ paddle = load_paddle()
 VOCABULARY = 13
 SMALL = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.0", "model.max_length=32"]
 
+# pytest-xdist sets it for its workers; lines of the command line would be broken there, and nowhere else.
+os.environ.pop("COLUMNS", None)
+
 
 @pytest.fixture(scope="session")
 def registry():

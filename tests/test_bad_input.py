@@ -70,6 +70,15 @@ RECIPES = {
     "a tab": ("model:\n\td_model: 8", ["line 5", "not valid YAML"]),
     "a tag that would run code": ("model: !!python/object/apply:os.system ['true']", ["not valid YAML"]),
     "base that is missing": ("base: nowhere.yaml", ["set twice"]),
+    "an infinite rate": ("train: {schedule: {name: cosine, peak: .inf}}", ["line 4", "train.schedule.peak", "must be a finite number, but is inf"]),
+    "a rate that is no number": ("train: {optimizer: {name: adam, beta1: .nan}}", ["train.optimizer.beta1", "must be a finite number, but is nan"]),
+    "a place misspelled": ("model: {norm: {encoder: rms, dekoder: layer}}", ["1 problem", "line 4", "model.norm.dekoder", "unknown place of a model", "did you mean 'decoder'?"]),
+    "a place within a stack misspelled": ("model: {norm: {encoder: {self: rms, feedforward: layer}, decoder: layer}}", ["model.norm.encoder.feedforward", "did you mean 'feed_forward'?"]),
+    "a place misspelled beside a component": ("model: {norm: {name: rms, dekoder: layer}}", ["no option 'dekoder'", "did you mean the place 'decoder'?"]),
+    "all forms of a component that may differ by place": ("model: {norm: [layer]}", ["must be a name, {name: …, options…} or {encoder: …, decoder: …}, but is ['layer']"]),
+    "all forms of a tokenizer": ("tokenizer: 3", ["must be a name, {name: …, options…} or {source: …, target: …}, but is 3"]),
+    "a number that may be null": ("train: {clip_norm: small}", ["train.clip_norm", "must be a number or null, but is 'small'"]),
+    "an option that may be null": ("search: {name: beam, max_length: long}", ["search.max_length", "must be a valid integer or null, but is 'long'"]),
     "two problems": ("model: {norm: layr}\ntrain: {steps: x}", ["2 problems", "model.norm", "train.steps"]),
 }  # fmt: skip
 HARMLESS = {"a stack left out"}  # says something legal: kept to show that the table itself can tell
@@ -93,6 +102,43 @@ def test_a_sound_recipe_passes(tmp_path, capsys):
         main(["check", str(file)])
     assert left.value.code == 0
     assert "is sound" in capsys.readouterr().out
+
+
+# overrides, and the start of the line that must be said: where what is to be mended was written
+PLACES = {
+    "heads": (["model.num_heads=3"], "command line  model.attention"),
+    "width": (["model.d_model=30"], "command line  model.attention"),
+    "an option of a search": (["search=beam", "search.size=0"], "command line  search"),
+    "metrics without the best one": (["evaluate.metrics=[perplexity]"], "command line  evaluate.best"),
+    "two vocabularies": (["vocabulary.shared=false"], "command line  model.share_embeddings"),
+    "a decoder alone": (
+        ["model.encoder_layers=0", "model.share_embeddings=false"],
+        "command line  evaluate.metrics[0]",
+    ),
+    "a default": ([], "line 4"),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_a_problem_is_located_where_it_was_made(case, tmp_path, capsys):
+    overrides, place = PLACES[case]
+    own = "num_heads: 3" if case == "a default" else "share_embeddings: true"  # beside d_model of base.yaml
+    file = tmp_path / "mine.yaml"
+    file.write_text(HEAD + f"model: {{{own}}}\nvocabulary: {{shared: true}}\n", "utf-8")
+    said = complain(capsys, "check", file, *overrides)
+    assert any(line.strip().startswith(place) for line in said.splitlines()), said
+    assert "base.yaml" not in said
+
+
+def test_a_sweep_of_which_every_run_diverged_ends_with_1_and_says_what_to_try(tmp_path, capsys):
+    rate = "train.schedule={name: constant, learning_rate: 1.0e30}"
+    arguments = [*SMALL, rate, "train.clip_norm=null", "--out", tmp_path / "runs", "--workers", 1]
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in ("run", "reverse", *arguments)])
+    said = capsys.readouterr()
+    assert left.value.code == 1
+    assert "Every run diverged." in said.err and "paddle-tfm lr reverse" in said.err and "train.clip_norm" in said.err
+    assert "every run diverged" in said.out and (tmp_path / "runs/comparison.html").is_file()
 
 
 FILES = {

@@ -15,6 +15,7 @@ from paddle_tfm import protocols
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.plugin_template import SETTINGS
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, checks
 
 ROOT = Path(__file__).parent.parent
@@ -88,7 +89,7 @@ def test_both_languages_have_the_same_headings_and_blocks():
         )
 
     assert bare(PAGE) == bare(TRANSLATION)
-    assert headings(PAGE) == headings(TRANSLATION) and len(headings(PAGE)) == 7
+    assert headings(PAGE) == headings(TRANSLATION) and len(headings(PAGE)) == 8
     assert [sorted(words) for words in _commands(PAGE)] == [sorted(words) for words in _commands(TRANSLATION)]
 
 
@@ -115,11 +116,11 @@ def _tables(page):
     return pair.findall(shared), of_kinds, pair.findall(whole)
 
 
-@pytest.mark.parametrize("kind", [*LAYERS, "initializer", WHOLE])
+@pytest.mark.parametrize("kind", [*KINDS, WHOLE])
 @pytest.mark.parametrize("page", PAGES)
 def test_the_table_of_checks_is_complete(page, kind):
     shared, own, whole = _tables(page)
-    assert set(own) == {*LAYERS, "initializer"}
+    assert set(own) == set(KINDS)
     listed = whole if kind == WHOLE else [*(shared if kind in LAYERS else []), *own[kind]]
     known = {each.name: each.invariant for each in checks(kind)}
     assert sorted(name for name, _ in listed) == sorted(known)
@@ -135,6 +136,16 @@ def test_the_table_of_givens_is_that_of_the_protocols(page):
     assert {kind: (set(re.findall(r"`(\w+)`", givens)), hook) for kind, givens, hook in rows} == {
         kind: (set(protocols.base_class(kind).givens), KINDS[kind]) for kind in LAYERS
     }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_table_of_kinds_that_stand_in_no_model_is_complete(page):
+    rows = re.findall(r"^\| (\w+) \| `(register_\w+)` \| (.+) \| `(.+)` \|$", _text(page), re.MULTILINE)
+    assert {kind: hook for kind, hook, _, _ in rows} == {kind: KINDS[kind] for kind in SETTINGS}
+    assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS}
+    for kind, _, methods, place in rows:
+        assert all(hasattr(protocols.base_class(kind), name) for name in re.findall(r"`(\w+)`", methods))
+        assert place.startswith(SETTINGS[kind][0])
 
 
 @pytest.mark.parametrize("page", PAGES)

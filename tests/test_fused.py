@@ -86,6 +86,48 @@ def test_what_was_held_is_given_up_while_the_graph_still_stands(inputs):
         paddle.grad(output, inputs, gradient)
 
 
+class Cube(fused.Function):
+    """x³ w; its backward by Paddle's operations too."""
+
+    once = False
+
+    def forward(self, *inputs):
+        self.inputs = inputs
+        return inputs[0] ** 3 * inputs[1]
+
+    def backward(self, gradient):
+        x, w = self.inputs
+        return [gradient * 3 * x**2 * w, gradient * x**3]
+
+    differentiable_backward = backward
+
+
+def test_one_that_keeps_what_it_holds_has_a_second_derivative_and_may_be_walked_back_again(rng):
+    x, w = (paddle.to_tensor(rng.standard_normal(4), stop_gradient=False) for _ in range(2))
+    y = fused.apply(Cube(), x, w)
+    (first,) = paddle.grad(y.sum(), [x], create_graph=True)
+    (again,) = paddle.grad(y.sum(), [x], retain_graph=True)
+    second = paddle.grad((first**2).sum(), [x, w])
+    a, b = x.numpy(), w.numpy()
+    for one, formula in [(first, 3 * a**2 * b), (again, 3 * a**2 * b), (second[0], 36 * a**3 * b**2)]:
+        np.testing.assert_allclose(one.numpy(), formula, rtol=1e-10)
+    np.testing.assert_allclose(second[1].numpy(), 18 * a**4 * b, rtol=1e-10)
+
+
+def test_a_function_knows_which_gradients_may_be_asked_for(inputs):
+    for frozen in PARTS:
+        for i, each in enumerate(inputs):
+            each.stop_gradient = i in frozen
+        function = Affine()
+        fused.apply(function, *inputs)
+        assert function.wanted == [i not in frozen for i in range(3)]
+
+
+def test_one_without_a_second_derivative_says_so_instead_of_leaving_it_out(inputs):
+    with pytest.raises(OSError, match="Affine has no second derivative"):
+        paddle.grad(fused.apply(Affine(), *inputs).sum(), inputs, create_graph=True)
+
+
 def test_without_gradients_nothing_is_recorded(inputs):
     with paddle.no_grad():
         assert fused.apply(Affine(), *inputs).stop_gradient

@@ -1,5 +1,5 @@
 """Each use of Paddle's private API does what its public fallback does, and none is outside
-paddle_tfm/paddle_compat.py."""
+paddle_tfm/paddle_compat/."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from paddle.autograd import PyLayer
 
 from paddle_tfm import build_model, paddle_compat
 
-ROOT = Path(paddle_compat.__file__).parent.parent
-ENGINE = sorted(file for file in (ROOT / "paddle_tfm").rglob("*.py") if file.name != "paddle_compat.py")
+COMPAT = Path(paddle_compat.__file__).parent
+ROOT = COMPAT.parent.parent
+ENGINE = sorted(file for file in (ROOT / "paddle_tfm").rglob("*.py") if file.parent != COMPAT)
 PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
 
 
@@ -226,6 +227,17 @@ def test_what_is_assigned_within_direct_attributes_is_seen_at_once():
     assert pair.weight is other.weight and pair.inner is other.inner
 
 
+def test_a_layer_is_called_plainly_until_somebody_asks_to_be_called_too():
+    layer, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    assert paddle_compat.called_plainly(layer, other)
+    hook = other.register_forward_post_hook(lambda *_: None)
+    assert paddle_compat.called_plainly(layer) and not paddle_compat.called_plainly(layer, other)
+    hook.remove()
+    assert paddle_compat.called_plainly(layer, other)
+    del layer.__dict__["_forward_pre_hooks"]  # another Paddle, whose tables have other names
+    assert not paddle_compat.called_plainly(layer)
+
+
 def test_hooks_are_called_within_direct_attributes():
     pair, calls, x = Pair(), [], paddle.randn([3, 2])
     pair.register_forward_post_hook(lambda layer, inputs, output: calls.append("before"))
@@ -255,7 +267,7 @@ def test_a_layer_without_paddles_tables_is_called_by_paddle(monkeypatch):
     expected = pair(x).numpy()
     tables = {name: pair.__dict__.pop(name) for name in ("_forward_pre_hooks", "_forward_post_hooks")}
     with paddle_compat.direct_attributes(pair):
-        assert paddle_compat._DIRECT not in pair.__dict__
+        assert paddle_compat.kept(pair) is None
         pair.__dict__.update(tables)
         np.testing.assert_array_equal(pair(x).numpy(), expected)
 
@@ -420,9 +432,9 @@ def test_behind_the_anchor_gradients_of_all_inputs_may_be_returned():
 
 
 def test_every_private_name_has_a_function_of_its_own():
-    """The module's public functions and what the tests above call are the same."""
-    tree = ast.parse(Path(paddle_compat.__file__).read_text("utf-8"))
-    public = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    """The public functions there and what the tests above call are the same."""
+    body = [node for file in COMPAT.glob("*.py") for node in ast.parse(file.read_text("utf-8")).body]
+    public = {node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
     mine = Path(__file__).read_text("utf-8")
     engine = "".join(file.read_text("utf-8") for file in [*ENGINE, *PLUGINS])
     for name in public:

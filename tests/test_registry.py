@@ -196,8 +196,8 @@ def test_several_problems_are_reported_at_once(registry):
         ("eps", "1e-5", "must be a valid number, but is '1e-5'"),
         ("eps", True, "must be a valid number, but is True"),
         ("bias", 1, "must be a valid boolean, but is 1"),
-        ("groups", 1.5, "must be a valid integer, but is 1.5"),
-        ("groups", "2", "must be a valid integer, but is '2'"),
+        ("groups", 1.5, "must be a valid integer or null, but is 1.5"),
+        ("groups", "2", "must be a valid integer or null, but is '2'"),
     ],
 )
 def test_a_wrong_type_is_refused_as_written(registry, option, value, message):

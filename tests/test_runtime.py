@@ -55,6 +55,30 @@ def test_importing_paddle_tfm_sets_what_makes_paddle_fast():
     assert threads == runtime.physical_cores()
 
 
+HUGE = """
+import json
+from pathlib import Path
+import paddle_tfm
+from paddle_tfm import runtime
+import numpy as np
+x = [np.ones(1 << 16, "float32") for _ in range(256)]  # 64 MiB of the heap; NumPy asks for itself from 4 MiB on
+kib = [int(line.split()[1]) for line in Path("/proc/self/smaps_rollup").read_text().splitlines() if "AnonHuge" in line]
+print(json.dumps([any(each.name == "madvise" for each in runtime.SETTINGS), kib[0]]))
+"""
+
+
+def test_the_heap_lies_in_huge_pages_where_the_system_gives_them_to_those_who_ask():
+    file = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not file.exists() or "[never]" in file.read_text():
+        pytest.skip("this system gives none")
+    asked, kib = python(HUGE)
+    if not asked:
+        pytest.skip("this C library has no mallopt, or the heap cannot be advised about")
+    assert kib >= 32 << 10
+    if "[madvise]" in file.read_text():
+        assert python(HUGE, PADDLE_TFM_KEEP_ENVIRONMENT="1") == [False, 0]
+
+
 def test_what_the_user_set_is_never_overridden():
     theirs = dict.fromkeys(OURS, "7")
     variables, settings, messages, threads = python(SETTINGS.format(before=""), **theirs)
@@ -172,11 +196,13 @@ print(json.dumps(results))
 
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
-    {"blas", "errors", "ordinary_layers", "paddle_compat", "randomness", "units"},
-    {"fused", "onednn", "validators"},
-    {"algebra", "layers", "runtime", "files", "plotting", "plugin_template"},
+    {"blas", "errors", "ordinary_layers", "pages", "paddle_compat", "randomness", "units"},
+    {"fused", "plugin_errors", "validators"},
+    {"onednn"},
+    {"algebra", "layers", "runtime", "files", "plotting", "plugin_template", "tabular"},
     {"protocols", "hookspecs", "processes"},
     {"plugins", "predictions"},
+    {"component_source"},
     {"components"},
     {"registry"},
     {"recipe"},
@@ -187,6 +213,7 @@ LEVELS = [
     {"train"},
     {"export"},
     {"sweep", "comparison"},
+    {"card"},
     {"api"},
     {"bench"},
     {"cli"},

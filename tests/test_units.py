@@ -35,15 +35,41 @@ def test_nothing_is_a_dash(value, unit):
 @pytest.mark.parametrize(
     ("mean", "spread", "unit", "text"),
     [
-        (0.997, 0.00123, "%", "99.7% ± 0.1"),
-        (34.2137, 0.456, "points", "34.21 ± 0.46"),
+        (0.997, 0.00123, "%", "99.70% ± 0.12"),
+        (34.2137, 0.456, "points", "34.2 ± 0.5"),
+        (34.2137, 28.4, "points", "34 ± 28"),
+        (34.2137, 0.0, "points", "34.21 ± 0.00"),
+        (0.9964, 0.00096, "%", "99.64% ± 0.10"),
         (1.5, 0.0123, "", "1.500 ± 0.012"),
-        (1e-5, 2e-6, "", "1e-05 ± 2e-06"),
+        (1e-5, 2e-6, "", "0.000010 ± 0.000002"),
+        (1e-8, 2e-9, "", "1e-08 ± 2e-09"),
         (0.5, None, "%", "50.0%"),
     ],
 )
 def test_mean_and_spread_end_at_the_same_digit(mean, spread, unit, text):
     assert units.plus_minus(mean, spread, unit) == text
+
+
+@pytest.mark.parametrize("unit", units.UNITS)
+def test_digits_follow_the_uncertainty(unit):
+    """Independent of how it is computed: the uncertainty as written is within 34% of it (one digit at least, two where it
+    begins with a 1 and one would lose up to half of it), and no digit more is written than that needs."""
+    scale = 100 if unit == "%" else 1
+    for step in range(1, 2000):
+        uncertainty = 10 ** (-4 + step / 500) / scale
+        places = units.decimals(uncertainty, unit)
+        written = float(f"{uncertainty * scale:.{places}f}")
+        assert abs(written / (uncertainty * scale) - 1) <= 0.26, (uncertainty, places)
+        if places:
+            assert written < 2 * 10 ** (1 - places), (uncertainty, places)
+
+
+@pytest.mark.parametrize(
+    ("unit", "higher", "ends"),
+    [("%", True, (0, 1)), ("%", False, (0, math.inf)), ("points", True, (0, 100)), ("", False, (-math.inf, math.inf))],
+)
+def test_what_values_a_metric_may_have(unit, higher, ends):
+    assert units.bounds(unit, higher) == ends
 
 
 def test_ticks_are_as_short_as_they_can_be():

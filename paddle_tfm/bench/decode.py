@@ -72,6 +72,7 @@ def measure_decoding(
             "alpha": alpha,
             "sentences": sentences,
             "singles": singles,
+            "export": "ctranslate2" in selection,
         }
         request["plugins"] = [str(Path(file).resolve()) for file in plugins]
         workers = {side: stack.enter_context(Worker(side, Path(name))) for side in selection}

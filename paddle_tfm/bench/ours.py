@@ -21,7 +21,7 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import UserError
-from paddle_tfm.export.engine import open_engine
+from paddle_tfm.export.engine import exported, open_engine
 from paddle_tfm.onednn import products
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import MASKED_SCORE, Example, Hypothesis
@@ -143,6 +143,8 @@ class Decoder:
             "share_embeddings": run.settings.model.share_embeddings,
             "jobs": {job: len(batches) for job, batches in self.batches.items()},
         }
+        if request["export"]:  # for the side that calls the engine directly
+            self.sizes["export"] = str(exported(run))
 
     def workload(self) -> Workload:
         """What the other sides read."""
@@ -157,7 +159,7 @@ class Decoder:
         """The ids of the best output of each sentence, without the end token."""
         if not self.cached:
             return [self._decode_uncached(batch.tensors()) for batch in self.batches[job]]
-        groups = [self._decode(group, self.searches[job], MAX_TOKENS) for group in self.jobs[job]]
+        groups = [self._decode(group, self.searches[job], MAX_TOKENS, wanted=1) for group in self.jobs[job]]
         if job == "beam":  # in the order of the batches, as the other sides return them
             groups = [[groups[0][i] for batch in self.batches[job] for i in batch.index]]
         return [list(hypotheses[0].ids) for group in groups for hypotheses in group]

@@ -98,7 +98,8 @@ class Decoder:
     def __init__(self, workload: Workload, request: dict):
         pytorch.set_threads()
         torch.set_flush_denormal(True)
-        sizes = {name: value for name, value in workload.sizes.items() if name not in ("share_embeddings", "jobs")}
+        others = ("share_embeddings", "jobs", "export")
+        sizes = {name: value for name, value in workload.sizes.items() if name not in others}
         weights = dict(workload.weights)
         table = weights["target_embedding.weight"]
         weights.setdefault("source_embedding.weight", table)

@@ -21,6 +21,7 @@ VERBS = {
     "plugin": "Check that a component is right; write a plugin; list them.",
     "lr": "Find a learning rate: the range test.",
     "compare": "Put finished runs side by side.",
+    "report": "One page: a run's model card, or the comparison of several.",
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",
     "generate": "Continue a text with a decoder-only run.",
@@ -85,7 +86,10 @@ def group(no_color: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The console script. Exit status: 0 done, 1 our error, 2 the user's to mend, 130 interrupted."""
+    """The console script. Exit status: 0 done, 1 our error, 2 the user's or a plugin's to mend, 130
+    interrupted."""
+    if "_PADDLE_TFM_COMPLETE" in os.environ:
+        importlib.import_module("paddle_tfm.cli.completion").register()
     try:
         # `standalone_mode=False` hands errors to us, so that each ends in one sentence.
         code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)
@@ -101,9 +105,23 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except OSError as error:
         if error.filename is None:
-            raise
+            _complain_of_plugin(error)
+            sys.exit(2)
         _complain(f"{error.filename}: {error.strerror}")
         sys.exit(2)
+    except Exception as error:
+        _complain_of_plugin(error)
+        sys.exit(2)
+
+
+def _complain_of_plugin(error: Exception) -> None:
+    """Say which plugin raised `error`. An error of our own is raised again, with its traceback."""
+    from paddle_tfm.plugin_errors import of_plugin
+
+    plugin_error = of_plugin(error)
+    if plugin_error is None:
+        raise error
+    _complain(str(plugin_error))
 
 
 def _complain(text: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from paddle_tfm.cli.board_pages import CURVES
 from paddle_tfm.errors import UserError
 
 
@@ -19,7 +20,7 @@ from paddle_tfm.errors import UserError
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; the default is this machine only."
 )
 def command(folder: Path, port: int, host: str) -> None:
-    """Start VisualDL on the runs in DIR: all of them overlaid. Ctrl-C ends it.
+    """Start VisualDL on the runs in DIR, all of them overlaid. It opens on the curves, unsmoothed. Ctrl-C ends it.
 
     \b
     Example:
@@ -28,9 +29,9 @@ def command(folder: Path, port: int, host: str) -> None:
     if not folder.is_dir() or not any(folder.rglob("vdlrecords.*.log")):
         raise UserError(f"{folder}: no curves are here; train first: paddle-tfm run quickstart")
     _free(host, port)
-    click.echo(f"VisualDL on {folder}: http://{host}:{port}  (Ctrl-C ends it)")
+    click.echo(f"VisualDL on {folder}: http://{host}:{port}{CURVES}  (Ctrl-C ends it)")
     sys.stdout.flush()
-    program = "from visualdl.server.app import main; main()"
+    program = "from paddle_tfm.cli.board_pages import main; main()"
     arguments = ["--logdir", str(folder), "--host", host, "--port", str(port), "--disable-telemetry"]
     os.execv(sys.executable, [sys.executable, "-c", program, *arguments])  # to stop us is to stop it
 

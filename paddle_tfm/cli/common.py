@@ -14,6 +14,8 @@ import click
 
 from paddle_tfm.errors import UserError
 
+NOTEBOOK = "JPY_PARENT_PID"  # Jupyter sets it for what its cells run
+
 plugin_option = click.option(
     "--plugin",
     "plugins",
@@ -75,7 +77,9 @@ def console():
 @lru_cache(maxsize=1)
 def notes():
     """Where progress and warnings go: standard error."""
-    return _console(sys.stderr.isatty(), stderr=True)
+    # The cell of a notebook is no terminal, though what `!command` runs in says so: a bar would be printed again and
+    # again below itself.
+    return _console(sys.stderr.isatty() and NOTEBOOK not in os.environ, stderr=True)
 
 
 def _console(terminal: bool, stderr: bool):
@@ -86,42 +90,17 @@ def _console(terminal: bool, stderr: bool):
             raise  # the BrokenPipeError at hand: `cli.Verbs` ends quietly
 
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    width = None if terminal else 120
-    return Plain(stderr=stderr, highlight=False, width=width, soft_wrap=not terminal, color_system=colours)
-
-
-def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table without lines, its first column in colour."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
-    for i, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=i == 0, overflow="fold", style="cyan" if i == 0 else None)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console().print(table, soft_wrap=False)
-
-
-def print_plugins(registry) -> None:
-    """What each plugin registers, what failed to load and why, and names that two of them claim."""
-    from rich.markup import escape
-
-    rows = []
-    for name, provider in registry.plugins.providers.items():
-        entries = [entry for entry in registry if entry.provider.plugin == name]
-        events = [
-            caller.name
-            for caller in registry.plugins.manager.get_hookcallers(registry.plugins.manager.get_plugin(name)) or []
-            if caller.name.startswith("on_")
-        ]
-        registered = ", ".join([*(f"{entry.kind} {entry.name}" for entry in entries), *sorted(events)])
-        rows.append([name, f"{provider.source} {provider.version}", registered])
-    print_table("Plugins", ["plugin", "from", "registers"], rows)
-    for name, failure in registry.plugins.failures.items():
-        console().print(f"[red]{escape(name)} failed to load:[/] {escape(failure)}")
-    for sentence in registry.conflicts.values():
-        console().print(f"[red]{escape(sentence)}[/]")
+    # In a pipe a sentence is a line, unless COLUMNS says how long lines are.
+    asked = not stderr and os.environ.get("COLUMNS", "").isdecimal()
+    width = None if terminal or asked else 120
+    return Plain(
+        stderr=stderr,
+        highlight=False,
+        width=width,
+        soft_wrap=not (terminal or asked),
+        color_system=colours,
+        force_terminal=None if terminal else False,
+    )
 
 
 def warn(text: str) -> None:
@@ -167,29 +146,11 @@ class Stop:
         notes().print("\n[yellow]Stopping after this step, with a checkpoint …[/] (Ctrl-C again: at once)")
 
 
-def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Dotted paths of the recipe's values, for shell completion."""
-    from paddle_tfm.recipe import loading as recipes
+def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str):
+    """Paths and values of the recipe's settings, for shell completion."""
+    from paddle_tfm.cli import override_completion
 
-    name = context.params.get("recipe") or context.info_name or ""
-    try:
-        data = recipes.load(name).data
-    except UserError:
-        return []
-    return sorted(f"{path}=" for path in _leaves(data) if path.startswith(incomplete))
-
-
-def _leaves(data: dict, path: str = "") -> list[str]:
-    leaves = []
-    for key, value in data.items():
-        if key in ("variants", "grid", "name", "summary", "duration", "base"):
-            continue
-        inner = f"{path}.{key}" if path else str(key)
-        if isinstance(value, dict) and "name" not in value:
-            leaves += _leaves(value, inner)
-        else:
-            leaves.append(inner)
-    return leaves
+    return override_completion.complete_override(context, parameter, incomplete)
 
 
 def complete_recipe(context: click.Context, parameter: click.Parameter | None, incomplete: str):

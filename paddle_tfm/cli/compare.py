@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, count, create_registry, plugin_option
-
-OTHERS = 2  # metrics in the terminal beside the deciding one; the page has all
+from paddle_tfm.cli.common import console, create_registry, plugin_option
+from paddle_tfm.cli.tables import table_options
 
 
 @click.command(name="compare")
@@ -25,9 +24,13 @@ OTHERS = 2  # metrics in the terminal beside the deciding one; the page has all
     "their predictions. --metric: that one only, also one that the recipe has not; --out: there goes bootstrap.json.",
 )
 @click.option("--draws", type=click.IntRange(min=1), metavar="N", help="With --bootstrap. Default: 10,000.")
+@table_options
 @plugin_option
-def command(folders, metric, baseline, out, bootstrap, draws, plugins) -> None:
+def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> None:
     """A table, a figure and one self-contained HTML page of the finished runs in DIR...
+
+    A narrow terminal shows the columns that matter most; the report has all. --json prints what comparison.json holds,
+    --csv a line a variant.
 
     \b
     Examples:
@@ -35,26 +38,37 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins) -> None:
       paddle-tfm compare runs/reverse runs/rms --metric token_error_rate --out runs/both
       paddle-tfm compare runs/a/default/seed-1 runs/b/default/seed-1 --bootstrap --metric bleu
     """
-    from paddle_tfm.comparison.table import collect, compare, grouped
     from paddle_tfm.errors import UserError
-    from paddle_tfm.recipe import yaml_lines
 
     if bootstrap:
         if len(folders) != 2 or baseline:
             raise UserError("--bootstrap takes two runs, RUN_A RUN_B, and no --baseline: that is the first")
         from paddle_tfm.cli.resample import resample
 
-        resample(folders, metric, draws, out, create_registry(plugins))
+        resample(folders, metric, draws, out, create_registry(plugins), form)
         return
     if draws or plugins:
         raise UserError(f"{'--draws' if draws else '--plugin'} goes with --bootstrap")
+    present(comparison_of(folders, out, metric, baseline), console(), folders, form)
+
+
+def comparison_of(folders, out: Path | None = None, metric: str | None = None, baseline: str | None = None):
+    """The comparison of all finished runs in `folders`: decided by what the first one's recipe calls best, against the
+    recorded baseline, where `metric` and `baseline` do not say otherwise.
+
+    Raises:
+        UserError: there is no finished run, or none can be compared so.
+    """
+    from paddle_tfm.comparison.table import collect, compare, grouped
+    from paddle_tfm.recipe import yaml_lines
+
     results = collect(folders)
     recipe = results[0].folder / "recipe.yaml"
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     baseline = baseline or _recorded_baseline(folders[0], set(grouped(results)))
-    present(compare(results, name, out or folders[0], metric, baseline), console(), folders)
+    return compare(results, name, out or folders[0], metric, baseline)
 
 
 def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
@@ -69,46 +83,28 @@ def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
     return baseline if baseline in variants else None
 
 
-def present(comparison, printer, folders=()) -> None:
-    """Write the report, print the table, predictions right and wrong, and where everything is."""
+def present(comparison, printer, folders=(), form: str | None = None) -> None:
+    """Write the report, print the table, predictions right and wrong, and where everything is; with a `form`, the
+    numbers alone."""
     from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
-    from paddle_tfm.cli.progress import clock
-    from paddle_tfm.comparison.columns import around
+    from paddle_tfm.cli.tables import emit, print_table
     from paddle_tfm.comparison.report import write
     from paddle_tfm.comparison.samples import samples
+    from paddle_tfm.comparison.text_table import table
     from paddle_tfm.comparison.verdict import verdict
     from paddle_tfm.units import metric_name
 
     paths = write(comparison)
-    several = len(comparison.rows) > 1
-    others = [name for name in comparison.shown()[1:] if name != "loss"][:OTHERS]
-    table = Table(title=f"{escape(comparison.name)}: {count(len(comparison.runs), 'run')}", title_justify="left")
-    table.add_column("variant", no_wrap=True)
-    table.add_column(metric_name(comparison.metric), justify="right", no_wrap=True)
-    if several:
-        table.add_column(f"against {escape(comparison.baseline)}", justify="right")
-    for heading in (*map(metric_name, others), "parameters", "tokens/s", "time"):
-        table.add_column(heading, justify="right")
-    for row in comparison.rows:
-        mean, _, spread = around(comparison, comparison.metric, row).partition(" ± ")
-        cells = [
-            escape(row.variant) + (f" [red]({row.diverged} diverged)[/]" if row.diverged else ""),
-            f"{mean} [dim]± {spread}[/]" if spread else mean,
-        ]
-        if several:
-            cells.append("baseline" if row.variant == comparison.baseline else _difference(comparison, row))
-        cells += [comparison.text(name, row.mean.get(name)) for name in others]
-        table.add_row(*cells, f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds))
-    printer.print(table, soft_wrap=False)
+    if form is not None:
+        emit(table(comparison), form, comparison.data())
+        return
+    print_table(table(comparison), "in the report")
     for metric, signature in comparison.signatures.items():
         printer.print(f"[dim]{escape(metric_name(metric))}  {escape(signature)}[/]")
-    seeds = max(len(row.seeds) for row in comparison.rows)
-    if seeds > 1:
-        printer.print(
-            f"[dim]mean ± standard deviation over {seeds} seeds; difference with its 95% interval, paired by seed[/]"
-        )
+    for sentence in _legend(comparison):
+        printer.print(f"[dim]{escape(sentence)}[/]")
     printer.print(f"[bold]{escape(verdict(comparison))}[/]")
     right, wrong = samples(comparison)
     if right or wrong:
@@ -116,16 +112,20 @@ def present(comparison, printer, folders=()) -> None:
         _predictions(printer, "wrong", wrong)
     else:
         printer.print("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
-    printer.print(escape(f"figure  {paths['figure']}\nreport  {paths['page']}"))
+    # A terminal breaks a long path by itself, and can copy it whole.
+    printer.print(Text(f"figure  {paths['figure']}\nreport  {paths['page']}"), soft_wrap=True)
     for folder in folders or (comparison.folder,):
-        printer.print(escape(f"curves  paddle-tfm board {folder}"))
+        printer.print(Text(f"curves  paddle-tfm board {folder}"), soft_wrap=True)
 
 
-def _difference(comparison, row) -> str:
-    from paddle_tfm.comparison.verdict import change
-
-    difference = row.difference
-    return "–" if difference is None else f"{change(comparison, difference)} {difference.verdict}"
+def _legend(comparison) -> list[str]:
+    """What ± and the differences of the table mean."""
+    seeds = max(len(row.seeds) for row in comparison.rows)
+    sentences = [f"mean ± standard deviation over {seeds} seeds"] if seeds > 1 else []
+    if len(comparison.rows) > 1:
+        interval = "; its 95% interval must exclude 0 for a verdict" if seeds > 1 else "; one seed has no interval"
+        sentences.append(f"difference to {comparison.baseline}, paired by seed{interval}")
+    return sentences
 
 
 def _predictions(printer, title: str, items: list[dict]) -> None:

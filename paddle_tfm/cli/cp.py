@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -14,15 +15,21 @@ from paddle_tfm.errors import UserError
 @click.command(name="cp")
 @recipe_argument
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--summary", metavar="TEXT", help="What yours is for, in one line. Default: you are asked, in a terminal."
+)
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-def command(recipe: str, file: Path, force: bool) -> None:
-    """Copy RECIPE, with its comments, to FILE; its name becomes FILE's, so that its runs get a folder of their own.
+def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
+    """Copy RECIPE, with its comments, to FILE; its name becomes FILE's, so that its runs get a folder of their own, and
+    its summary is yours: lists and reports show it.
 
     \b
-    Example:
+    Examples:
       paddle-tfm cp quickstart mine.yaml && paddle-tfm run mine.yaml
+      paddle-tfm cp quickstart mine.yaml --summary "quickstart with RMSNorm"
     """
     from paddle_tfm.recipe import loading as recipes
+    from paddle_tfm.recipe import yaml_lines
 
     source = recipes.find(recipe)
     target = file / source.name if file.is_dir() else file
@@ -31,6 +38,28 @@ def command(recipe: str, file: Path, force: bool) -> None:
     if not target.parent.is_dir():
         raise UserError(f"{target.parent}: no such folder")
     name = re.sub(r"[^\w.-]+", "-", target.stem).lstrip(".-")
-    text = re.sub(r"^name: .*$", f"name: {name}", source.read_text("utf-8"), count=1, flags=re.MULTILINE)
+    summary = summary if summary is not None else _ask(recipe)
+    text = source.read_text("utf-8")
+    for key, value in (("name", name), ("summary", " ".join(summary.split()))):
+        line = yaml_lines.dump({key: value}).rstrip("\n")
+        text = _with_line(text, key, line)
     target.write_text(text, "utf-8")
     click.echo(f"{target} written. Edit it, then: paddle-tfm run {target}")
+
+
+def _ask(recipe: str) -> str:
+    """What the copy is for: from whoever sits at the terminal; else what is true of every copy."""
+    otherwise = f"a copy of {Path(recipe).stem}, to be changed"
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return otherwise
+    return click.prompt("What is it for, in one line", default=otherwise)
+
+
+def _with_line(text: str, key: str, line: str) -> str:
+    """`text` with `line` in the place of the key, which may take several lines, or as its first line of no comment."""
+    pattern = re.compile(rf"^{key}:.*(?:\n[ \t]+.*)*$", re.MULTILINE)
+    if pattern.search(text):
+        return pattern.sub(lambda match: line, text, count=1)
+    start = re.search(r"^(?![#\s])", text, re.MULTILINE)
+    place = start.start() if start else len(text)
+    return f"{text[:place]}{line}\n{text[place:]}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console, count, create_registry, notes, plugin_option, print_table
+from paddle_tfm.cli.common import console, count, create_registry, notes, plugin_option
 from paddle_tfm.cli.data_facts import facts_row, load_class, print_facts, print_lengths, print_pairs
+from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import RecipeError, UserError, unknown
+from paddle_tfm.tabular import Table, column
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Dataset
@@ -53,9 +54,9 @@ def command() -> None:
 
 
 @command.command(name="ls")
+@table_options
 @plugin_option
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
-def ls(plugins, as_json) -> None:
+def ls(plugins, form) -> None:
     """List datasets: what each is, how large, whether its files are on disk, and its licence.
 
     Size and state are those of the files that are needed without options.
@@ -67,14 +68,17 @@ def ls(plugins, as_json) -> None:
     """
     registry = create_registry(plugins)
     rows = [facts_row(entry) for entry in registry if entry.kind == "dataset"]
-    if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
-        return
     from paddle_tfm.data.cache import root
     from paddle_tfm.data.fetch import in_words
 
-    shown = [[row["name"], row["summary"], in_words(row["bytes"]), row["state"], row["licence"]] for row in rows]
-    print_table(f"Datasets in {root()}", ["name", "what it is", "size", "state", "licence"], shown)
+    columns = [
+        column("name", style="cyan"),
+        column("summary", "what it is", importance=80, prose=True),
+        column("bytes", "size", in_words, importance=60, right=True),
+        column("state"),
+        column("licence", importance=40, prose=True),
+    ]
+    emit(Table(columns, rows, f"Datasets in {root()}"), form, rows)
 
 
 @command.command(name="fetch")

@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from paddle_tfm.cli.common import console, print_table
+from paddle_tfm.cli.common import console
+from paddle_tfm.cli.tables import print_table
 from paddle_tfm.data import datasets
 from paddle_tfm.data.fetch import in_words
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS, Dataset, RemoteFile
+from paddle_tfm.tabular import Table, column
 
 if TYPE_CHECKING:
     from paddle_tfm.registry import Option
+
+WIDER = "on a wider terminal"
 
 
 def load_class(entry) -> type[Dataset]:
@@ -91,11 +95,22 @@ def print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[st
     files, pins = dataset.files(), first_hashes(dataset)
     on_disk = {file.name for file in present(dataset, files)}
     rows = [
-        [file.name, in_words(file.size), "present" if file.name in on_disk else "absent", _hash(file, pins)]
+        {
+            "name": file.name,
+            "size": in_words(file.size),
+            "state": "present" if file.name in on_disk else "absent",
+            "SHA-256": _hash(file, pins),
+        }
         for file in files
     ]
+    columns = [
+        column("name", style="cyan"),
+        column("size", importance=60, right=True),
+        column("state"),
+        column("SHA-256", importance=20),
+    ]
     console().print()
-    print_table("Files", ["name", "size", "state", "SHA-256"], rows)
+    print_table(Table(columns, rows, "Files"), WIDER)
 
 
 def _as_written(value: object) -> str:
@@ -119,11 +134,18 @@ def print_lengths(dataset: Dataset) -> None:
                 words[side][len(text.split())] += 1
                 letters[side][len(text)] += 1
         for side, name in enumerate(("source", "target")):
-            of_split = [split, f"{words[0].total():,}"] if side == 0 else ["", ""]
-            rows.append([*of_split, name, _spread(words[side]), _spread(letters[side])])
-    headings = ["split", "pairs", "side", "words: median, 95 %, longest", "characters: median, 95 %, longest"]
+            pairs = f"{words[0].total():,}" if side == 0 else ""
+            of_split = {"split": split if side == 0 else "", "pairs": pairs, "side": name}
+            rows.append({**of_split, "words": _spread(words[side]), "characters": _spread(letters[side])})
+    columns = [
+        column("split", style="cyan"),
+        column("pairs", importance=60, right=True),
+        column("side"),
+        column("words", "words: median, 95 %, longest", right=True),
+        column("characters", "characters: median, 95 %, longest", importance=50, right=True),
+    ]
     console().print()
-    print_table("Lengths", headings, rows)
+    print_table(Table(columns, rows, "Lengths"), WIDER)
 
 
 def _histograms() -> tuple[Counter[int], Counter[int]]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console, create_registry, device_option, note, plugin_option, use_device, warn
+from paddle_tfm.cli.common import console, create_registry, device_option, note, notes, plugin_option, use_device, warn
 from paddle_tfm.cli.lines import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from paddle_tfm.protocols import Example, Metric, Prediction
+    from paddle_tfm.protocols import Example, Prediction
 
 QUARTERS = "quarters"
 
@@ -58,12 +58,21 @@ engine_option = click.option(
     help="Whose length makes the buckets. Default: source, if there is one.",
 )
 @click.option("--json", "file", metavar="FILE|-", help="Write the scores as JSON; - is standard output.")
+@click.option("--csv", "csv_file", metavar="FILE|-", help="The same as CSV: all examples, then each bucket.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where predictions go. Default: beside the run's own.",
+)
 @plugin_option
 @device_option
 def command(
-    run: Path, split: str, search, engine: str, checkpoint: str, hypotheses, buckets, by, file, plugins, device
+    run: Path, split: str, search, engine: str, checkpoint: str, hypotheses, buckets, by, file, csv_file, out, plugins,
+    device,
 ) -> None:  # fmt: skip
-    """Score the run in folder RUN on a split, and write its predictions beside it.
+    """Score the run in folder RUN on a split, and write its predictions beside it, or to --out. Scores are printed
+    first: a folder that cannot be written costs none.
 
     \b
     Examples:
@@ -75,8 +84,11 @@ def command(
     from paddle_tfm.errors import UserError
     from paddle_tfm.recipe import yaml_lines
 
-    if file is not None:
-        check_output(str(file), None, "--json")
+    for target, option in ((file, "--json"), (csv_file, "--csv"), (out, "--out")):
+        if target is not None:
+            check_output(str(target), None, option)
+    if out is not None and hypotheses:
+        raise UserError("--out is where predictions go, but --hypotheses brings them: use one of them")
     edges = _edges(buckets)
     if by and edges is None:
         raise UserError("--by says whose length makes the buckets: add --buckets")
@@ -84,10 +96,11 @@ def command(
         raise UserError("--search chooses how the run decodes, but --hypotheses brings its texts: use one of them")
     registry = create_registry(plugins)
     device = use_device(device)
+    from paddle_tfm.cli import scores
     from paddle_tfm.data.corpus import load_corpus
     from paddle_tfm.data.shapes import check_texts
     from paddle_tfm.export.engine import open_engine
-    from paddle_tfm.predictions import predictions_file, squeezed, write_predictions
+    from paddle_tfm.predictions import predictions_file, squeezed
     from paddle_tfm.protocols import Prediction
     from paddle_tfm.recipe.sites import DECODER_ONLY
     from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
@@ -123,7 +136,7 @@ def command(
         teacher_forced = None if hypotheses else likelihood(loaded.model, examples.select(rows))
         return score(metrics, [predictions[i] for i in rows], teacher_forced)
 
-    results = {
+    results: dict[str, object] = {
         "run": str(loaded.folder),
         "split": split,
         "hypotheses": str(hypotheses) if hypotheses else None,
@@ -134,11 +147,13 @@ def command(
         if edges is not None
         else None,
     }
+    data_alone = "-" in (file, csv_file)
+    if not data_alone:
+        scores.show(results, metrics)
     if has_source and not hypotheses:
-        predictions_path = predictions_file(loaded.folder, split)
-        write_predictions(predictions_path, predictions)
-        results["predictions"] = str(predictions_path)
-    _report(results, metrics, file)
+        path = out or predictions_file(loaded.folder, split)
+        results["predictions"] = scores.write_beside(path, predictions, notes() if data_alone else console())
+    scores.write_files(results, metrics, file, csv_file)
 
 
 def _edges(buckets: str | None) -> list[int] | None:
@@ -180,46 +195,3 @@ def _by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int],
         for name, indices in rows.items()
     ]
     return {"by": by, "unit": unit, "rows": table}
-
-
-def _report(results: dict, metrics: dict[str, Metric], file: str | None) -> None:
-    """Tables, and what is written where; with `file` "-", JSON alone."""
-    from paddle_tfm.files import json_text, write_whole
-
-    if file == "-":
-        click.echo(json_text(results), nl=False)
-        return
-    _show(results, metrics)
-    if "predictions" in results:
-        console().print(f"predictions  {results['predictions']}", markup=False)
-    if file:
-        write_whole(Path(file), json_text(results))
-        console().print(f"scores  {file}", markup=False)
-
-
-def _show(results: dict, metrics: dict[str, Metric]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from paddle_tfm import units
-
-    def unit_of(name: str) -> str:
-        return metrics[name].unit if name in metrics else ""  # the loss is a plain number
-
-    source = f" in {results['hypotheses']}" if results["hypotheses"] else ""
-    console().print(escape(f"{results['run']} on {results['examples']:,} {results['split']} examples{source}"))
-    table = Table("metric", box=None)
-    table.add_column("value", justify="right")
-    for name, value in results["metrics"].items():
-        table.add_row(units.metric_name(name), units.text(value, unit_of(name)))
-    console().print(table, soft_wrap=False)
-    for name, signature in results["signatures"].items():
-        console().print(escape(f"{units.metric_name(name)}  {signature}"))
-    if lengths := results["buckets"]:
-        table = Table(f"{lengths['by']} {lengths['unit']}", box=None)
-        for name in ("examples", *results["metrics"]):
-            table.add_column(units.metric_name(name), justify="right")
-        for row in lengths["rows"]:
-            cells = [units.text(row["metrics"].get(name), unit_of(name)) for name in results["metrics"]]
-            table.add_row(row["length"], f"{row['examples']:,}", *cells)
-        console().print(table, soft_wrap=False)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import create_registry, device_option, plugin_option, use_device, warn
-from paddle_tfm.cli.evaluate import checkpoint_option
+from paddle_tfm.cli.common import create_registry, device_option, note, plugin_option, use_device, warn
+from paddle_tfm.cli.evaluate import checkpoint_option, engine_option
 from paddle_tfm.errors import UserError
 
 
@@ -35,10 +35,13 @@ from paddle_tfm.errors import UserError
     help="sampling, greedy, or {name: sampling, top_p: 0.9}. Default: the recipe's. The four options above change its "
     "options.",
 )
+@engine_option
 @checkpoint_option
 @plugin_option
 @device_option
-def command(run, prompt, length, count, temperature, top_k, top_p, seed, search, checkpoint, plugins, device) -> None:
+def command(
+    run, prompt, length, count, temperature, top_k, top_p, seed, search, engine, checkpoint, plugins, device
+) -> None:
     """Continue a text with the decoder-only run in folder RUN (a recipe with model.encoder_layers: 0).
 
     The prompt and what follows appear as they come; an empty line separates several texts. A text ends after --length
@@ -50,24 +53,28 @@ def command(run, prompt, length, count, temperature, top_k, top_p, seed, search,
       paddle-tfm generate runs/tiny-gpt/4-layers/seed-1 --prompt "A man" --length 300
       paddle-tfm generate RUN --temperature 0.5 --top-k 20 --count 3 --seed 7
       paddle-tfm generate RUN --search greedy --prompt "Two dogs"
+      paddle-tfm generate RUN --search greedy --engine ctranslate2 --length 2000
     """
     from paddle_tfm.recipe import yaml_lines
 
     registry = create_registry(plugins)
-    use_device(device)
+    device = use_device(device)
+    from paddle_tfm.export.engine import open_generator
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
     options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     spec = yaml_lines.value(search) if search else loaded.settings.search
     search = _build_search(registry, spec, {name: value for name, value in options.items() if value is not None})
+    loaded.require_decoder_only()
+    decode = open_generator(loaded, engine, search, checkpoint, device, note)
     for number in range(count):
         if number:
             click.echo()
-        _write_text(loaded, prompt, length, search, number)
+        _write_text(loaded, prompt, length, search, number, decode)
 
 
-def _write_text(run, prompt: str, length: int, search, number: int) -> None:
+def _write_text(run, prompt: str, length: int, search, number: int, decode) -> None:
     """One text, as it comes; the prompt appears with the first of it, so that an error comes alone."""
     before = prompt
 
@@ -76,7 +83,7 @@ def _write_text(run, prompt: str, length: int, search, number: int) -> None:
         click.echo(before + text, nl=False)
         before = ""
 
-    output = run.generate(prompt, length, search, number, write)
+    output = run.generate(prompt, length, search, number, write, decode)
     if before:
         click.echo(before, nl=False)
     if not (prompt + output.text).endswith("\n"):

@@ -18,7 +18,9 @@ from paddle_tfm.cli.common import (
     use_device,
 )
 from paddle_tfm.cli.lines import check_output
+from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import UserError
+from paddle_tfm.tabular import Column, Table
 
 ROWS = 16
 rate = click.FloatRange(min=0, min_open=True)
@@ -31,9 +33,10 @@ rate = click.FloatRange(min=0, min_open=True)
 @click.option("--to", "highest", type=rate, default=1.0, show_default=True, help="The last learning rate.")
 @click.option("--steps", type=click.IntRange(min=10), default=200, show_default=True, help="Steps between the two.")
 @click.option("--figure", type=click.Path(path_type=Path), help="Plot loss against rate into this file (.png, .svg).")
+@table_options
 @plugin_option
 @device_option
-def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, device) -> None:
+def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, device, form) -> None:
     """Find a learning rate for RECIPE's first variant: train a new model for some steps while the rate rises, and show
     at which rates the loss falls and at which it diverges (arXiv:1506.01186).
 
@@ -65,10 +68,10 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
             for point in range_test(Trainer(run, registry.plugins), lowest, highest, steps):
                 points.append(point)
                 bar.update(1)
-    _show(points)
+    emit(_table(points, form), form)
     if figure is not None:
         _draw(points, figure)
-    console().print(_advice(points, suggestion(points)), soft_wrap=True)
+    (console() if form is None else notes()).print(_advice(points, suggestion(points)), soft_wrap=True)
 
 
 def _advice(points, best: float | None) -> str:
@@ -79,18 +82,15 @@ def _advice(points, best: float | None) -> str:
     return "The loss never fell: try lower rates with --from, or more --steps."
 
 
-def _show(points) -> None:
-    from rich.table import Table
-
-    table = Table(box=None)
-    table.add_column("rate", justify="right")
-    table.add_column("loss", justify="right")
-    table.add_column("")
+def _table(points, form: str | None) -> Table:
+    """Loss by rate, with bars; for programs every point, for people some."""
     top = max((point.loss for point in points), default=1.0)
-    stride = max(1, len(points) // ROWS)
-    for point in points[::stride]:
-        table.add_row(f"{point.rate:.1e}", f"{point.loss:.3f}", "▇" * max(1, round(40 * point.loss / top)))
-    console().print(table)
+    columns: list[Column] = [
+        Column("rate", lambda point: f"{point.rate:.1e}", lambda point: {"rate": point.rate}, right=True),
+        Column("loss", lambda point: f"{point.loss:.3f}", lambda point: {"loss": point.loss}, right=True),
+        Column("", lambda point: "▇" * max(1, round(40 * point.loss / top)), lambda point: {}, importance=1),
+    ]
+    return Table(columns, points if form else points[:: max(1, len(points) // ROWS)])
 
 
 def _draw(points, path: Path) -> None:
@@ -103,4 +103,4 @@ def _draw(points, path: Path) -> None:
         figure.savefig(path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: the figure cannot be written: {error}") from error
-    console().print(f"figure  {path}")
+    notes().print(f"figure  {path}", markup=False, soft_wrap=True)

@@ -6,93 +6,143 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, count, create_registry, plugin_option, print_plugins, print_table
+from paddle_tfm.cli.common import console, count, create_registry, plugin_option
+from paddle_tfm.cli.tables import emit, table_options
+from paddle_tfm.errors import UserError, nearest, unknown
+from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.tabular import Table, column
 
 WHAT = ("recipes", "components", "plugins", "runs")
 
 
+def _complete_what(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in WHAT if name.startswith(incomplete)]
+
+
+def complete_kind(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Kinds of components, where components are listed."""
+    if context.params.get("what", "components") != "components":
+        return []
+    return [name for name in KINDS if name.startswith(incomplete)]
+
+
 @click.command(name="ls")
-@click.argument("what", type=click.Choice(WHAT), default="recipes", metavar="[recipes|components|plugins|runs]")
-@plugin_option
-@click.option("--kind", default=None, help="Only components of this kind, for instance norm.")
+@click.argument("what", default="recipes", metavar=f"[{'|'.join(WHAT)}]", shell_complete=_complete_what)
+@click.argument("kind", required=False, metavar="[KIND]", shell_complete=complete_kind)
+@click.option("--kind", "kind_option", hidden=True)  # how KIND was written before it was an argument
 @click.option("--all", "with_wrong", is_flag=True, help="Components that are wrong on purpose too.")
 @click.option("--out", default="runs", type=click.Path(path_type=Path), help="Where runs are. Default: runs.")
-def command(what: str, plugins, kind, with_wrong, out) -> None:
-    """List recipes, components, plugins or runs.
+@table_options
+@plugin_option
+def command(what: str, kind: str | None, kind_option: str | None, with_wrong: bool, out: Path, form, plugins) -> None:
+    """List recipes, components (all, or those of one KIND), plugins or runs.
+
+    `paddle-tfm show norm:rms` says all about one component.
 
     \b
     Examples:
       paddle-tfm ls
-      paddle-tfm ls components --kind norm
+      paddle-tfm ls components norm
       paddle-tfm ls components --all
+      paddle-tfm ls components search --json
       paddle-tfm ls runs
     """
+    kind = kind or kind_option
+    _refuse(what, kind)
     if what == "recipes":
-        _recipes()
+        _recipes(form)
     elif what == "components":
-        _components(plugins, kind, with_wrong)
+        _components(plugins, kind, with_wrong, form)
     elif what == "plugins":
-        print_plugins(create_registry(plugins))
+        from paddle_tfm.cli.plugin_list import print_plugins
+
+        print_plugins(create_registry(plugins), form)
     else:
-        _runs(out)
+        _runs(out, form)
 
 
-def _recipes() -> None:
+def _refuse(what: str, kind: str | None) -> None:
+    """Raises UserError where what is asked for does not exist, with what was probably meant."""
+    if what not in WHAT:
+        if near := nearest(what.rstrip("s"), list(KINDS)).partition("'")[2].rstrip("'?"):
+            raise UserError(f"'{what}' cannot be listed; did you mean `paddle-tfm ls components {near}`?")
+        raise UserError(unknown("list", what, WHAT))
+    if kind is None:
+        return
+    if what != "components":
+        raise UserError(f"`ls {what}` takes no kind, but '{kind}' was passed; components have kinds")
+    if kind not in KINDS:
+        raise UserError(unknown("kind", kind, KINDS))
+
+
+def _recipes(form: str | None) -> None:
     from paddle_tfm.recipe.loading import shipped
     from paddle_tfm.recipe.yaml_lines import load_file
 
     rows = []
     for name, file in sorted(shipped().items()):
         data = load_file(file)[0]
-        rows.append([name, str(data.get("summary", "")), str(data.get("duration", ""))])
-    print_table("Recipes (paddle-tfm run NAME)", ["name", "what it does", "takes"], rows)
+        rows.append({"name": name, "summary": data.get("summary", ""), "duration": data.get("duration", "")})
+    columns = [
+        column("name", style="cyan"),
+        column("summary", "what it does", prose=True),
+        column("duration", "takes", importance=50, prose=True),
+    ]
+    emit(Table(columns, rows, "Recipes (paddle-tfm run NAME)"), form)
 
 
-def _components(plugins, kind: str | None, with_wrong: bool) -> None:
-    from paddle_tfm.errors import UserError, unknown
-    from paddle_tfm.hookspecs import KINDS
-
-    if kind is not None and kind not in KINDS:
-        raise UserError(f"--kind: {unknown('kind', kind, KINDS)}")
+def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -> None:
     registry = create_registry(plugins)
-    hidden = 0
-    for name in [kind] if kind else KINDS:
-        entries = [entry for entry in registry if entry.kind == name]
+    tables, hidden = [], 0
+    for each in [kind] if kind else KINDS:
+        entries = [entry for entry in registry if entry.kind == each]
         listed = [entry for entry in entries if with_wrong or not entry.wrong_on_purpose]
         hidden += len(entries) - len(listed)
+        rows = [
+            {"kind": each, "name": entry.name, "summary": entry.summary(), "plugin": entry.provider.plugin}
+            for entry in listed
+        ]
+        columns = [column("name", style="cyan"), column("summary", "what it is", prose=True)]
+        if form is not None:
+            columns = [column("kind"), *columns, column("plugin")]
         if listed:
-            print_table(name, ["name", "what it is"], [[entry.name, entry.summary()] for entry in listed])
-            console().print()
-    if hidden:
-        console().print(f"{count(hidden, 'component')} wrong on purpose not listed: add --all")
+            tables.append(Table(columns, rows, each))
+    emit(tables, form)
+    if form is None:
+        example = f"{kind}:{tables[0].rows[0]['name']}" if kind and tables else "norm:rms"
+        console().print(f"[dim]options, formula, paper, uses: paddle-tfm show {example}[/]")
+        if hidden:
+            console().print(f"{count(hidden, 'component')} wrong on purpose not listed: add --all")
 
 
-def _runs(out: Path) -> None:
-    rows = [[str(file.parent), _state(file.parent)] for file in sorted(out.rglob("identity.json"))]
-    if not rows:
+def _runs(out: Path, form: str | None) -> None:
+    rows = [_run(file.parent) for file in sorted(out.rglob("identity.json"))]
+    if not rows and form is None:
         click.echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
         return
-    print_table("Runs", ["folder", "result"], rows)
+    columns = [column("folder", style="cyan"), column("result", prose=True)]
+    emit(Table(columns, rows, "Runs"), form, rows)
 
 
-def _state(folder: Path) -> str:
-    """A run's results in a few words."""
+def _run(folder: Path) -> dict[str, object]:
+    """A run's results in a few words, and as numbers."""
     from paddle_tfm import units
-    from paddle_tfm.errors import UserError
     from paddle_tfm.files import read_json
 
+    row: dict[str, object] = {"folder": str(folder), "finished": False, "split": None, "scores": {}}
     file = folder / "results.json"
     if not file.is_file():
-        return "not finished: --resume"
+        return {**row, "result": "not finished: --resume"}
     try:
         results = read_json(file, ("test", "valid", "diverged", "units"))
         split = "test" if results["test"] else "valid"
-        scores = ", ".join(
+        words = ", ".join(
             f"{name} {units.text(float(value), results['units'].get(name, ''))}"
             for name, value in list(results[split].items())[:3]
         )
     except UserError as error:
-        return f"broken: {str(error).replace(str(file), file.name)}"
+        return {**row, "result": f"broken: {str(error).replace(str(file), file.name)}"}
     except (AttributeError, TypeError, ValueError):
-        return f"broken: {file.name}: damaged: it holds no scores"
-    return str(results["diverged"] or (scores if split == "test" else f"{scores} ({split})"))
+        return {**row, "result": f"broken: {file.name}: damaged: it holds no scores"}
+    result = str(results["diverged"] or (words if split == "test" else f"{words} ({split})"))
+    return {**row, "finished": True, "split": split, "scores": results[split], "result": result}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,22 @@ from paddle_tfm.cli.common import (
     count,
     create_registry,
     device_option,
+    notes,
     plugin_option,
-    print_plugins,
     use_device,
 )
+from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
+from paddle_tfm.hookspecs import KINDS as REGISTERED_KINDS
 from paddle_tfm.ordinary_layers import AS_KINDS
 
 if TYPE_CHECKING:
     from paddle_tfm.testing import Report
 
-KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
+KINDS = (
+    *("attention", "norm", "placement", "position", "feed_forward", "head"),
+    *("task", "dataset", "tokenizer", "metric", "search", "schedule", "optimizer"),
+)
 COLOURS = {"pass": "green", "expected failure": "yellow", "fail": "red", "skip": "dim", "information": "cyan"}
 STATUS_WIDTH, NAME_WIDTH = 16, 22
 
@@ -45,10 +51,13 @@ def command() -> None:
 
 
 @command.command(name="ls")
+@table_options
 @plugin_option
-def listing(plugins) -> None:
+def listing(plugins, form) -> None:
     """Each plugin with its version and what it registers; and what failed to load, with the reason."""
-    print_plugins(create_registry(plugins))
+    from paddle_tfm.cli.plugin_list import print_plugins
+
+    print_plugins(create_registry(plugins), form)
 
 
 # --------------------------------------------------------------------------------------------------------------- check
@@ -137,25 +146,52 @@ def examination(
         printer.end(report)
         return printer.finish()
     if target is None:
+        _refuse_kind(kind, checks)
         components = [each for each in targets.everything(registry, with_wrong) if kind in (None, each[0])]
         if not components:
             raise UserError(f"--kind {kind}: there is nothing to check of that kind")
     else:
         components = targets.find(target, registry)
+    unchecked = [each for each in components if not checks(each[0])]
+    if len(unchecked) == len(components):
+        raise UserError("; ".join(_no_checks(each, checks) for each in unchecked))
     _refuse_unknown(only, {each[0] for each in components}, checks)
     from paddle_tfm.testing import examine
 
     printer = ReportPrinter(brief or target is None, as_json)
     for component_kind, name in components:
         printer.begin(f"{component_kind} {name}")
+        if not checks(component_kind):
+            printer.refusal(_no_checks((component_kind, name), checks))
+            continue
         try:
-            printer.end(examine(component_kind, name, options, registry, frozenset(only), printer.outcome))
+            report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
+            if sentence := targets.not_registered(component_kind, name, registry):
+                report = replace(report, notes=(*report.notes, sentence))
+            printer.end(report)
         except UserError as error:
             if len(components) == 1:
                 raise
             printer.refusal(str(error))
     printer.finish()
     return None
+
+
+def _no_checks(component: tuple[str, str], checks) -> str:
+    """Why a component cannot be examined."""
+    examined = ", ".join(kind for kind in REGISTERED_KINDS if checks(kind))
+    return f"{component[0]} '{component[1]}': there are no checks of this kind yet; the kit examines {examined}"
+
+
+def _refuse_kind(kind: str | None, checks) -> None:
+    """Raises UserError where --kind is no kind, or one without checks."""
+    from paddle_tfm.errors import unknown
+
+    if kind is not None and kind not in REGISTERED_KINDS:
+        raise UserError(f"--kind: {unknown('kind', kind, REGISTERED_KINDS)}")
+    if kind is not None and not checks(kind):
+        examined = ", ".join(each for each in REGISTERED_KINDS if checks(each))
+        raise UserError(f"--kind {kind}: there are no checks of this kind yet; the kit examines {examined}")
 
 
 def _refuse_unknown(only: Sequence[str], kinds, checks) -> None:
@@ -171,7 +207,7 @@ class ReportPrinter:
     """Prints outcomes as they come, and counts failures."""
 
     def __init__(self, brief: bool, as_json: bool):
-        self.brief, self.as_json, self.failures = brief, as_json, 0
+        self.brief, self.as_json, self.failures, self.refusals = brief, as_json, 0, 0
         self.reports: list[Report] = []
 
     def begin(self, title: str) -> None:
@@ -211,7 +247,10 @@ class ReportPrinter:
     def refusal(self, sentence: str) -> None:
         from rich.markup import escape
 
-        if not self.as_json:
+        self.refusals += 1
+        if self.as_json:
+            notes().print(f"{self.title}: not checked: {sentence}", markup=False)
+        else:
             console().print(f"[bold]{self.title}[/]: not checked: {escape(sentence)}")
 
     def finish(self) -> None:
@@ -219,8 +258,8 @@ class ReportPrinter:
             click.echo(json.dumps([_as_data(report) for report in self.reports], indent=1, ensure_ascii=False))
         elif self.failures:
             console().print(f"[red]{count(self.failures, 'check')} failed[/]")
-        if self.failures:
-            raise click.exceptions.Exit(1)
+        if self.failures or self.refusals:
+            raise click.exceptions.Exit(1 if self.failures else 2)
 
 
 def _as_data(report) -> dict[str, object]:
@@ -259,7 +298,10 @@ def new(name: str, kind: str, single_file: bool, out: Path | None) -> None:
     """
     from paddle_tfm.plugin_template import write
 
-    new_plugin = write(name, kind, single_file, out)
+    registry = create_registry()
+    taken = dict.fromkeys(registry.plugins.providers, "a plugin")
+    taken |= {each.name: f"{kind} of plugin '{each.provider.plugin}'" for each in registry if each.kind == kind}
+    new_plugin = write(name, kind, single_file, out, taken)
     for path in new_plugin.files:
         click.echo(f"wrote {path}")
     click.echo("\n" + new_plugin.advice)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.common import console
+from paddle_tfm.tabular import ESSENTIAL, Column, Table
 
 if TYPE_CHECKING:
     from paddle_tfm.comparison.bootstrap import Resampled
@@ -20,7 +22,14 @@ NOTE = (
 )
 
 
-def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: Path | None, registry: Registry) -> None:
+def resample(
+    runs: Sequence[Path],
+    metric: str | None,
+    draws: int | None,
+    out: Path | None,
+    registry: Registry,
+    form: str | None = None,
+) -> None:
     """Two runs' predictions of one test set under paired bootstrap resampling, the first being the baseline; printed,
     and with `out` written there as `bootstrap.json`."""
     from paddle_tfm.runtime import load_paddle
@@ -38,13 +47,16 @@ def resample(runs: Sequence[Path], metric: str | None, draws: int | None, out: P
     require_same_examples(baseline, other, (str(one), str(two)))
     metrics = _metrics(one, metric, registry)
     results = [paired_bootstrap(name, item, baseline, other, draws or DRAWS) for name, item in metrics.items()]
-    console().print(f"A  {one}\nB  {two}\n{len(baseline):,} test examples", markup=False)
-    _show(results, metrics)
+    facts: dict[str, object] = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}
+    facts["metrics"] = [asdict(result) for result in results]
+    if form is None:
+        console().print(f"A  {one}\nB  {two}\n{len(baseline):,} test examples", markup=False, soft_wrap=True)
+    _show(results, metrics, form, facts)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        facts = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}
-        write_whole(out / "bootstrap.json", json_text(facts | {"metrics": [asdict(result) for result in results]}))
-        console().print(f"numbers  {out / 'bootstrap.json'}", markup=False)
+        write_whole(out / "bootstrap.json", json_text(facts))
+        if form is None:
+            console().print(f"numbers  {out / 'bootstrap.json'}", markup=False, soft_wrap=True)
 
 
 def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, Metric]:
@@ -73,27 +85,42 @@ def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, 
     return usable
 
 
-def _show(results: Sequence[Resampled], metrics: dict[str, Metric]) -> None:
-    from rich.table import Table
-
+def _show(results: Sequence[Resampled], metrics: dict[str, Metric], form: str | None, facts: object) -> None:
     from paddle_tfm import units
+    from paddle_tfm.cli.tables import emit
 
-    table = Table("metric")
-    for heading in ("A", "B", "B − A", "95% interval", "p", "draws"):
-        table.add_column(heading, justify="right")
-    table.add_column("B is")
-    for result in results:
-        unit, name = metrics[result.metric].unit, units.metric_name(result.metric)
-        low, high = units.signed(result.low, unit), units.signed(result.high, unit)
-        values = (
-            units.text(result.baseline, unit),
-            units.text(result.other, unit),
-            units.difference(result.difference, unit),
-            f"{low} to {high}",
-        )
-        table.add_row(name, *values, f"{result.p:.4f}", f"{result.draws:,}", result.verdict)
-    console().print(table, soft_wrap=False)
+    emit(_table(results, metrics), form, facts)
+    if form is not None:
+        return
     for result in results:
         if result.signature:
             console().print(f"{units.metric_name(result.metric)}  {result.signature}", markup=False)
     console().print(f"[dim]{NOTE}[/]")
+
+
+def _table(results: Sequence[Resampled], metrics: dict[str, Metric]) -> Table[Resampled]:
+    """A row a metric; the verdict and the difference stay the longest."""
+    from paddle_tfm import units
+
+    def number(heading: str, key: str, importance: int, text: Callable[[Resampled, str], str]) -> Column[Resampled]:
+        def shown(row: Resampled) -> str:
+            return text(row, metrics[row.metric].unit)
+
+        return Column(heading, shown, lambda row: {key: getattr(row, key)}, importance, right=True)
+
+    def ends(row: Resampled, unit: str) -> str:
+        return f"{units.signed(row.low, unit)} to {units.signed(row.high, unit)}"
+
+    return Table(
+        [
+            Column("metric", lambda row: units.metric_name(row.metric), lambda row: {"metric": row.metric}),
+            number("A", "baseline", 80, lambda row, unit: units.text(row.baseline, unit)),
+            number("B", "other", 79, lambda row, unit: units.text(row.other, unit)),
+            number("B − A", "difference", ESSENTIAL, lambda row, unit: units.difference(row.difference, unit)),
+            replace(number("95% interval", "low", 70, ends), values=lambda row: {"low": row.low, "high": row.high}),
+            number("p", "p", 60, lambda row, unit: f"{row.p:.4f}"),
+            number("draws", "draws", 10, lambda row, unit: f"{row.draws:,}"),
+            Column("B is", lambda row: row.verdict, lambda row: {"verdict": row.verdict}),
+        ],
+        results,
+    )

@@ -18,6 +18,7 @@ from paddle_tfm.cli.common import (
     use_device,
     warn,
 )
+from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
 
 
@@ -86,8 +87,9 @@ def recipe_command(name: str) -> click.Command:
         "a GPU.",
     )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
-    def run(overrides, out, resume, plugins, device, strict, workers) -> None:
-        train(name, overrides, out, resume, plugins, device, strict, workers)
+    @table_options
+    def run(overrides, out, resume, plugins, device, strict, workers, form) -> None:
+        train(name, overrides, out, resume, plugins, device, strict, workers, form)
 
     return run
 
@@ -112,7 +114,7 @@ def _describe(name: str) -> str:
     return "\n".join(lines)
 
 
-def train(name, overrides, out, resume, plugins, device, strict, workers=None) -> None:
+def train(name, overrides, out, resume, plugins, device, strict, workers=None, form=None) -> None:
     """Load, check, train and compare; then say where everything is."""
     from rich.markup import escape
 
@@ -166,4 +168,12 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None) -
         collect(folders), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")
     )
     registry.plugins.emit("on_comparison_end", sweep.report, strict, comparison=comparison)
-    present(comparison, console())
+    present(comparison, console(), form=form)
+    if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
+        again = shlex.join(["paddle-tfm", "lr", name, *overrides])
+        notes().print(
+            "[red]Every run diverged.[/] A smaller learning rate or a longer warmup (`train.schedule`) may help, or "
+            f"`train.clip_norm=1.0`; this finds a rate: {escape(again)}",
+            soft_wrap=True,
+        )
+        raise click.exceptions.Exit(1)

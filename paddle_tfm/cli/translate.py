@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from paddle_tfm.cli.common import count, create_registry, device_option, note, notes, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option, search_option
 from paddle_tfm.cli.lines import STANDARD, LineSource, check_output, chunks, open_lines, writing
+from paddle_tfm.errors import UserError
 
 if TYPE_CHECKING:
     from paddle_tfm.inference.translate import Translation
@@ -87,7 +89,8 @@ def command(
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
 
     One line in, one line out; an empty line gives an empty one (with --nbest one empty output). Lines are read and
-    written 2,000 at a time: files may be of any length, and output appears while the rest is translated.
+    written 2,000 at a time: files may be of any length, and output appears while the rest is translated. What is worth
+    knowing is said at the end, on standard error: lines that were cut, the share of pieces unknown to the model.
 
     \b
     Examples:
@@ -101,12 +104,14 @@ def command(
     """
     from paddle_tfm.recipe import yaml_lines
 
+    _refuse_alone(folder)
     lines = open_lines(texts, source)
     check_output(target, source)
     registry = create_registry(plugins)
     device = use_device(device)
     from paddle_tfm.export.engine import open_engine
     from paddle_tfm.inference.align import align
+    from paddle_tfm.inference.remarks import Remarks
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
@@ -114,16 +119,28 @@ def command(
     built = registry.build("search", yaml_lines.value(search), "--search") if search else None
     alignments = _alignment_folder(folder, pictures)
     decoder = open_engine(loaded, engine, built or loaded.search(), checkpoint, scores, device, note)
+    remarks = Remarks(loaded.model, loaded.codec, built or loaded.search())
 
     def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
         outputs = loaded.hypotheses(chunk, built, nbest or 1, prefix, batch_tokens, progress, first, decoder)
+        best = [of_line[0] for of_line in outputs]
+        remarks.add(chunk, best)
         if alignments is not None:
-            best = [of_line[0] for of_line in outputs]
             alignments.add(align(loaded.model, loaded.codec, chunk, best, layer, batch_tokens))
         numbered = enumerate(outputs, first + 1)
         return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
 
     _translate_chunks(translate, lines, target, few=bool(texts))
+    for sentence in remarks.sentences():
+        warn(sentence)
+
+
+def _refuse_alone(folder: Path | None) -> None:
+    """Raises UserError where there is an option of --attention without it."""
+    context = click.get_current_context()
+    for name, option in (("layer", "--attention-layer"), ("pictures", "--attention-pictures")):
+        if folder is None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UserError(f"{option} says how --attention DIR draws; add that, or leave it out")
 
 
 def _translate_chunks(translate: Callable, lines: LineSource, target: str, few: bool) -> None:

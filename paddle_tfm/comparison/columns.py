@@ -16,31 +16,21 @@ NOTES = (
 
 
 def header(comparison: Comparison) -> list[str]:
-    """The names of the columns, an arrow beside each metric: ↑ where higher is better."""
-    directions = {"loss": False}
-    for run in comparison.runs:
-        directions |= run.results["directions"]
-    arrows = {True: "\u00a0↑", False: "\u00a0↓", None: ""}
-    metrics = [f"{units.metric_name(name)}{arrows[directions.get(name)]}" for name in comparison.shown()]
+    """The names of the columns of the whole table, an arrow beside each metric: ↑ where higher is better."""
+    metrics = [heading(comparison, name) for name in comparison.shown()]
     return ["variant", "seeds", metrics[0], "difference", *metrics[1:], "parameters", "tokens/s", "time", "diverged"]
 
 
 def cells(comparison: Comparison, row: Row) -> list[str]:
     """What `header` announces, as plain text."""
-    metrics = []
-    for name in comparison.shown():
-        metrics.append(around(comparison, name, row))
+    metrics = [around(comparison, name, row) for name in comparison.shown()]
     if row.variant == comparison.baseline:
         against = "baseline" if len(comparison.rows) > 1 else "–"
     else:
         difference = row.difference
-        apart = "other texts" if comparison.corpora > 1 else "no finished seed in common"
-        against = f"{change(comparison, difference)} {difference.verdict}" if difference else apart
-    time = f"{round(row.seconds) // 60}:{round(row.seconds) % 60:02}"
-    seeds = ", ".join(map(str, row.seeds)) if len(row.seeds) <= 5 else f"{len(row.seeds)} seeds"
-    speed = f"{row.tokens_per_second:,.0f}"
-    lost = f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
-    return [row.variant, seeds, metrics[0], against, *metrics[1:], f"{row.parameters:,}", speed, time, lost]
+        against = f"{change(comparison, difference)} {difference.verdict}" if difference else incomparable(comparison)
+    facts = f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds), lost(row)
+    return [row.variant, seeds(row), metrics[0], against, *metrics[1:], *facts]
 
 
 def around(comparison: Comparison, name: str, row: Row) -> str:
@@ -51,3 +41,32 @@ def around(comparison: Comparison, name: str, row: Row) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """What the columns mean, and what must stand beside a score for others to compare theirs with it."""
     return [*NOTES, *(f"{units.metric_name(name)}: {text}" for name, text in comparison.signatures.items())]
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds: 1:05."""
+    return f"{round(seconds) // 60}:{round(seconds) % 60:02}"
+
+
+def seeds(row: Row) -> str:
+    """Each seed, or how many they are."""
+    return ", ".join(map(str, row.seeds)) if len(row.seeds) <= 5 else f"{len(row.seeds)} seeds"
+
+
+def lost(row: Row) -> str:
+    """How many of a variant's runs diverged."""
+    return f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
+
+
+def incomparable(comparison: Comparison) -> str:
+    """Why a variant has no difference to the baseline."""
+    return "other texts" if comparison.corpora > 1 else "no finished seed in common"
+
+
+def heading(comparison: Comparison, name: str) -> str:
+    """A metric's name with an arrow: ↑ where higher is better."""
+    directions = {"loss": False}
+    for run in comparison.runs:
+        directions |= run.results["directions"]
+    arrows = {True: "\u00a0↑", False: "\u00a0↓", None: ""}
+    return f"{units.metric_name(name)}{arrows[directions.get(name)]}"

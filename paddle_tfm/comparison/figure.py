@@ -158,7 +158,9 @@ def _values(axes: Axes, comparison: Comparison, groups: dict[str, list[Result]],
             continue
         mean = row.mean[metric] if math.isfinite(row.mean[metric]) else fmean(seeds)
         if spread := row.spread[metric]:
-            axes.plot([mean - spread, mean + spread], [place, place], color=line.colour, linewidth=6, alpha=0.3)
+            lowest, highest = units.bounds(comparison.unit(metric), comparison.higher_is_better)
+            ends = [max(mean - spread, lowest), min(mean + spread, highest)]
+            axes.plot(ends, [place, place], color=line.colour, linewidth=6, alpha=0.3)
         if len(seeds) > 1:
             axes.plot(seeds, [place + 0.27] * len(seeds), ".", color=line.colour, markersize=5, alpha=0.8)
         axes.plot(

@@ -22,9 +22,9 @@ def write(comparison: Comparison) -> dict[str, Path]:
     names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
     files = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
     figure = draw(comparison)
-    png, svg = image(figure, "png"), image(figure, "svg").decode("utf-8")
+    png = image(figure, "png")
     write_whole(files["json"], json_text(comparison.data()))
     write_whole(files["markdown"], markdown(comparison))
-    write_whole(files["page"], page(comparison, png, svg))
+    write_whole(files["page"], page(comparison))
     write_whole(files["figure"], png)
     return files

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
 from paddle_tfm.comparison.table import Comparison, Result, grouped
 from paddle_tfm.predictions import is_right, predictions_file, read_undamaged_predictions
+from paddle_tfm.protocols import Prediction
+
+MAX_PREDICTIONS = 2000  # of a run, among which examples are chosen
 
 
 def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[list[dict], list[dict]]:
@@ -41,3 +49,80 @@ def _predictions(run: Result, variant: str) -> list[dict]:
         }
         for prediction in read_undamaged_predictions(predictions_file(run.folder))
     ]
+
+
+class SideBySide(NamedTuple):
+    """A source, its reference, what each variant wrote, and why it was chosen."""
+
+    why: str
+    source: str
+    reference: str
+    outputs: dict[str, str]
+    seed: int
+
+
+def side_by_side(comparison: Comparison, differing: int = 4) -> list[SideBySide]:
+    """Outputs of the same seed of all variants that have any, for sources that say most: those on which they differ
+    most, the hardest, and the one in the middle. Of a single variant: the hardest, the middle and the best."""
+    groups = grouped(comparison.runs)
+    chosen: dict[str, list[Prediction]] = {}
+    for seed in sorted({run.seed for run in comparison.runs}):
+        of_seed = {}
+        for row in comparison.rows:
+            for run in groups[row.variant]:
+                if run.seed == seed and not run.results.get("diverged"):
+                    of_seed[row.variant] = read_undamaged_predictions(predictions_file(run.folder))[:MAX_PREDICTIONS]
+        of_seed = _of_the_same_texts(of_seed)
+        if len(of_seed) > len(chosen):
+            chosen, chosen_seed = of_seed, seed
+    if not chosen:
+        return []
+    rows = list(zip(*chosen.values()))
+    likeness = [[similarity(item.reference, item.hypothesis) for item in row] for row in rows]
+    return [
+        SideBySide(
+            why,
+            rows[i][0].source,
+            rows[i][0].reference,
+            {v: o.hypothesis for v, o in zip(chosen, rows[i])},
+            chosen_seed,
+        )
+        for why, i in _choose(likeness, differing)
+    ]
+
+
+def _of_the_same_texts(predictions: dict[str, list[Prediction]]) -> dict[str, list[Prediction]]:
+    """The variants whose predictions are of the first one's texts."""
+    filled = {variant: rows for variant, rows in predictions.items() if rows}
+    texts = [[(row.source, row.reference) for row in rows] for rows in filled.values()][:1]
+    return {v: rows for v, rows in filled.items() if [(row.source, row.reference) for row in rows] == texts[0]}
+
+
+def _choose(likeness: Sequence[Sequence[float]], differing: int) -> list[tuple[str, int]]:
+    """Reasons and numbers of examples, each once."""
+    numbers, means = range(len(likeness)), [sum(row) / len(row) for row in likeness]
+    by_mean = sorted(numbers, key=lambda i: means[i])
+    wide = sorted(numbers, key=lambda i: min(likeness[i]) - max(likeness[i]))
+    wide = [i for i in wide if max(likeness[i]) > min(likeness[i])][:differing]
+    single = len(likeness[0]) == 1
+    reasons = [("the variants differ most here", i) for i in wide]
+    hardest = by_mean[: 3 if single else 1]
+    reasons += [
+        ("among the least like their references" if single else "the least like its reference", i) for i in hardest
+    ]
+    reasons.append(("in the middle", by_mean[len(by_mean) // 2]))
+    reasons += [("among the most like their references", i) for i in by_mean[-2:]] if single else []
+    return list({i: (why, i) for why, i in reversed(reasons)}.values())[::-1]
+
+
+def similarity(reference: str, hypothesis: str) -> float:
+    """2 |A ∩ B| / (|A| + |B|) of the texts' characters and pairs of neighbouring characters, as multisets (Dice): 1
+    where they are equal, 0 where they share none. It chooses examples and decides nothing."""
+    if reference == hypothesis:
+        return 1.0
+    one, other = _bigrams(reference), _bigrams(hypothesis)
+    return 2 * (one & other).total() / max(1, one.total() + other.total())
+
+
+def _bigrams(text: str) -> Counter[str]:
+    return Counter(text) + Counter(first + second for first, second in pairwise(text))

@@ -17,12 +17,15 @@ MAX_COUNTS = 4_000_000  # in memory at a time
 
 @dataclass
 class Difference:
-    """A variant minus the baseline, paired by seed: mean, and the half-width of its 95% interval (Student's t)."""
+    """A variant minus the baseline, paired by seed: mean, and the half-width of its 95% interval (Student's t). `low`
+    and `high` are the ends of that interval within what a difference can be; None for one pair, which has none."""
 
     mean: float
     half_width: float | None
     pairs: int
     verdict: str
+    low: float | None = None
+    high: float | None = None
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -30,12 +33,18 @@ def spread(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
 
 
-def paired_difference(differences: Sequence[float], higher_is_better: bool) -> Difference | None:
+def paired_difference(
+    differences: Sequence[float], higher_is_better: bool, largest: float = math.inf
+) -> Difference | None:
     """The mean of `differences`, one a seed; those that are no finite numbers are left out, None if none is left.
 
     The half-width of the interval is t · s / √n, with the 97.5% quantile t of Student's distribution of n − 1 degrees
     of freedom. The verdict is `better` or `worse` only where the interval excludes 0, `equal` where every difference is
     0, and otherwise `undetermined`: too few seeds, or too noisy, to tell.
+
+    Args:
+        largest: how far two values of the metric can be apart (1 for a share). The interval ends there, which changes
+            neither the verdict nor how often it holds the truth, for beyond there is nothing to hold.
     """
     values = [value for value in differences if math.isfinite(value)]
     if not values:
@@ -49,7 +58,9 @@ def paired_difference(differences: Sequence[float], higher_is_better: bool) -> D
         verdict = "equal"
     else:
         verdict = "better" if (mean > 0) == higher_is_better else "worse"
-    return Difference(mean, half, len(values), verdict)
+    if half is None:
+        return Difference(mean, half, len(values), verdict)
+    return Difference(mean, half, len(values), verdict, max(mean - half, -largest), min(mean + half, largest))
 
 
 def draw_counts(size: int, draws: int, seed: int) -> Iterator[np.ndarray]:

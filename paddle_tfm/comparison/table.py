@@ -95,9 +95,9 @@ class Comparison:
         """The split that the final values are of."""
         return "test" if any(run.results["test"] for run in self.runs) else "validation"
 
-    def text(self, name: str, value: float | None) -> str:
+    def text(self, name: str, value: float | None, uncertainty: float | None = None) -> str:
         """A metric's value as people read it."""
-        return units.text(value, self.unit(name))
+        return units.text(value, self.unit(name), uncertainty)
 
     def unit(self, name: str) -> str:
         """The unit of a metric; a plain number (the loss) has none."""
@@ -156,16 +156,18 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
     if baseline not in groups:
         raise UserError(unknown("variant", baseline, groups))
     higher = directions[metric]
+    metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
+    lowest, highest = units.bounds(metric_units.get(metric, ""), higher)
+    largest = highest - lowest
     rows = [_row(variant, group, metric) for variant, group in groups.items()]
     for row in rows:
         if row.variant != baseline:
-            row.difference = _difference(groups[row.variant], groups[baseline], metric, higher)
+            row.difference = _difference(groups[row.variant], groups[baseline], metric, higher, largest)
     worst = -math.inf if higher else math.inf
     rows.sort(
         key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
         reverse=higher,
     )
-    metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
     return Comparison(name, folder, metric, higher, metric_units, baseline, rows, list(results), _signatures(results))
 
 
@@ -239,9 +241,11 @@ def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
     )
 
 
-def _difference(group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool) -> Difference | None:
+def _difference(
+    group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool, largest: float
+) -> Difference | None:
     """The difference to the baseline over common seeds, scored on the same texts."""
     paired = {(run.seed, run.corpus): run.metric(metric) for run in base}
     keys = [(run.seed, run.corpus) for run in group]
     differences = [run.metric(metric) - paired[key] for run, key in zip(group, keys) if key in paired]
-    return paired_difference(differences, higher)
+    return paired_difference(differences, higher, largest)

@@ -13,7 +13,7 @@ def verdict(comparison: Comparison) -> str:
     """One sentence: which variant is best, and whether the seeds suffice to say so."""
     best, metric = comparison.rows[0], comparison.metric
     others = [row for row in comparison.rows if row.variant != comparison.baseline]
-    value = f"{units.metric_name(metric)} {comparison.text(metric, best.mean[metric])}"
+    value = f"{units.metric_name(metric)} {comparison.text(metric, best.mean[metric], best.spread[metric])}"
     if comparison.split == "validation":
         value += " on the validation split"
     if math.isnan(best.mean[metric]):
@@ -64,12 +64,35 @@ def _against(comparison: Comparison, difference: Difference | None) -> str:
 
 def change(comparison: Comparison, difference: Difference) -> str:
     """A difference with its interval: `+1.2 points (95%: −0.3 to +2.7)`."""
-    unit = comparison.unit(comparison.metric)
-    mean = units.difference(difference.mean, unit)
+    mean = mean_difference(comparison, difference)
     if difference.half_width is None:
         return f"{mean}, no interval from {plural(difference.pairs, 'seed')}"
-    low, high = (units.signed(difference.mean + part, unit) for part in (-difference.half_width, difference.half_width))
-    return f"{mean} ({CONFIDENCE:.0%}: {low} to {high})"
+    return f"{mean} ({CONFIDENCE:.0%}: {interval(comparison, difference)})"
+
+
+def mean_difference(comparison: Comparison, difference: Difference) -> str:
+    """A difference without its interval: `+1.2 points`."""
+    unit = comparison.unit(comparison.metric)
+    return units.difference(difference.mean, unit, _resolution(difference, unit))
+
+
+def interval(comparison: Comparison, difference: Difference) -> str:
+    """The interval of a difference: `−0.3 to +2.7`; a dash where there is none."""
+    if difference.low is None or difference.high is None:
+        return "–"
+    unit = comparison.unit(comparison.metric)
+    resolution = _resolution(difference, unit)
+    return " to ".join(units.signed(end, unit, resolution) for end in (difference.low, difference.high))
+
+
+def _resolution(difference: Difference, unit: str) -> float | None:
+    """What the digits of a difference follow: half of its interval; but an interval that excludes 0 must be seen to."""
+    half = difference.half_width
+    if half is None or difference.verdict not in ("better", "worse"):
+        return half
+    nearest = min(abs(difference.mean - half), abs(difference.mean + half))
+    hidden = not float(units.signed(nearest, unit, half).replace("−", "-"))
+    return nearest if hidden else half
 
 
 def plural(number: int, what: str) -> str:

@@ -130,12 +130,12 @@ class Codec:
         settings, (source, target) = plan.settings, _tokenizers(plan)
         options, closes = settings.vocabulary, settings.model.shape != ENCODER_ONLY
         if settings.model.shape == DECODER_ONLY:
-            target.fit(example.target for example in examples)
+            _fit(target, (example.target for example in examples), "texts")
         elif source is target:
-            source.fit(text for example in examples for text in (example.source, example.target))
+            _fit(source, (text for example in examples for text in (example.source, example.target)), "both sides")
         else:
-            source.fit(example.source for example in examples)
-            target.fit(example.target for example in examples)
+            _fit(source, (example.source for example in examples), "the source side")
+            _fit(target, (example.target for example in examples), "the target side")
         bounds = (options.min_frequency, options.max_size)
         sources = (source.tokenize(example.source) for example in examples)
         targets = (target.tokenize(example.target) for example in examples)
@@ -224,6 +224,14 @@ class Codec:
 
     def _sides(self) -> Iterable[tuple[str, Tokenizer, Vocabulary]]:
         return ("source", self.source, self.source_vocabulary), ("target", self.target, self.target_vocabulary)
+
+
+def _fit(tokenizer: Tokenizer, texts: Iterable[str], side: str) -> None:
+    """`fit`; what is wrong names the side."""
+    try:
+        tokenizer.fit(texts)
+    except UserError as error:
+        raise UserError(f"{side} of the training split: {error}") from error
 
 
 def _tokenizers(plan: Plan) -> tuple[Tokenizer, Tokenizer]:

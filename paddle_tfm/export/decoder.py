@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import paddle
 
 from paddle_tfm import runtime
-from paddle_tfm.data.batches import in_order, lengths
+from paddle_tfm.data.batches import lengths
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, SPECIAL, Vocabulary
 from paddle_tfm.errors import UserError
@@ -17,6 +16,7 @@ from paddle_tfm.export.spec import load_ctranslate2, tokens
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Hypothesis, Refusal, Search
 from paddle_tfm.search.decoding import decode_all, max_length
+from paddle_tfm.train.evaluate import log_probs
 
 IMPOSSIBLE = [[SPECIAL[PAD]], [SPECIAL[BOS]]]
 NO_PENALTY = 1.0e-30  # |y|^1e-30 = 1, so that scores are sums; at 0 the search would end with its first output
@@ -64,6 +64,7 @@ class ExportedDecoder:
         progress: Callable[[int], None] | None = None,
         prefixes: Sequence[Sequence[int]] | None = None,
         sentences: Sequence[int] | None = None,
+        wanted: int | None = None,
     ) -> list[list[Hypothesis]]:
         """Hypotheses of every example, as `decode_all`."""
         options = search_options(search)
@@ -73,7 +74,7 @@ class ExportedDecoder:
             beginnings = None if prefixes is None else [prefixes[i] for i in long]
             numbers = long if sentences is None else [sentences[i] for i in long]
             ours = [examples[i] for i in long]
-            own = decode_all(self.model, ours, search, max_tokens, progress, beginnings, numbers)
+            own = decode_all(self.model, ours, search, max_tokens, progress, beginnings, numbers, wanted)
             for i, hypotheses in zip(long, own):
                 outputs[i] = hypotheses
         pending = []
@@ -139,7 +140,9 @@ class ExportedDecoder:
     def _scored(self, examples, outputs, options: dict, max_tokens: int, done: set[int]) -> list[list[Hypothesis]]:
         """The same hypotheses with their log-probabilities under the model."""
         flat = [(i, hypothesis) for i, several in enumerate(outputs) if i not in done for hypothesis in several]
-        scores = log_probs(self.model, [examples[i] for i, _ in flat], [each.ids for _, each in flat], max_tokens)
+        targets = [[*hypothesis.ids, EOS] for _, hypothesis in flat]
+        forced = [examples[i]._replace(target=ids, target_copy=ids) for (i, _), ids in zip(flat, targets)]
+        scores = log_probs(self.model, forced, max_tokens)
         scored: list[list[Hypothesis]] = [outputs[i] if i in done else [] for i in range(len(outputs))]
         for (i, hypothesis), score in zip(flat, scores):
             scored[i].append(Hypothesis(hypothesis.ids, score))
@@ -154,14 +157,22 @@ def search_options(search: Search) -> dict:
     """
     answer = search.export("ctranslate2")
     if isinstance(answer, Refusal):
-        raise UserError(f"search '{type(search).__name__.lower()}' {answer.reason}; use --engine paddle_tfm")
+        raise UserError(f"{_title(search)} {answer.reason}; use --engine paddle_tfm")
     return answer
 
 
-def is_exact(search: Search) -> bool:
-    """Whether CTranslate2 writes the same outputs by this search."""
+def why_not_exact(search: Search) -> str | None:
+    """Why CTranslate2 may write other outputs by this search, or None where it does not."""
     answer = search.export("ctranslate2")
-    return not isinstance(answer, Refusal) and "penalty" not in answer
+    if isinstance(answer, Refusal):
+        return f"{_title(search)} {answer.reason}"
+    if "penalty" in answer:
+        return f"{_title(search)} may give other outputs with ctranslate2 (--engine ctranslate2 takes it)"
+    return None
+
+
+def _title(search: Search) -> str:
+    return f"search '{type(search).__name__.lower()}'"
 
 
 def ranked(hypotheses: list[Hypothesis], options: dict) -> list[Hypothesis]:
@@ -169,20 +180,3 @@ def ranked(hypotheses: list[Hypothesis], options: dict) -> list[Hypothesis]:
     if "penalty" not in options:
         return hypotheses
     return sorted(hypotheses, key=lambda each: -each.score / options["penalty"](len(each.ids) + 1))
-
-
-def log_probs(
-    model: Transformer, examples: Sequence[Encoded], outputs: Sequence[Sequence[int]], max_tokens: int = 4096
-) -> list[float]:
-    """The log-probability of each output with its end token, under teacher forcing."""
-    forced = [example._replace(target=[*ids, EOS], target_copy=[*ids, EOS]) for example, ids in zip(examples, outputs)]
-    sums = [0.0] * len(forced)
-    with paddle.no_grad():
-        for batch in in_order(forced, max_tokens):
-            tensors = batch.tensors()
-            h, memory = model(tensors)
-            picked = model.head.log_probs(h, memory).take_along_axis(tensors.target_out.unsqueeze(-1), -1).squeeze(-1)
-            of_batch = (picked.astype("float64") * tensors.target_valid.astype("float64")).sum(1).numpy()
-            for i, score in zip(batch.index, of_batch):
-                sums[i] = float(score)
-    return sums

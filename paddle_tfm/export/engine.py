@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.export.decoder import ExportedDecoder, is_exact, search_options
-from paddle_tfm.export.folder import export, export_folder, is_current, source_of
+from paddle_tfm.export.decoder import ExportedDecoder, search_options, why_not_exact
+from paddle_tfm.export.folder import PAGE, export, export_folder, is_current, source_of
+from paddle_tfm.export.generator import ExportedGenerator
 from paddle_tfm.export.spec import load_ctranslate2
 from paddle_tfm.export.variables import TARGET
 from paddle_tfm.files import read_json
@@ -15,6 +18,7 @@ from paddle_tfm.train.run import Run
 
 OURS, AUTO = "paddle_tfm", "auto"
 ENGINES = (OURS, TARGET, AUTO)
+Engine = TypeVar("Engine", ExportedDecoder, ExportedGenerator)
 
 
 def open_engine(
@@ -36,37 +40,72 @@ def open_engine(
     Raises:
         UserError: `name` is ctranslate2, and it cannot be used.
     """
+
+    def load(folder: Path) -> ExportedDecoder:
+        sides = run.codec.source_vocabulary, run.codec.target_vocabulary
+        positions = int(read_json(folder / PAGE, ["longest_text"])["longest_text"])
+        return ExportedDecoder(run.model, folder, *sides, positions, scores, "float32")
+
+    return _open(load, run, name, search, checkpoint, device, report)
+
+
+def open_generator(
+    run: Run,
+    name: str,
+    search: Search,
+    checkpoint: str = "best",
+    device: str = "cpu",
+    report: Callable[[str], None] = lambda text: None,
+) -> ExportedGenerator | None:
+    """What decodes for `inference.generate`, as `open_engine`."""
+
+    def load(folder: Path) -> ExportedGenerator:
+        at_once = bool(read_json(folder / PAGE, ["prompt_at_once"])["prompt_at_once"])
+        return ExportedGenerator(run.model, folder, run.codec.target_vocabulary, at_once)
+
+    return _open(load, run, name, search, checkpoint, device, report)
+
+
+def _open(
+    load: Callable[[Path], Engine],
+    run: Run,
+    name: str,
+    search: Search,
+    checkpoint: str,
+    device: str,
+    report: Callable[[str], None],
+) -> Engine | None:
+    """What `load` makes of the run's export; None: our own search."""
     if name == OURS:
         return None
     if name == TARGET:
-        return _exported(run, search, checkpoint, scores, report)
+        load_ctranslate2()
+        search_options(search)
+        return load(exported(run, checkpoint, report))
     if device != "cpu":
         report(f"engine: {OURS}, as Paddle computes on {device}")
         return None
-    if not is_exact(search):
-        reason = f"search '{type(search).__name__.lower()}' may give other outputs with {TARGET}"
-        report(f"engine: {OURS}, as {reason} (--engine {TARGET} takes it)")
+    if (reason := why_not_exact(search)) is not None:
+        report(f"engine: {OURS}, as {reason}")
         return None
     try:
-        decoder = _exported(run, search, checkpoint, scores, report)
+        engine = load(exported(run, checkpoint, report))
     except UserError as error:
         report(f"engine: {OURS}: {error}")
         return None
     report(f"engine: {TARGET}")
-    return decoder
+    return engine
 
 
-def _exported(
-    run: Run, search: Search, checkpoint: str, scores: bool, report: Callable[[str], None]
-) -> ExportedDecoder:
+def exported(run: Run, checkpoint: str = "best", report: Callable[[str], None] = lambda text: None) -> Path:
+    """The folder of the run's own export in float32, made now if there is none of these weights, which is reported.
+
+    Raises:
+        UserError: CTranslate2 is not installed or cannot hold the model.
+    """
     load_ctranslate2()
-    search_options(search)
     folder, source = export_folder(run, checkpoint=checkpoint), source_of(run, checkpoint, "float32")
     if not is_current(folder, source):
         proof = export(run, folder, checkpoint=checkpoint)
         report(f"exported to {folder}: {proof.sentence()}")
-    positions = int(read_json(folder / "paddle_tfm.json", ["longest_text"])["longest_text"])
-    codec = run.codec
-    return ExportedDecoder(
-        run.model, folder, codec.source_vocabulary, codec.target_vocabulary, positions, scores, "float32"
-    )
+    return folder

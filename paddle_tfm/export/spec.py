@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import paddle
 
 from paddle_tfm.data.vocabulary import BOS, EOS, SPECIAL, UNKNOWN
 from paddle_tfm.errors import UserError
@@ -64,11 +65,10 @@ def save(variables: Variables, vocabularies: Sequence[Sequence[str]], quantizati
                 self.weight_scale = model_spec.OPTIONAL
 
     class BFloat16(model_spec.NumpyVariable):
-        """float32 rounded to its upper half, to the nearest and half to even; CTranslate2's own needs PyTorch."""
+        """float32 as bfloat16, rounded by Paddle: CTranslate2's own needs PyTorch."""
 
         def __init__(self, array: np.ndarray):
-            bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
-            super().__init__(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16))
+            super().__init__(paddle.to_tensor(array).astype("bfloat16").numpy())  # uint16
 
         @property
         def dtype(self) -> str:

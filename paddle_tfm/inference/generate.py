@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import paddle
@@ -13,7 +14,7 @@ from paddle_tfm.data.vocabulary import BOS, UNKNOWN
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.translate import Translation
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import MASKED_SCORE, Decoding, Excerpt, Search
+from paddle_tfm.protocols import MASKED_SCORE, Decoding, Excerpt, Hypothesis, Search
 from paddle_tfm.search.constraints import Constrained
 from paddle_tfm.search.decoding import ModelDecoding
 
@@ -89,13 +90,15 @@ def generate(
     search: Search,
     number: int = 0,
     on_text: Callable[[str], None] = lambda text: None,
+    decode: Callable[..., Hypothesis] | None = None,
 ) -> Translation:
     """At most `length` tokens that follow `prompt`, by a decoder-only model. The search's constraints hold, but not its
     `limit`, which depends on a source.
 
     Args:
         number: of this text among several, on which draws of a search depend. on_text: called with each new part of the
-            text as it comes, in the end with all of it.
+            text as it comes, in the end with all of it. decode: what `continue_ids` does for this model, done by
+            another engine (`paddle_tfm.export.generator`).
     Raises:
         UserError: the prompt has a piece that the model lacks.
     """
@@ -105,16 +108,33 @@ def generate(
         raise UserError(f"prompt '{prompt}': the model has no piece {', '.join(map(repr, dict.fromkeys(lacking)))}")
     max_length = length if constraints.max_length is None else min(length, constraints.max_length)
     stream = _TextStream(codec, encoded.target, on_text)
-    training = model.training
+    decode = functools.partial(continue_ids, model) if decode is None else decode
+    best = decode(encoded.target, max_length, search, number, stream.add)
+    return Translation(stream.finish(best.ids), tuple(codec.pieces(best.ids)), tuple(best.ids), best.score)
+
+
+def continue_ids(
+    model: Transformer,
+    prompt: Sequence[int],
+    max_length: int,
+    search: Search,
+    number: int = 0,
+    on_token: Callable[[int], None] = lambda token: None,
+) -> Hypothesis:
+    """The best output of at most `max_length` tokens that follow `prompt`, by a decoder-only model. `on_token` is
+    called with each as it comes, as long as there is only one output."""
+    constraints, training = search.constraints(), model.training
     model.eval()
     with paddle.no_grad():
-        decoding: Decoding = Continuation(model, encoded.target, max_length, number)
+        decoding: Decoding = Continuation(model, list(prompt), max_length, number)
         if constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
             decoding = Constrained(decoding, constraints, [[]])
-        best = search.run(StreamingDecoding(decoding, stream.add))[0][0]
+        stream = StreamingDecoding(decoding, on_token)
+        stream.wanted = 1
+        best = search.run(stream)[0][0]
     if training:
         model.train()
-    return Translation(stream.finish(best.ids), tuple(codec.pieces(best.ids)), tuple(best.ids), best.score)
+    return best
 
 
 class _TextStream:

@@ -10,6 +10,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.inference.align import Alignment
 
 PIECE_INCHES = 0.28
+MARGIN = (2.6, 1.9)  # inches beside and above the pieces: labels, titles, scale
 MAX_INCHES = 40.0  # the pieces of longer sentences get smaller
 
 
@@ -53,7 +54,10 @@ class AlignmentFolder:
         if missing and not self.warned:
             self.warned = True
             examples = "".join(sorted(missing)[:5])
-            self.warn(f"{self.folder}: no installed font shows {examples}; pictures name such pieces by their index")
+            self.warn(
+                f"{self.folder}: no installed font shows {examples}; pictures name such pieces by their index. "
+                f"{plotting.FONT_ADVICE}"
+            )
         for number, row in numbered:
             (self.folder / f"{number:05}.png").write_bytes(draw(row, families, missing))
 
@@ -63,15 +67,22 @@ def _visible(pieces: Sequence[str]) -> tuple[str, ...]:
 
 
 def draw(alignment: Alignment, families: Sequence[str], missing: set[str]) -> bytes:
-    """A PNG: a row for each target piece, a column for each source piece, the darker the more attention. A piece with a
+    """A PNG: a row for each target piece, a column for each source piece, the darker the more attention, by the scale
+    beside it. A piece with a
     `missing` character is named by its index, as [i]."""
     rows, columns = alignment.weights.shape
-    width, height = (min(MAX_INCHES, 1.6 + PIECE_INCHES * number) for number in (columns, rows))
+    width, height = (
+        min(MAX_INCHES, margin + PIECE_INCHES * n) for margin, n in ((MARGIN[0], columns), (MARGIN[1], rows))
+    )
     with plotting.settings(families, size=9):
         figure = plotting.new_figure((width, height))
         axes = figure.subplots()
-        axes.imshow(alignment.weights, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
+        picture = axes.imshow(alignment.weights, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
         axes.xaxis.tick_top()
+        axes.xaxis.set_label_position("top")
+        axes.set_xlabel("source")
+        axes.set_ylabel("target")
+        figure.colorbar(picture, ax=axes, label="attention weight", fraction=0.05, aspect=30)
         axes.set_xticks(range(columns), _labels(alignment.source, missing), rotation=90, parse_math=False)
         axes.set_yticks(range(rows), _labels(alignment.target, missing), parse_math=False)
         axes.tick_params(length=0)

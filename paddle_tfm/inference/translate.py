@@ -67,6 +67,7 @@ def translate(
         progress,
         [prefix_ids[i] for i in nonempty],
         [first + i for i in nonempty],
+        nbest,
     )
     outputs = [[Translation()] for _ in texts]
     for i, several in zip(nonempty, hypotheses):

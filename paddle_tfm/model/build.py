@@ -45,7 +45,7 @@ class _Builder:
     def transformer(self, source_vocabulary: int, target_vocabulary: int) -> Transformer | None:
         settings = self.settings
         if settings.share_embeddings and source_vocabulary != target_vocabulary:
-            sentence = "needs one vocabulary for both sides; set vocabulary.shared=true"
+            sentence = "needs one vocabulary for both sides; set `vocabulary.shared=true`"
             self.problems.append(Problem("model.share_embeddings", sentence))
         source_embedding = target_embedding = None
         if settings.decoder_layers:

@@ -12,10 +12,10 @@ from paddle import Tensor, nn
 
 from paddle_tfm import paddle_compat, randomness
 from paddle_tfm.layers import Dropout
+from paddle_tfm.model.state import DecoderState, LayerState
 from paddle_tfm.protocols import (
     Attention,
     FeedForward,
-    KeyValue,
     Mask,
     Memory,
     Norm,
@@ -47,21 +47,6 @@ class AttentionContext:
 
     info: TokenInfo
     mask: Mask
-
-
-@dataclass(frozen=True)
-class LayerState:
-    """The key/value caches of a layer: of its self-attention over the tokens so far, and of its cross-attention."""
-
-    self_kv: KeyValue | None = None
-    cross_kv: KeyValue | None = None
-
-    def select(self, rows: Tensor, same_memory: bool = False) -> LayerState:
-        """The rows `rows`, in that order; with `same_memory` the cross-attention cache stays as it is."""
-        return LayerState(
-            self.self_kv.select(rows) if self.self_kv is not None else None,
-            self.cross_kv if self.cross_kv is None or same_memory else self.cross_kv.select(rows),
-        )
 
 
 class Layer(paddle_compat.Layer):
@@ -120,8 +105,12 @@ class Layer(paddle_compat.Layer):
                 )
 
             def cross_attend(y: Tensor) -> Tensor:
-                context, kv = cross_context, state.cross_kv
-                return run_branch("cross", lambda tap: cross_attention(y, kv, context.info, context.mask, tap))
+                context, kv, shape = cross_context, state.cross_kv, y.shape
+                queries = context.info.positions.shape[1]
+                if queries != shape[1]:  # rows of one sentence, as several queries of its memory
+                    y = y.reshape([-1, queries, shape[2]])  # [B · g, 1, C] -> [B, g, C]
+                out = run_branch("cross", lambda tap: cross_attention(y, kv, context.info, context.mask, tap))
+                return out if queries == shape[1] else out.reshape(shape)  # [B, g, C] -> [B · g, 1, C]
 
             sublayers.insert(1, cross_attend)
         x = self.placement(x, sublayers, info)
@@ -206,32 +195,6 @@ class Encoder(Stack):
         return self.leave(x, positions, valid), positions
 
 
-@dataclass(frozen=True)
-class DecoderState:
-    """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value
-    caches of each layer, and number, positions (None before the first) and validity (None: all real) of the tokens so
-    far. `memory_mask` is what the last step saw of the memory, of which the next sees the same."""
-
-    memory: Memory | None
-    layers: tuple[LayerState, ...]
-    length: int = 0
-    positions: Tensor | None = None
-    valid: Tensor | None = None
-    memory_mask: Mask | None = None
-
-    def select(self, rows: Tensor, same_memory: bool = False) -> DecoderState:
-        """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: each new row has the source
-        sentence of the row in its place before, so that memory and cross-attention caches need no reordering."""
-        return DecoderState(
-            self.memory if same_memory or self.memory is None else self.memory.select(rows),
-            tuple(layer.select(rows, same_memory) for layer in self.layers),
-            self.length,
-            self.positions,
-            None if self.valid is None else self.valid.index_select(rows, 0),
-            self.memory_mask if same_memory else None,
-        )
-
-
 class Decoder(Stack):
     """Causal self-attention over the output so far, and cross-attention to the memory, if there is one. Training is one
     call with all T tokens and an empty state (invariant 2 of `paddle_tfm.protocols`)."""
@@ -249,6 +212,8 @@ class Decoder(Stack):
         """x [B, T, C]: the next T embedded tokens, of which `valid` [B, T] are real (None: all) → (output [B, T, C],
         the new state)."""
         rows, tokens, _ = x.shape
+        if tokens > 1 and state.group > 1:
+            state = state.select(paddle.arange(rows), True)
         length, memory = state.length + tokens, state.memory
         x, positions = self.enter(x, _positions(state.length, tokens))
         tap.within("decoder").record("input", x)
@@ -262,16 +227,19 @@ class Decoder(Stack):
         cross_contexts: Sequence[AttentionContext | None] = [None] * len(self.layers)
         memory_mask = state.memory_mask
         if memory is not None:
+            queries, real = positions, valid
+            if state.group > 1:
+                queries, real = positions.expand([1, state.group]), _all_real(rows // state.group, state.group)
             if memory_mask is None:
-                memory_mask = Mask(positions, memory.positions, memory.valid, False, self.cross_encodings[0])
+                memory_mask = Mask(queries, *_seen(memory, state.group), False, self.cross_encodings[0])
             else:
-                memory_mask = memory_mask.with_queries(positions)
-            cross_contexts = self.contexts(self.cross_encodings, positions, valid, memory_mask)
+                memory_mask = memory_mask.with_queries(queries)
+            cross_contexts = self.contexts(self.cross_encodings, queries, real, memory_mask)
         layers = []
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
             x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
             layers.append(layer_state)
-        state = DecoderState(memory, tuple(layers), length, all_positions, all_valid, memory_mask)
+        state = DecoderState(memory, tuple(layers), length, all_positions, all_valid, memory_mask, state.group)
         return self.leave(x, positions, valid), state
 
 
@@ -280,6 +248,14 @@ def _positions(start: int, number: int) -> Tensor:
     if number == 1:  # a step of decoding: a third of the time
         return paddle.full([1, 1], start, "int64")
     return paddle.arange(start, start + number, dtype="int64").unsqueeze(0)
+
+
+def _seen(memory: Memory, group: int) -> tuple[Tensor, Tensor]:
+    """Positions and validity of the memory, once for each `group` rows."""
+    positions, valid = memory.positions, memory.valid
+    if group == 1:
+        return positions, valid
+    return positions if positions.shape[0] == 1 else positions[::group], valid[::group]
 
 
 def _all_real(rows: int, tokens: int) -> Tensor:

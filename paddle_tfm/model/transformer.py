@@ -13,7 +13,8 @@ from paddle import Tensor
 
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.layers import Embedding
-from paddle_tfm.model.stack import Decoder, DecoderState, Encoder, Stack
+from paddle_tfm.model.stack import Decoder, Encoder, Stack
+from paddle_tfm.model.state import DecoderState
 from paddle_tfm.paddle_compat import Layer
 from paddle_tfm.protocols import Head, Memory, Tap
 

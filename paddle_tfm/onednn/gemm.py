@@ -6,6 +6,8 @@ or invalidated: a weight may change between two calls. They are as fast as those
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from paddle_tfm.onednn.library import SUCCESS, library
@@ -21,10 +23,12 @@ def gemm(
     transpose_a: bool = False,
     transpose_b: bool = False,
     add: bool = False,
+    scale: float = 1.0,
 ) -> np.ndarray:
-    """out = a b, or out += a b with `add`; a [M, K] ([K, M] with `transpose_a`), b [K, N] ([N, K] with `transpose_b`),
-    out [M, N], which is returned. All are dense, row by row; a and b are float32, or both are bfloat16 (uint16, as
-    `rounded` returns them); sums and `out` are float32.
+    """out = scale a b, or out += scale a b with `add`; a [M, K] ([K, M] with `transpose_a`), b [K, N] ([N, K] with
+    `transpose_b`), out [M, N], which is returned. Each row is dense, and the next may begin later: columns of a wider
+    matrix will do. a and b are float32, or both are bfloat16 (uint16, as `rounded` returns them); sums and `out` are
+    float32.
 
     Raises:
         ValueError: a shape or dtype does not fit. Failed: oneDNN could not.
@@ -32,9 +36,11 @@ def gemm(
     m, k = a.shape[::-1] if transpose_a else a.shape
     other_k, n = b.shape[::-1] if transpose_b else b.shape
     fits = k == other_k and out.shape == (m, n) and a.dtype == b.dtype and out.dtype == np.float32
-    if not fits or not (a.flags.c_contiguous and b.flags.c_contiguous and out.flags.c_contiguous):
+    steps = _step(a), _step(b), _step(out)
+    if not fits or None in steps:
         raise ValueError(
-            f"a product needs dense matrices [M, K], [K, N] and [M, N], but has {a.dtype} {a.shape}"
+            "a product needs dense matrices [M, K], [K, N] and [M, N] (rows may lie apart), but has "
+            f"{a.dtype} {a.shape}"
             f"{' transposed' * transpose_a}, {b.dtype} {b.shape}{' transposed' * transpose_b} and {out.dtype} "
             f"{out.shape}"
         )
@@ -44,23 +50,47 @@ def gemm(
         out[...] = out if add else 0.0
         return out
     kind = "bfloat16" if a.dtype == np.uint16 else "float32"
-    multiply(kind, m, n, k, address(a), address(b), address(out), transpose_a, transpose_b, add)
+    addresses = address(a), address(b), address(out)
+    multiply(kind, m, n, k, *addresses, transpose_a, transpose_b, add, scale, steps)
     return out
 
 
+def _step(x: np.ndarray) -> int | None:
+    """Numbers from row to row of a matrix; None where its rows are not dense, or overlap."""
+    rows, width = x.shape
+    if not x.size:
+        return max(width, 1)
+    if width > 1 and x.strides[1] != x.itemsize:
+        return None
+    step = x.strides[0] // x.itemsize if rows > 1 else width
+    return None if step < width or (rows > 1 and x.strides[0] % x.itemsize) else max(step, 1)
+
+
 def multiply(
-    kind: str, m: int, n: int, k: int, a: int, b: int, out: int, transpose_a: bool, transpose_b: bool, add: bool = False
+    kind: str,
+    m: int,
+    n: int,
+    k: int,
+    a: int,
+    b: int,
+    out: int,
+    transpose_a: bool,
+    transpose_b: bool,
+    add: bool = False,
+    scale: float = 1.0,
+    steps: Sequence[int | None] | None = None,
 ) -> None:
-    """`gemm` of matrices of `kind` (float32 | bfloat16) at addresses, for callers who know that they are dense and of
-    these sizes: nothing is checked.
+    """`gemm` of matrices of `kind` (float32 | bfloat16) at addresses, for callers who know that they are of these
+    sizes: nothing is checked. `steps`: the numbers from row to row of a, b and out; None: they are dense.
 
     Raises:
         Failed: oneDNN could not.
     """
     function = library().dnnl_gemm_bf16bf16f32 if kind == "bfloat16" else library().dnnl_sgemm
+    of_a, of_b, of_out = steps or (m if transpose_a else k, k if transpose_b else n, n)
     status = function(
         b"T" if transpose_a else b"N", b"T" if transpose_b else b"N", m, n, k,
-        1.0, a, m if transpose_a else k, b, k if transpose_b else n, 1.0 if add else 0.0, out, n,
+        scale, a, of_a, b, of_b, 1.0 if add else 0.0, out, of_out,
     )  # fmt: skip
     if status != SUCCESS:
         raise Failed(f"a product of oneDNN returned status {status}")

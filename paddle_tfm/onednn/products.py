@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 import paddle
 from paddle import Tensor
-from paddle.autograd import PyLayer
 
-from paddle_tfm import paddle_compat
+from paddle_tfm import fused, paddle_compat
 from paddle_tfm.onednn import library
 from paddle_tfm.onednn.gemm import multiply, rounded
 from paddle_tfm.onednn.primitives import address
@@ -72,6 +71,11 @@ def using(kind: Kind | None) -> Iterator[None]:
         _kind, _rounded_last = before, None
 
 
+def in_use() -> Kind | None:
+    """What `linear` computes here; None: nothing."""
+    return _kind
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: bool = False) -> Tensor | None:
     """x [..., I] · weight [I, O] + bias [O] → [..., O]; with `transpose` the weight is [O, I]. None where oneDNN is not
     in use, or does not take these tensors."""
@@ -81,97 +85,84 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: boo
     inner, width = weight.shape[::-1] if transpose else weight.shape
     if x.shape[-1] != inner or (bias is not None and bias.shape != [width]):
         return None  # Paddle does what can be done, or says what is wrong
-    if not paddle.is_grad_enabled() or all(tensor.stop_gradient for tensor in tensors):
-        return _forward(x, weight, bias, transpose, _kind)[0]
-    return _Linear.apply([paddle_compat.anchor(), *tensors], transpose, _kind)
+    return fused.apply(Linear(transpose, _kind), *tensors)
 
 
 def _is_plain(x: Tensor) -> bool:
     return x.dtype == paddle.float32 and x.place.is_cpu_place() and x.is_contiguous() and 0 not in x.shape
 
 
-class _Linear(PyLayer):
-    """Holds the factors until the gradient is taken: float32 tensors as they are, as Paddle's product does, or arrays
-    of half the size in bfloat16, of which those of one x are shared by the products on it."""
+class Linear(fused.Function):
+    """Holds the factors until the graph is gone: float32 tensors as they are, as Paddle's product does, or arrays of
+    half the size in bfloat16, of which those of one x are shared by the products on it."""
 
-    @staticmethod
-    def forward(ctx, tensors: Sequence[Tensor], transpose: bool, kind: Kind) -> Tensor:
-        _, x, weight, *rest = tensors
-        y, factors = _forward(x, weight, rest[0] if rest else None, transpose, kind)
-        ctx.wanted = [not tensor.stop_gradient for tensor in tensors[1:]]
-        ctx.shape, ctx.transpose, ctx.kind, ctx.factors = x.shape, transpose, kind, factors
-        ctx.versions = _versions(factors)
+    once = False
+
+    def __init__(self, transpose: bool, kind: Kind):
+        self.transpose, self.kind = transpose, kind
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        x, weight, *rest = inputs
+        inner, width = weight.shape[::-1] if self.transpose else weight.shape
+        y = paddle_compat.empty([*x.shape[:-1], width])
+        if rest:
+            np.copyto(_array(y), _array(rest[0]))
+        self.shape = x.shape
+        self.factors = (_rounded_once(x), rounded(_array(weight))) if self.kind == "bfloat16" else (x, weight)
+        self.versions = self._versions()
+        at = [address(factor) for factor in self.factors]
+        rows = math.prod(x.shape[:-1])
+        multiply(self.kind, rows, width, inner, at[0], at[1], address(y), False, self.transpose, bool(rest))
         return y
 
-    @staticmethod
-    def backward(ctx, *gradients: Tensor) -> list[Tensor]:
-        if _versions(ctx.factors) != ctx.versions:
+    def backward(self, gradient: Tensor) -> list[Tensor | None]:
+        """x̄, W̄ and b̄, each None where its tensor needs none."""
+        (x, weight), gradient = self._unchanged(), gradient.contiguous()
+        width, inner = gradient.shape[-1], self.shape[-1]
+        rows = math.prod(gradient.shape[:-1])
+        up = rounded(_array(gradient)) if self.kind == "bfloat16" else gradient
+        of_x = of_weight = of_bias = None
+        if self.wanted[0]:
+            of_x, at = paddle_compat.empty(self.shape), (address(up), address(weight))
+            multiply(self.kind, rows, inner, width, *at, address(of_x), False, not self.transpose)
+        if self.wanted[1]:
+            left, right = (up, x) if self.transpose else (x, up)
+            m, n = (width, inner) if self.transpose else (inner, width)
+            of_weight = paddle_compat.empty([m, n])
+            multiply(self.kind, m, n, rows, address(left), address(right), address(of_weight), True, False)
+        if len(self.wanted) > 2 and self.wanted[2]:
+            of_bias, ones = paddle_compat.empty([width]), np.ones(rows, np.float32)
+            multiply("float32", 1, width, rows, address(ones), address(gradient), address(of_bias), False, False)
+        return [of_x, of_weight, of_bias][: len(self.wanted)]
+
+    def differentiable_backward(self, gradient: Tensor) -> list[Tensor | None]:
+        """By Paddle's products, of tensors that themselves have gradients."""
+        if self.kind == "bfloat16":
+            raise RuntimeError(
+                "a product in bfloat16 has no second derivative, since it keeps rounded factors only; set "
+                "train.products: float32"
+            )
+        x, weight = self._unchanged()
+        up, rows = gradient.reshape([-1, gradient.shape[-1]]), x.reshape([-1, self.shape[-1]])
+        left, right = (up, rows) if self.transpose else (rows, up)
+        gradients = [
+            paddle.matmul(gradient, weight, transpose_y=not self.transpose),
+            paddle.matmul(left, right, transpose_x=True),
+            up.sum(0),
+        ]
+        return [one if wanted else None for one, wanted in zip(gradients, self.wanted)]
+
+    def _unchanged(self) -> tuple[Any, Any]:
+        """The factors, as they were multiplied."""
+        if self._versions() != self.versions:
             raise RuntimeError(
                 "a factor of a matrix product must stay as it is until the gradient is taken, but was changed in "
                 "place; change a copy"
             )
-        (gradient,) = gradients
-        # With create_graph, the gradient must itself have one.
-        backward = _differentiable_backward if paddle.is_grad_enabled() else _backward
-        of_anchor: Any = None
-        return [of_anchor, *backward(ctx, gradient.contiguous())]
+        return self.factors
 
-
-def _versions(factors: Sequence[Factor]) -> list[int]:
-    return [factor.inplace_version for factor in factors if isinstance(factor, Tensor)]
-
-
-def _forward(
-    x: Tensor, weight: Tensor, bias: Tensor | None, transpose: bool, kind: Kind
-) -> tuple[Tensor, tuple[Factor, Factor]]:
-    """The product, and its factors as they were multiplied."""
-    inner, width = weight.shape[::-1] if transpose else weight.shape
-    y = paddle_compat.empty([*x.shape[:-1], width])
-    if bias is not None:
-        np.copyto(_array(y), _array(bias))
-    factors = (_rounded_once(x), rounded(_array(weight))) if kind == "bfloat16" else (x, weight)
-    at = [address(factor) for factor in factors]
-    multiply(kind, math.prod(x.shape[:-1]), width, inner, at[0], at[1], address(y), False, transpose, bias is not None)
-    return y, factors
-
-
-def _backward(ctx, gradient: Tensor) -> list[Tensor | None]:
-    """x̄, W̄ and b̄, each None where its tensor needs none."""
-    width, inner = gradient.shape[-1], ctx.shape[-1]
-    rows = math.prod(gradient.shape[:-1])
-    x, weight = ctx.factors
-    up = rounded(_array(gradient)) if ctx.kind == "bfloat16" else gradient
-    of_x = of_weight = of_bias = None
-    if ctx.wanted[0]:
-        of_x = paddle_compat.empty(ctx.shape)
-        multiply(ctx.kind, rows, inner, width, address(up), address(weight), address(of_x), False, not ctx.transpose)
-    if ctx.wanted[1]:
-        left, right = (up, x) if ctx.transpose else (x, up)
-        m, n = (width, inner) if ctx.transpose else (inner, width)
-        of_weight = paddle_compat.empty([m, n])
-        multiply(ctx.kind, m, n, rows, address(left), address(right), address(of_weight), True, False)
-    if len(ctx.wanted) > 2 and ctx.wanted[2]:
-        of_bias, ones = paddle_compat.empty([width]), np.ones(rows, np.float32)
-        multiply("float32", 1, width, rows, address(ones), address(gradient), address(of_bias), False, False)
-    return [of_x, of_weight, of_bias][: len(ctx.wanted)]
-
-
-def _differentiable_backward(ctx, gradient: Tensor) -> list[Tensor | None]:
-    """The same by Paddle's products, of tensors that themselves have gradients."""
-    if ctx.kind == "bfloat16":
-        raise RuntimeError(
-            "a product in bfloat16 has no second derivative, since it keeps rounded factors only; set "
-            "train.products: float32"
-        )
-    x, weight = ctx.factors
-    up, rows = gradient.reshape([-1, gradient.shape[-1]]), x.reshape([-1, ctx.shape[-1]])
-    left, right = (up, rows) if ctx.transpose else (rows, up)
-    gradients = [
-        paddle.matmul(gradient, weight, transpose_y=not ctx.transpose),
-        paddle.matmul(left, right, transpose_x=True),
-        up.sum(0),
-    ]
-    return [one if wanted else None for one, wanted in zip(gradients, ctx.wanted)]
+    def _versions(self) -> list[int]:
+        return [factor.inplace_version for factor in self.factors if isinstance(factor, Tensor)]
 
 
 def _array(x: Tensor) -> np.ndarray:

@@ -40,7 +40,7 @@ class Metric(Component):
     most are: that is what resampling a test set works on. Otherwise write `compute`.
 
     Givens: none; the options are the constructor's keyword parameters.
-    Invariances: the order of the predictions does not matter.
+    Invariances: the order of predictions does not matter; nothing is better than the reference, longer output neither.
     Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range, and where there is nothing to measure.
 
@@ -50,9 +50,11 @@ class Metric(Component):
         from paddle_tfm.protocols import Metric
         from paddle_tfm.validators import positive
 
-        class LengthRatio(Metric):  # words of the outputs / words of the references
+        class LengthError(Metric):  # Σ |words of output − words of reference| / Σ words of reference
+            higher_is_better = False
             def statistics(self, predictions):
-                return np.array([[len(p.hypothesis.split()), len(p.reference.split())] for p in predictions], float)
+                lengths = [(len(p.hypothesis.split()), len(p.reference.split())) for p in predictions]
+                return np.array([(abs(ours - theirs), theirs) for ours, theirs in lengths], float)
 
             def value(self, total):
                 positive(words_of_references=total[1])
@@ -94,6 +96,5 @@ class Metric(Component):
         return self.value(self.statistics(predictions).sum(0))
 
     def signature(self) -> str:
-        """What must stand beside the number for others to compare theirs with it (version, tokenization); "" if
-        nothing must."""
+        """What must stand beside the number for others to compare with it (version, tokenization); else ""."""
         return ""

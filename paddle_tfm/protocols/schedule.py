@@ -13,7 +13,8 @@ class Schedule(Component):
     Givens:
         d_model: C. steps: of the whole run.
 
-    Invariances: it keeps no state, so that a resumed run continues with the same rates.
+    Invariances: it keeps no state, so that a resumed run continues with the same rates, which are positive and without
+        jumps.
     Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range.
 
@@ -23,6 +24,8 @@ class Schedule(Component):
         from paddle_tfm.validators import positive
 
         class Halving(Schedule):  # rate(step) = peak / 2^(step / every), rounded down
+            expected_failures = {"continuous": "it halves at once, every so many steps"}
+
             def __init__(self, peak: float = 1e-3, every: int = 1000):
                 positive(peak=peak, every=every)
                 self.peak, self.every = peak, every

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from paddle_tfm.protocols.component import Component
@@ -33,15 +34,16 @@ class Constraints(NamedTuple):
 
 class Decoding:
     """The model as a search sees it: rows of unfinished outputs, one step at a time. Implemented by the engine.
-
     At first there is a row for each sentence of the batch. `max_lengths` [B]: the longest output allowed, in tokens.
     `sentences` [B]: each one's number among all of the call, which a random draw may be keyed by (not by the row).
+    `wanted`: how many outputs of a sentence somebody reads, so that a search may end once these are certain; None: all.
     """
 
     bos: int
     eos: int
     max_lengths: list[int]
     sentences: list[int]
+    wanted: int | None = None
 
     def advance(self, tokens: Tensor) -> Tensor:
         """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next. One of MASKED_SCORE / 2
@@ -57,7 +59,6 @@ class Search(Component):
     """How tokens are chosen one after another, from log p(token | source, tokens before).
 
     Givens: none; the options are the constructor's keyword parameters.
-
     Invariances: a sentence's output depends on no other sentence of the batch, and not on its row.
     Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range.
@@ -66,7 +67,6 @@ class Search(Component):
 
         import paddle
         from paddle_tfm.protocols import Hypothesis, Search
-
         class Argmax(Search):
             def run(self, decoding):
                 outputs, ends = [Hypothesis([], 0.0) for _ in decoding.max_lengths], set()
@@ -85,6 +85,7 @@ class Search(Component):
 
     kind: ClassVar[str] = "search"
     nbest: int = 1  # how many hypotheses `run` returns for a sentence at most
+    greedy_with: ClassVar[Mapping[str, object] | None] = None  # options with which it is greedy search; None: never
 
     def limit(self, source_length: int) -> int:
         """The longest output, in tokens, for a source of so many tokens."""
@@ -95,5 +96,5 @@ class Search(Component):
         return Constraints()
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
-        """Hypotheses of each sentence, best first, at least one. Sentences never influence each other."""
+        """Hypotheses of each sentence, best first, at least one; `decoding.wanted` of them are read."""
         raise NotImplementedError

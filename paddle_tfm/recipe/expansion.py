@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from paddle_tfm.errors import Problem, RecipeError, unknown
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.settings import Settings, locate, validate
-from paddle_tfm.recipe.yaml_lines import Origins
+from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
 # what a recipe says of all its runs together, and no variant of itself
 OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base")
@@ -43,6 +43,7 @@ class Recipe:
     data: dict
     origins: Origins
     overridden: list[str] = field(default_factory=list)  # paths that the command line set after loading
+    arguments: list[str] = field(default_factory=list)  # what it was loaded from: a name or a file, and overrides
 
     @property
     def name(self) -> str:
@@ -131,7 +132,7 @@ class Recipe:
                 for overridden in (overridden for overridden in self.overridden if _same_branch(overridden, leaf)):
                     sentence = f"variant '{name}' sets {leaf} itself, so this would change nothing there"
                     instead = f"; override {path}.{leaf}" if section == "variants" else "; change the grid"
-                    yield Problem(overridden, sentence + instead, "command line")
+                    yield Problem(overridden, sentence + instead, COMMAND_LINE)
 
     def _baseline_problems(self) -> list[Problem]:
         baseline, names = self.data.get("baseline"), self.variants()

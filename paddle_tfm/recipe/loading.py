@@ -13,8 +13,6 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.yaml_lines import Origins
 
-COMMAND_LINE = ("command line", 0)
-
 
 def shipped() -> dict[str, Path]:
     """The recipes that come with paddle_tfm: name, with its folder where it has one → file."""
@@ -48,12 +46,14 @@ def load(name: str, overrides: Iterable[str] = ()) -> Recipe:
     path = find(name)
     data, origins = _with_base(path, [])
     data = {"name": data.pop("name", re.sub(r"[^\w.-]+", "-", path.stem)), **data}  # first, as people write it
-    recipe = Recipe(str(name) if path.name == str(name) or Path(name).is_file() else path.name, data, origins)
+    source = str(name) if path.name == str(name) or Path(name).is_file() else path.name
+    overrides = list(overrides)
+    recipe = Recipe(source, data, origins, arguments=[str(name), *overrides])
     for text in overrides:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not all(key.split(".")):
             raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
-        override(recipe.data, key, yaml_lines.value(value), recipe.origins, {key: COMMAND_LINE})
+        override(recipe.data, key, yaml_lines.value(value), recipe.origins, {key: (yaml_lines.COMMAND_LINE, 0)})
         recipe.overridden.append(key)
     return recipe
 
@@ -73,4 +73,5 @@ def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
         merged.pop(key, None)  # they describe the base's own runs
     for key, value in data.items():
         override(merged, key, value, merged_origins, origins)
+    merged_origins[""] = origins.get("", (str(path), 0))
     return merged, merged_origins

@@ -6,14 +6,25 @@ Nothing is checked after it: what a constructor refuses is all that building can
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from pathlib import Path
 
 from paddle_tfm.components import ComponentPlan
-from paddle_tfm.errors import Problem, RecipeError, unknown
+from paddle_tfm.errors import Problem, RecipeError, nearest, unknown
+from paddle_tfm.plugins import Provider
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.model_plan import ModelPlan, plan_model
 from paddle_tfm.recipe.settings import Settings, locate, sound_sections
-from paddle_tfm.recipe.sites import BOTH, DECODER_ONLY, component_specs, tokenizer_specs
+from paddle_tfm.recipe.sites import (
+    BOTH,
+    DECODER_ONLY,
+    PER_SITE,
+    STACKS,
+    SUBLAYERS,
+    component_specs,
+    tokenizer_specs,
+)
 from paddle_tfm.registry import Registry
 
 
@@ -55,12 +66,22 @@ class Plan:
 
     def providers(self) -> dict[str, str]:
         """Component → plugin and version that provide it, those inside of others too."""
-        providers = {}
+        parts = ((f"{part.kind} {part.name}", provider) for part, provider in self._provided())
+        return {part: f"{provider.plugin} {provider.version}" for part, provider in sorted(parts, key=itemgetter(0))}
+
+    def plugin_files(self) -> dict[str, str]:
+        """Plugin → path of the `--plugin` file that provides a component of this run."""
+        files = (provider for _, provider in self._provided() if provider.is_file)
+        return {provider.plugin: str(Path(provider.source).resolve()) for provider in files}
+
+    def plugins_of_others(self) -> list[ComponentPlan]:
+        """The components that paddle_tfm itself does not bring."""
+        return [part for part, provider in self._provided() if not provider.is_ours]
+
+    def _provided(self) -> Iterator[tuple[ComponentPlan, Provider]]:
+        """Each component, those inside of others too, with who provides it."""
         for component in self.components.values():
-            for part in component.walk():
-                if part.provider is not None:
-                    providers[f"{part.kind} {part.name}"] = f"{part.provider.plugin} {part.provider.version}"
-        return dict(sorted(providers.items()))
+            yield from ((part, part.provider) for part in component.walk() if part.provider is not None)
 
     def expected_failures(self) -> list[str]:
         """Sentences about what components of the decoder say of themselves: that they are not causal in training."""
@@ -90,7 +111,7 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
     """Resolve what a run names. Where the structure is wrong, the sections that are sound are planned all the same."""
     components = {path: registry.resolve(kind, spec, path) for kind, path, spec in component_specs(run.data)}
     sections = sound_sections(run.data, run.settings)
-    problems = [problem for component in components.values() for problem in component.problems]
+    problems = [_as_place(problem, component) for component in components.values() for problem in component.problems]
     model = None
     if "model" in sections:
         of_the_model = {path: component for path, component in components.items() if path.startswith("model.")}
@@ -99,6 +120,16 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
     problems += [*_required_plugins(run, registry), *_metric_problems(sections, components)]
     problems += _source_problems(sections, components, registry)
     return Plan(run, components, model, tuple(dict.fromkeys(locate(problem, run.origins) for problem in problems)))
+
+
+def _as_place(problem: Problem, component: ComponentPlan) -> Problem:
+    """The problem; where an unknown option looks like a place of the model, as in `model.norm.dekoder=rms`, it says
+    so."""
+    name = problem.path.removeprefix(f"{component.path}.")
+    if component.kind not in PER_SITE or name in component.parameters or not name.isidentifier():
+        return problem
+    hint = nearest(name, (*STACKS, *SUBLAYERS), "the place ")
+    return replace(problem, message=f"{problem.message}{hint}")
 
 
 def _metrics(components: Mapping[str, ComponentPlan]) -> Iterator[ComponentPlan]:
@@ -125,7 +156,8 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
         elif metric.name:
             names.append(metric.name)
     if "evaluate" in sections and sections["evaluate"].best not in (*names, "loss"):
-        yield Problem("evaluate.best", unknown("metric", sections["evaluate"].best, [*names, "loss"]))
+        sentence = f"{unknown('metric', sections['evaluate'].best, [*names, 'loss'])}; set it with `evaluate.metrics`"
+        yield Problem("evaluate.best", sentence)
 
 
 def _source_problems(
@@ -136,7 +168,7 @@ def _source_problems(
     if model is None:
         return
     if model.share_embeddings and vocabulary is not None and not vocabulary.shared:
-        yield Problem("model.share_embeddings", "needs one vocabulary for both sides; set vocabulary.shared=true")
+        yield Problem("model.share_embeddings", "needs one vocabulary for both sides; set `vocabulary.shared=true`")
     if model.shape != BOTH and train is not None and train.max_ratio is not None:
         sentence = f"compares the lengths of two texts, but a model that is {model.shape} reads one; use null"
         yield Problem("train.max_ratio", sentence)
@@ -144,7 +176,8 @@ def _source_problems(
         for metric in _metrics(components):
             if metric.cls is not None and metric.cls.needs_search:
                 sentence = (
-                    f"'{metric.name}' scores what is written for a source, which a decoder-only model does not read"
+                    f"'{metric.name}' scores what is written for a source, which a decoder-only model "
+                    "(`model.encoder_layers=0`) does not read"
                 )
                 known = [
                     name for name in registry.names("metric") if not registry.entry("metric", name).load().needs_search

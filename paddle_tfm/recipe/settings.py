@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
-from paddle_tfm.recipe.yaml_lines import Origins, join
+from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
 
 class _Section(BaseModel):
@@ -145,14 +147,38 @@ class Settings(_Section):
 
 
 def locate(problem: Problem, origins: Origins) -> Problem:
-    """The problem with the file and line of the longest prefix of its path that was written somewhere."""
-    path = problem.path
+    """The problem with the file and line of the longest prefix of its path that was written somewhere; or of another
+    setting that its sentence names in backticks, if that was written later: what a user set on the command line or in
+    the recipe is what there is to mend, and not a default that does not fit to it."""
+    written = _origin(problem.path, origins)
+    places = [*([written] if written else []), *(origins[path] for path in _named_settings(problem) if path in origins)]
+    if not places:
+        return problem
+    recipe, _ = origins.get("", ("", 0))
+    file, line = min(places, key=lambda place: (place[0] != COMMAND_LINE, place[0] not in (COMMAND_LINE, recipe)))
+    return replace(problem, file=file, line=line or None)
+
+
+def _origin(path: str, origins: Origins) -> tuple[str, int] | None:
     while path:
         if path in origins:
-            file, line = origins[path]
-            return Problem(problem.path, problem.message, file, line or None)
+            return origins[path]
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return problem
+    return None
+
+
+def _named_settings(problem: Problem) -> Iterator[str]:
+    """Paths of the settings that a sentence names: an option of the same component, or of a section, `num_heads`; or a
+    whole path, `vocabulary.shared=true`."""
+    for name in re.findall(r"`([\w.]+)(?:=[^`]*)?`", problem.message):
+        yield f"{problem.path}.{name}"
+        section, _, key = name.partition(".")
+        if key and section in Settings.model_fields:
+            yield name
+        elif problem.path.startswith("model.") and name in ModelSettings.model_fields:
+            yield f"model.{name}"
+        elif name in TrainSettings.model_fields:
+            yield f"train.{name}"
 
 
 def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Problem]]:
@@ -219,4 +245,22 @@ def _problem(error: dict) -> Problem:
         sentence, *subpath = error["ctx"]["error"].args
         return Problem("".join([path, *subpath]), str(sentence))
     must_be = _MUST_BE.get(kind) or error["msg"].removeprefix("Input should be ")
+    if kind == "component" and path in _FORMS:
+        must_be = f"a name, {{name: …, options…}} or {_FORMS[path]}"
+    elif _may_be_empty(error["loc"]):
+        must_be += " or null"
     return Problem(path, f"must be {must_be}, but is {'empty' if value is None else repr(value)}")
+
+
+# what more than a component may stand there
+_FORMS = {f"model.{kind}": "{encoder: …, decoder: …}" for kind in PER_SITE} | {"tokenizer": "{source: …, target: …}"}
+
+
+def _may_be_empty(location: Sequence[str | int]) -> bool:
+    """Whether a setting may be null."""
+    section: Any = Settings
+    for part in location[:-1]:
+        field = getattr(section, "model_fields", {}).get(part)
+        section = None if field is None else field.annotation
+    field = getattr(section, "model_fields", {}).get(location[-1])
+    return field is not None and type(None) in get_args(field.annotation)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from paddle_tfm.errors import unknown
+
 Component = str | dict
 PerSite = str | dict
 STACKS = ("encoder", "decoder")
@@ -72,6 +74,7 @@ def refuse_unused(kind: str, value: PerSite, model_shape: str) -> None:
     Raises:
         ValueError: (sentence, sub-path) of the first such choice, or that of `at_site`.
     """
+    _refuse_misspelled(value)
     used = {at_site(kind, value, *site)[0] for site in sites(kind, model_shape)}
     elsewhere = {_subpath(kind, value, *site) for site in sites(kind)} - used
     for path in _choices(value):
@@ -81,6 +84,29 @@ def refuse_unused(kind: str, value: PerSite, model_shape: str) -> None:
         if path in elsewhere and model_shape != BOTH:
             raise ValueError(f"a model that is {model_shape} has no {kind} there; leave it out", path)
         raise ValueError(f"a model has no {kind} there, or another key decides it", path)
+
+
+def _refuse_misspelled(value: object, path: str = "") -> None:
+    """Refuse a mapping of places in which one has an unknown name.
+
+    Raises:
+        ValueError: (sentence, sub-path); the nearest place is named.
+    """
+    if not isinstance(value, Mapping) or "name" in value:
+        return
+    places = (*STACKS, *SUBLAYERS) if not path else SUBLAYERS
+    for key, item in value.items():
+        if key not in (*STACKS, *SUBLAYERS):
+            raise ValueError(unknown("place of a model", key, places), f"{path}.{key}")
+        _refuse_misspelled(item, f"{path}.{key}")
+
+
+def _spelled(value: object) -> bool:
+    try:
+        _refuse_misspelled(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _per_site(value: Mapping) -> bool:
@@ -130,10 +156,23 @@ def component_specs(data: Mapping) -> Iterator[tuple[str, str, object]]:
     return ((kind, path, spec) for kind, path, spec in specs if isinstance(spec, (str, Mapping)))
 
 
+def place(kind: str) -> str:
+    """The dotted path at which a recipe names a component of this kind."""
+    if kind in ("task", "tokenizer", "search"):
+        return kind
+    if kind == "dataset":
+        return "task.dataset"
+    if kind == "metric":
+        return "evaluate.metrics"
+    return f"train.{kind}" if kind in ("schedule", "optimizer") else f"model.{kind}"
+
+
 def model_components(model: Mapping) -> Iterator[tuple[str, str, object]]:
     """(kind, dotted path, spec) of every component that the model section names, per site where it says so."""
     model_shape = shape(model.get("encoder_layers"), model.get("decoder_layers"))
     for kind in PER_SITE:
+        if not _spelled(model.get(kind)):
+            continue  # `settings.validate` says so
         subpaths = set()
         for stack, sublayer in sites(kind, model_shape):
             try:

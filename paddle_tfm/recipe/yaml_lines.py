@@ -9,7 +9,8 @@ import yaml
 
 from paddle_tfm.errors import UserError
 
-Origins = dict[str, tuple[str, int]]
+Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
+COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
 
 
 class Loader(yaml.SafeLoader):

@@ -53,9 +53,17 @@ class ModelDecoding(Decoding):
         key/value cache stay as they are."""
         sentence_of_row = self._sentence_of_row[rows.numpy()]
         same = np.array_equal(sentence_of_row, self._sentence_of_row)
-        self.state, self._sentence_of_row = self.state.select(rows, same), sentence_of_row
+        self.state = self.state.select(rows, same, _group(sentence_of_row))
+        self._sentence_of_row = sentence_of_row
         if self._foreign_words is not None and not same:
             self._foreign_words = self._foreign_words.index_select(rows, 0)
+
+
+def _group(sentences: np.ndarray) -> int:
+    """The number of rows of each sentence, if all have as many, one after another; else 1."""
+    ends = np.flatnonzero(np.append(sentences[1:] != sentences[:-1], True)) + 1
+    group = int(ends[0])
+    return group if np.array_equal(ends, np.arange(1, len(ends) + 1) * group) else 1
 
 
 def _mask_foreign_words(memory: Memory, vocabulary: int) -> Tensor:
@@ -115,12 +123,14 @@ def decode_batch(
     search: Search,
     prefixes: Sequence[Sequence[int]] | None = None,
     sentences: Sequence[int] | None = None,
+    wanted: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses of each sentence of a batch (of tensors), best first.
 
     Args:
         prefixes: for each sentence of the batch the ids that its outputs must begin with. sentences: their numbers,
-            on which draws of a search depend; None: their indices among the examples.
+            on which draws of a search depend; None: their indices among the examples. wanted: how many of a sentence
+            are read, which may be all that are returned; None: all.
     Raises:
         UserError: the search gave none for a sentence.
     """
@@ -136,6 +146,7 @@ def decode_batch(
             decoding = ModelDecoding(model, memory, _max_lengths(model, batch, search, prefixes), sentences)
         if any(prefixes) or constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
             decoding = Constrained(decoding, constraints, prefixes)
+        decoding.wanted = wanted
         hypotheses = search.run(decoding) or []
     if len(hypotheses) != size or not all(hypotheses):
         raise UserError(
@@ -179,13 +190,14 @@ def decode_all(
     progress: Callable[[int], None] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
     sentences: Sequence[int] | None = None,
+    wanted: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses of every example, in the order of the examples; decoded in batches of similar length, by several
     workers where there are threads for them.
 
     Args:
-        progress: called with the number of examples decoded since its last call. prefixes, sentences: as in
-            `decode_batch`, one for each example.
+        progress: called with the number of examples decoded since its last call. prefixes, sentences, wanted: as in
+            `decode_batch`, the former one for each example.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
     training = model.training
@@ -195,7 +207,7 @@ def decode_all(
     def decode(batch: Batch) -> list[list[Hypothesis]]:
         batch_prefixes = None if prefixes is None else [prefixes[i] for i in batch.index]
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
-        return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers)
+        return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted)
 
     with paddle_compat.direct_attributes(*_stepping(model)):
         for batch_number, outputs in processes.imap_unordered(decode, batches):

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
+from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
-from paddle_tfm.train.identity import changes, identity, read_identity, rounding
+from paddle_tfm.train.identity import RECIPE_CHANGED, changes, identity, read_identity, recipe_changes, rounding
+
+NAMED_SETTINGS = 5  # of those that changed, in one sentence
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,21 @@ class Cell:
         then = read_identity(self.folder)
         now = identity(plan, then["data"] if data is None else data)
         if differences := changes(then, now):
+            differences = [self._settings_changed(plan) if each == RECIPE_CHANGED else each for each in differences]
             raise UserError(
-                f"{self.folder} cannot be resumed: {'; '.join(differences)}. Use --out DIR for another place, or "
-                "remove it"
+                f"{self.folder} cannot be resumed: {'; '.join(differences)}. Undo that to continue it, or use "
+                "--out DIR for another place"
             )
+
+    def _settings_changed(self, plan: Plan) -> str:
+        """Which settings of the recipe changed, the first of them; that it did where its old text cannot be read."""
+        try:
+            before = yaml_lines.load_file(self.folder / "recipe.yaml")[0]
+        except UserError:
+            return RECIPE_CHANGED
+        sentences = recipe_changes(before, plan.run.data)
+        more = f", and {len(sentences) - NAMED_SETTINGS} more" if len(sentences) > NAMED_SETTINGS else ""
+        return f"{RECIPE_CHANGED}: {', '.join(sentences[:NAMED_SETTINGS])}{more}" if sentences else RECIPE_CHANGED
 
     def rounds_otherwise(self, plan: Plan) -> list[str]:
         """Why the last bits of a run that is resumed here will differ from those of an uninterrupted one: sentences."""

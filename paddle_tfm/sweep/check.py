@@ -10,14 +10,18 @@ from paddle_tfm.model.build import build
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.first_step import first_step
 
 CHECK_VOCABULARY = 32
 
 
-def check(recipe: Recipe, registry: Registry) -> list[Plan]:
+def check(recipe: Recipe, registry: Registry, step: bool | None = None) -> list[Plan]:
     """The plans of all runs, in the order of `Recipe.runs`. Each variant's components are built once, its model with a
     small vocabulary: what only a constructor can tell joins what its plan says.
 
+    Args:
+        step: whether each model takes a training step and decodes two tokens (`first_step`). Default: those with a
+            plugin that is not ours, so that its errors come before an hour of training and not after it.
     Raises:
         RecipeError: everything that is wrong, in all variants, at once.
     """
@@ -26,26 +30,39 @@ def check(recipe: Recipe, registry: Registry) -> list[Plan]:
     for run in runs:
         if run.variant not in plans:
             plans[run.variant] = plan_run(run, registry)
-            problems += [*plans[run.variant].problems, *_refusals(plans[run.variant])]
+            problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step)]
     if problems:
         raise RecipeError(recipe.source, dict.fromkeys(problems))
     return [replace(plans[run.variant], run=run) for run in runs]
 
 
-def _refusals(plan: Plan) -> list[Problem]:
-    """What constructors refuse, with file and line. Components that have problems of their own are left out."""
-    return plan.located(problem for error in _errors(plan) for problem in error.problems)
+def _refusals(plan: Plan, step: bool | None) -> list[Problem]:
+    """What constructors refuse, with file and line, and what a step fails with if there is nothing else.
+    Components that have problems of their own are left out."""
+    return plan.located(dict.fromkeys(_more_problems(plan, step)))
+
+
+def _more_problems(plan: Plan, step: bool | None) -> Iterator[Problem]:
+    model, problems = None, list(plan.problems)
+    if plan.model is not None:
+        try:
+            model = build(plan.model, CHECK_VOCABULARY, CHECK_VOCABULARY)
+        except RecipeError as error:
+            problems += error.problems
+            yield from error.problems
+    for refusal in _errors(plan):
+        problems += refusal.problems
+        yield from refusal.problems
+    step = bool(plan.plugins_of_others()) if step is None else step
+    if step and model is not None and not problems and plan.run.settings is not None:
+        yield from first_step(plan, model, CHECK_VOCABULARY)
 
 
 def _errors(plan: Plan) -> Iterator[RecipeError]:
+    """What the constructors refuse of components that stand outside of the model."""
     givens = {}
     if plan.run.settings is not None:
         givens = {"d_model": plan.settings.model.d_model, "steps": plan.settings.train.steps}
-    if plan.model is not None:
-        try:
-            build(plan.model, CHECK_VOCABULARY, CHECK_VOCABULARY)
-        except RecipeError as error:
-            yield error
     for path, component in plan.components.items():
         if path.startswith("model.") or component.problems or (not givens and component.missing(givens)):
             continue

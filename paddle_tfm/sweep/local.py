@@ -168,6 +168,8 @@ def _work(settings: WorkerSettings, pending, messages, halt) -> None:
             messages.put(("failed", UserError(str(error))))
         except OSError as error:
             messages.put(("failed", UserError(f"{error.filename or folder}: {error.strerror}")))
-    except Exception:
-        messages.put(("failed", RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
+    except Exception as error:
+        from paddle_tfm.plugin_errors import of_plugin
+
+        messages.put(("failed", of_plugin(error) or RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
     messages.put(("ended", None))

@@ -16,6 +16,7 @@ from paddle_tfm.sweep.check import check, expected_failures
 from paddle_tfm.sweep.events import Event
 from paddle_tfm.sweep.local import LocalExecutor
 from paddle_tfm.sweep.serial import SerialExecutor
+from paddle_tfm.train.about import write_command
 
 
 @dataclass
@@ -79,6 +80,8 @@ class Sweep:
             Interrupted: `stop` said so; `resume` continues.
         """
         cells = self.prepare() if cells is None else cells
+        plugins = [f"--plugin={file}" for file in self.plugin_files]
+        write_command(self.folder, ["paddle-tfm", "run", *self.recipe.arguments, *plugins])
         self._executor(min(self.workers, len(cells))).run(cells)
         return [cell.folder for cell in cells]
 

@@ -52,7 +52,7 @@ class Subject:
         parts = {}
         for key, option in self.registry.options(self.kind, self.name).items():
             nested = component_kind(option.annotation)
-            if option.required and nested:
+            if option.required and nested and nested[0] in self.base:
                 part = self.base[nested[0]]
                 parts[key] = [part] if nested[1] else part
         return parts
@@ -123,10 +123,27 @@ class Subject:
             return str(error)
         return ""
 
+    def _require_buildable(self) -> None:
+        """A component that stands in no model: it can be built with these options.
+
+        Raises:
+            UserError: it cannot; the sentence says why, and where options that must be set are missing, which.
+        """
+        options = self.registry.options(self.kind, self.name)
+        if missing := [key for key, option in options.items() if option.required and key not in self.spec]:
+            example = " ".join(f"--option {key}=…" for key in missing)
+            raise UserError(f"{self} needs {' and '.join(f'`{key}`' for key in missing)}: {example}")
+        try:
+            self.build(d_model=USUAL.d_model, steps=100)
+        except RecipeError as error:
+            reasons = "; ".join(dict.fromkeys(problem.message for problem in error.problems))
+            raise UserError(f"{self} cannot be built: {reasons}") from error
+
     @cached_property
     def _accepted(self) -> tuple[object, list[tuple[str, object]], dict[str, str]]:
         """(this kind's value with the component wherever it may stand, the same for each site alone, refusals)."""
         if self.kind not in ModelSettings.model_fields:
+            self._require_buildable()
             return None, [], {}
         if self.kind not in PER_SITE:
             if refusal := self._refusal(self.spec):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.hookspecs import KINDS, PROJECT
 from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
@@ -118,6 +119,23 @@ def _component(cls: type, registry: Registry) -> tuple[str, str]:
         if not isinstance(entry.target, str) and entry.target is cls:
             return entry.kind, entry.name
     return with_class(registry, cls)
+
+
+def not_registered(kind: str, name: str, registry: Registry) -> str:
+    """Why no recipe can name a component that was checked, and what its file lacks; "" if one can."""
+    entry = registry.entry(kind, name)
+    if entry.provider.plugin in registry.plugins.providers or isinstance(entry.target, str):
+        return ""
+    module, hook = sys.modules[entry.target.__module__], KINDS[kind]
+    for value in list(vars(module).values()):
+        if inspect.isfunction(value) and hasattr(value, f"{PROJECT}_impl") and value.__name__ == hook:
+            with contextlib.suppress(Exception):  # the plugin's own code; what it raises is said when it is loaded
+                if any(getattr(item, "target", item) is entry.target for item in value().values()):
+                    return ""
+    return (
+        f"{name} is not registered, so no recipe can name it: add a function `{hook}` marked with `@hookimpl` that "
+        f"returns {{'{name.lower()}': {name}}}"
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- ordinary layers

@@ -49,6 +49,30 @@ def exists(folder: Path) -> bool:
     return folder.is_dir()
 
 
+def existing(folder: Path, run: Path) -> Path:
+    """`folder`, in which a checkpoint of the folder `run` must be.
+
+    Raises:
+        UserError: it is gone.
+    """
+    if not exists(folder):
+        raise UserError(f"{folder}: this checkpoint is gone; remove {run} to train this run again")
+    return folder
+
+
+def snapshot(step: int | str) -> str:
+    """The name of the checkpoint of the weights at a step, which wait to be averaged."""
+    return f"step-{step}"
+
+
+def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
+    """Remove the weights of all steps but `steps` from a run's checkpoints, since no average needs them."""
+    names = [snapshot(step) for step in steps]
+    for each in folder.glob(snapshot("*")):
+        if each.name not in names:
+            shutil.rmtree(each, ignore_errors=True)
+
+
 def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:
     """The state that was saved with a checkpoint; it must have `keys`, and may have more.
 

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import paddle
@@ -25,27 +26,47 @@ from paddle_tfm.search.decoding import decode_all, worker_batches
 def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> Likelihood:
     """Under teacher forcing, over the real target tokens: the negative log-likelihood in nats, and how many of the most
     probable tokens are the reference's."""
-    training = model.training
-    model.eval()
+
+    def of_batch(batch: Batch[Tensor]) -> tuple[float, int]:
+        log_probs, correct = _teacher_forced(model, batch)
+        return -float(log_probs.sum()), correct
+
     batches = worker_batches(examples, max_tokens)
-    sums = dict(processes.imap_unordered(lambda batch: _likelihood(model, batch.tensors()), batches))
-    if training:
-        model.train()
-    negative, correct = (sum(sums[i][part] for i in range(len(batches))) for part in (0, 1))
+    sums = _map_batches(model, of_batch, batches)
+    negative, correct = (sum(of_one[part] for of_one in sums) for part in (0, 1))
     characters = sum(len(encoded.example.target) for encoded in examples)
     return Likelihood(float(negative), int(correct), sum(batch.tokens for batch in batches), characters)
 
 
-def _likelihood(model: Transformer, batch: Batch[Tensor]) -> tuple[float, int]:
-    """Negative log-likelihood and number of correct tokens of one batch: the first two fields of `Likelihood`."""
+def log_probs(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> list[float]:
+    """The log-probability of each example's target with its end token, in nats, under teacher forcing."""
+    batches, sums = worker_batches(examples, max_tokens), [0.0] * len(examples)
+    by_batch = _map_batches(model, lambda batch: _teacher_forced(model, batch)[0].sum(1).tolist(), batches)
+    for batch, of_batch in zip(batches, by_batch):
+        for i, score in zip(batch.index.tolist(), of_batch):
+            sums[i] = score
+    return sums
+
+
+def _map_batches(model: Transformer, function: Callable[[Batch[Tensor]], Any], batches: Sequence[Batch]) -> list[Any]:
+    """`function` of each batch, in their order, computed by all workers while the model does not train."""
+    training = model.training
+    model.eval()
+    results = dict(processes.imap_unordered(lambda batch: function(batch.tensors()), batches))
+    if training:
+        model.train()
+    return [results[i] for i in range(len(batches))]
+
+
+def _teacher_forced(model: Transformer, batch: Batch[Tensor]) -> tuple[Tensor, int]:
+    """The log-probability of each target token, float64 [B, T], 0 for padding; and how many are the most probable."""
     with paddle.no_grad():
         h, memory = model(batch)
         log_probs = model.head.log_probs(h, memory)
         target, valid = model.target(batch), batch.target_valid
         scores = log_probs.take_along_axis(target.unsqueeze(-1), -1).squeeze(-1)
-        negative = -float((scores * valid.astype(scores.dtype)).astype("float64").sum())
         correct = int(paddle.logical_and(log_probs.argmax(-1) == target, valid).astype("int64").sum())
-    return negative, correct
+        return (scores * valid.astype(scores.dtype)).astype("float64"), correct
 
 
 def predict(
@@ -60,7 +81,7 @@ def predict(
     """The best hypothesis for every example and its reference, as texts whose white space is normalized. `decode`: what
     `decode_all` does for this model, done by another engine."""
     decode = functools.partial(decode_all, model) if decode is None else decode
-    decoded = decode(examples, search, max_tokens, progress)
+    decoded = decode(examples, search, max_tokens, progress, wanted=1)
     predictions = []
     for encoded, hypotheses in zip(examples, decoded):
         source, target = encoded.example.source, encoded.example.target

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import paddle
 
 from paddle_tfm import blas
+from paddle_tfm.component_source import recipe_text
 from paddle_tfm.files import read_json
 from paddle_tfm.onednn import products
 from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.registry import Registry
 
+RECIPE_CHANGED = "recipe changed"
+ABSENT = "absent"  # of a setting that a recipe has not
 DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant")  # keys of a recipe that change no number
 
 
 def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
     """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data`, Paddle's build, and
     what decides the last bit of every product: the path of Paddle's BLAS, and who computes those of a training step.
-    `hash` covers all of it."""
+    `hash` covers all of it. Beside it: where the plugins' files were."""
     recipe = {key: value for key, value in plan.run.data.items() if key not in DESCRIPTIVE_KEYS}
     parts = {
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
@@ -31,7 +35,8 @@ def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
         "blas": blas.path_in_use() if paddle.device.get_device() == "cpu" else "gpu",
         "products": _products(plan),
     }
-    return {"hash": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], **parts}
+    covered = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return {"hash": covered, **parts, "plugin_files": plan.plugin_files()}
 
 
 def _products(plan: Plan) -> str:
@@ -52,7 +57,8 @@ def read_identity(folder: Path) -> dict[str, Any]:
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each difference between two identities."""
-    sentences = [f"{part} changed" for part in ("recipe", "data") if then.get(part) != now.get(part)]
+    sentences = [RECIPE_CHANGED] if then.get("recipe") != now.get("recipe") else []
+    sentences += _data_changes(then.get("data"), now.get("data"))
     if then.get("paddle") != now.get("paddle"):
         sentences.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
     products_before, products_after = _products_of(then), _products_of(now)
@@ -63,6 +69,47 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         if before.get(name) != after.get(name):
             sentences.append(f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}")
     return sentences
+
+
+def _data_changes(then: object, now: object) -> list[str]:
+    """Which splits have other texts."""
+    if then == now:
+        return []
+    if not isinstance(then, Mapping) or not isinstance(now, Mapping):
+        return ["data changed"]
+    splits = [split for split in {**then, **now} if then.get(split) != now.get(split)]
+    return [f"data changed (the texts of {', '.join(splits)})"]
+
+
+def recipe_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """`path was … and is …` for each setting that differs between two resolved recipes, but for descriptive ones. A
+    component in place of another is one setting."""
+    before, after = ({key: value for key, value in data.items() if key not in DESCRIPTIVE_KEYS} for data in (then, now))
+    return list(_changed_settings(before, after, ""))
+
+
+def _changed_settings(then: Any, now: Any, path: str) -> Iterator[str]:
+    """The same below `path`; `component` and `{name: component}` are one."""
+    then, now = ({"name": value} if _is_name(value, other) else value for value, other in ((then, now), (now, then)))
+    if then == now:
+        return
+    if isinstance(then, Mapping) and isinstance(now, Mapping) and then.get("name") == now.get("name"):
+        for key in {**then, **now}:
+            below = f"{path}.{key}" if path else str(key)
+            yield from _changed_settings(then.get(key, ABSENT), now.get(key, ABSENT), below)
+        return
+    was, is_now = (recipe_text(value.get("name") if _is_bare(value) else value) for value in (then, now))
+    yield f"{path} was {was} and is {is_now}"
+
+
+def _is_name(value: object, other: object) -> bool:
+    """Whether a text is a component's name, as it stands beside a component with options."""
+    return isinstance(value, str) and isinstance(other, Mapping) and "name" in other
+
+
+def _is_bare(value: object) -> bool:
+    """Whether it is a component without options."""
+    return isinstance(value, Mapping) and set(value) == {"name"}
 
 
 def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -82,6 +129,16 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _products_of(identity: Mapping[str, Any]) -> str:
     """`products`; a run older than that entry had Paddle's."""
     return str(identity.get("products", "float32 by Paddle"))
+
+
+def missing_plugins(stored: Mapping[str, Any], registry: Registry) -> str:
+    """What to add so that a run's components are known: `--plugin FILE.py` for each file that it was trained with, or
+    the names of plugins to install; "" if none is missing."""
+    plugins = dict.fromkeys(provider.split(" ")[0] for provider in _components(stored).values())
+    missing = [plugin for plugin in plugins if plugin not in registry.plugins.providers]
+    files = stored.get("plugin_files")
+    files = files if isinstance(files, dict) else {}
+    return " ".join(f"--plugin {files[plugin]}" if plugin in files else f"plugin '{plugin}'" for plugin in missing)
 
 
 def _components(identity: Mapping[str, Any]) -> dict[str, str]:

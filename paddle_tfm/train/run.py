@@ -27,7 +27,7 @@ from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.sites import DECODER_ONLY
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint
-from paddle_tfm.train.identity import changes, identity, read_identity
+from paddle_tfm.train.identity import changes, identity, missing_plugins, read_identity
 
 
 @dataclass
@@ -88,6 +88,14 @@ class Run:
                 f"generate {self.folder}`"
             )
 
+    def require_decoder_only(self) -> None:
+        """Raises UserError for a model that reads a source."""
+        if self.settings.model.shape != DECODER_ONLY:
+            raise UserError(
+                f"{self.folder} is {self.settings.model.shape}: it reads a source; use "
+                f"`paddle-tfm translate {self.folder}`"
+            )
+
     def generate(
         self,
         prompt: str = "",
@@ -95,18 +103,15 @@ class Run:
         search: Search | None = None,
         number: int = 0,
         on_text: Callable[[str], None] = lambda text: None,
+        decode: Callable[..., Hypothesis] | None = None,
     ) -> Translation:
         """A continuation of `prompt` by a decoder-only model: `paddle_tfm.inference.generate`.
 
         Raises:
             UserError: the model reads a source, or `inference.generate` raises.
         """
-        if self.settings.model.shape != DECODER_ONLY:
-            raise UserError(
-                f"{self.folder} is {self.settings.model.shape}: it reads a source; use "
-                f"`paddle-tfm translate {self.folder}`"
-            )
-        return generate(self.model, self.codec, prompt, length, search or self.search(), number, on_text)
+        self.require_decoder_only()
+        return generate(self.model, self.codec, prompt, length, search or self.search(), number, on_text, decode)
 
     def translate(
         self,
@@ -222,15 +227,19 @@ def load_run(
 
     Args:
         path: its folder, or a folder with no other run below it. which: the checkpoint, best | last.
-        warn: called with a sentence for each plugin that changed since the training, and if Paddle did.
+        warn: called with a sentence for each plugin that changed since the training, if Paddle did, and if the
+            training has not ended.
     Raises:
         UserError: no run is there, or its files are broken.
     """
     folder = find_run(Path(path))
     (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
-    plan = plan_run(spec, registry).require_sound(str(folder / "recipe.yaml"))
-    codec = Codec.load(plan, folder / "codec")
     stored = read_identity(folder)
+    plan = plan_run(spec, registry)
+    if plan.problems and (missing := missing_plugins(stored, registry)):
+        raise UserError(f"{folder} was trained with a plugin that is not loaded now; add {missing}")
+    plan.require_sound(str(folder / "recipe.yaml"))
+    codec = Codec.load(plan, folder / "codec")
     data = stored["data"] if isinstance(stored["data"], dict) else {}
     run = Run(folder, plan, codec, _model(plan, codec), data)
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
@@ -241,5 +250,10 @@ def load_run(
         raise UserError(f"{point}: no such checkpoint; there is {' and '.join(others) or 'none yet'}")
     checkpoint.load_model(point, run.model)
     run.step = checkpoint.load_state(point)["step"]
+    if not (folder / "results.json").is_file():
+        warn(
+            f"{folder} is not finished: the checkpoint is of step {run.step:,} of {run.settings.train.steps:,}; "
+            "`paddle-tfm run … --resume` continues it"
+        )
     run.model.eval()
     return run

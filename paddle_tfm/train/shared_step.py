@@ -94,6 +94,7 @@ class ShardedStep(Step):
     def start(self, examples: Sequence[Encoded]) -> bool:
         """Start the workers. Returns whether two shards of a batch of `examples` add up to the loss and the gradients
         of the whole batch; a worker computes that, because its model is a copy."""
+        self.optimizer.clear_grad(set_to_zero=False)  # the workers' copies would add to those of the last step
         memories = [_shared_memory(self.parameters) for _ in range(self.count - 1)]
         self._publish()
         for memory in memories:

@@ -89,13 +89,15 @@ class Step:
 
     def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:
         """One update of the parameters; returns its metrics."""
+        # Here and not at the end, so that listeners still see the gradients of the last step. Without zeros, the
+        # backward pass assigns instead of adding.
+        self.optimizer.clear_grad(set_to_zero=False)
         losses = self.backward(number, batches)
         norm = clip_gradients(self.parameters, self.settings.clip_norm)
         rate = self.schedule(number)
         self.optimizer.set_lr(rate)
         with paddle.utils.unique_name.guard():  # names of moments must not depend on other tensors of this process
             self.optimizer.step()
-        self.optimizer.clear_grad(set_to_zero=False)  # without zeros, the next backward pass assigns instead of adding
         if self.average is not None:
             self.average.update(number)
         return StepMetrics(losses.loss, losses.aux_losses, rate, norm, sum(batch.tokens for batch in batches))

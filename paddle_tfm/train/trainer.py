@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +24,7 @@ from paddle_tfm.plugins import Plugins
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.train import averaging, checkpoint
+from paddle_tfm.train.about import write_about
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.evaluate import likelihood, predict, score
 from paddle_tfm.train.logs import append_row, cut_rows
@@ -94,6 +94,7 @@ class Trainer:
             write_start(run)
             self._cut_logs()
             self.calibrate()
+        write_about(run)
         self._report_products()
         self.emit("on_run_start")
         run.model.train()
@@ -165,12 +166,12 @@ class Trainer:
                     self._save("best", resumable=False)
                 if run.settings.train.average:
                     progress.snapshots = [*progress.snapshots, run.step][-run.settings.train.average :]
-                    self._save(f"step-{run.step}", resumable=False)
+                    self._save(checkpoint.snapshot(run.step), resumable=False)
         except Interrupted:
             self._save("last")
             raise
         self._save("last")
-        self._remove_other_snapshots(progress.snapshots)
+        checkpoint.keep_snapshots(self._folder(""), progress.snapshots)
         self.emit("on_evaluation_end", step=run.step, metrics=evaluation, samples=samples[:NUM_SAMPLES])
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
@@ -235,12 +236,6 @@ class Trainer:
         checkpoint.save(self._folder(name), self.run.model, state, parts)
         self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
 
-    def _remove_other_snapshots(self, snapshots: Sequence[int]) -> None:
-        """Remove the weights of all steps but `snapshots`, since no average needs them."""
-        for folder in self._folder("").glob("step-*"):
-            if folder.name not in [f"step-{step}" for step in snapshots]:
-                shutil.rmtree(folder, ignore_errors=True)
-
     def _restore(self) -> None:
         last, names = self._folder("last"), [field.name for field in fields(Progress)]
         state = checkpoint.load_state(last, names)
@@ -266,13 +261,13 @@ class Trainer:
         test: dict[str, float] = {}
         averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
         if progress.best is not None:
-            checkpoint.load_model(self._existing("best"), run.model)
+            checkpoint.load_model(checkpoint.existing(self._folder("best"), run.folder), run.model)
             if examples := run.encoded["test"]:
                 test, predictions = self.score(examples, examples, self._raise_if_stopped, run.search())
                 write_predictions(predictions_file(run.folder), predictions)
         results = results_of(run, progress, self.metrics, test, averaged, diverged, self._wall())
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
-        self._remove_other_snapshots([])
+        checkpoint.keep_snapshots(self._folder(""), [])
         return results
 
     def _wall(self) -> float:
@@ -284,7 +279,10 @@ class Trainer:
         validation split. Returns its steps and metrics."""
         run, progress = self.run, self.progress
         steps = list(progress.snapshots)
-        states = [checkpoint.load_arrays(self._existing(f"step-{step}")) for step in steps]
+        states = [
+            checkpoint.load_arrays(checkpoint.existing(self._folder(checkpoint.snapshot(step)), run.folder))
+            for step in steps
+        ]
         checkpoint.set_arrays(run.model, averaging.mean(states))
         averaging.re_estimate(run.model, self._stream(), run.seed)
         metrics, _ = self._score_valid()
@@ -295,12 +293,6 @@ class Trainer:
         outcome = "is the best checkpoint" if is_best else f"is no better than step {progress.best_step}, which is kept"
         self.report(f"{run.name}: the mean of the weights of steps {', '.join(map(str, steps))} {outcome}")
         return {"steps": steps, "is_best": is_best, "valid": metrics}
-
-    def _existing(self, name: str) -> Path:
-        folder = self._folder(name)
-        if not checkpoint.exists(folder):
-            raise UserError(f"{folder}: this checkpoint is gone; remove {self.run.folder} to train this run again")
-        return folder
 
     def emit(self, event: str, **arguments) -> None:
         """Notify every listener."""

@@ -10,7 +10,7 @@ from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.onednn import kernels
 from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
-from paddle_tfm_plugins.attention._attend import Attend
+from paddle_tfm_plugins.attention._attend import Attend, Weights
 
 NO_INNER_NORM = Refusal("has a norm before its output projection, where CTranslate2 has none")
 
@@ -87,12 +87,9 @@ def attend(
     """
     if _is_plain(q, kv, info, mask, tap) and not isinstance(scale, Tensor):
         q, draws = info.encoding.query(q, info.positions), dropout.training and dropout.rate > 0.0
-        function = Attend(
-            mask.dense("float32"),
-            q.shape[-1] ** -0.5 if scale is None else scale,
-            dropout.draw(q.shape[0] * q.shape[1] * q.shape[2] * kv.key.shape[2]) if draws else None,
-            dropout.factor,
-        )
+        draw = dropout.draw(q.shape[0] * q.shape[1] * q.shape[2] * kv.key.shape[2]) if draws else None
+        weights = Weights(mask.dense("float32"), draw, dropout.factor)
+        function = Attend(weights, q.shape[-1] ** -0.5 if scale is None else scale)
         return fused.apply(function, q, kv.key, kv.value)
     weights = paddle_compat.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import Refusal
+from paddle_tfm.protocols import Refusal, Tap, TokenInfo
+from paddle_tfm_plugins.feed_forward._one_function import forward as in_one_function
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 
 
@@ -27,6 +28,13 @@ class ReLU(TwoLayers):
 
     def dropped_hidden(self, x: Tensor) -> Tensor:
         return self.dropout.after_relu(self.inner(x))
+
+    def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
+        if type(self) is ReLU and self.inner_norm is None:
+            whole = in_one_function(self.inner, self.dropout, self.output, x)
+            if whole is not None:
+                return whole
+        return super().forward(x, info, tap)
 
     def to_ctranslate2(self) -> dict | Refusal:
         return self.ctranslate2_of("RELU")

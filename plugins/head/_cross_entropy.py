@@ -15,7 +15,8 @@ from paddle_tfm.onednn.primitives import address
 
 SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 number; so is 1 / Σ exp above its negative
 BLOCK = 1 << 18  # numbers that are normalized at a time: a megabyte
-SMALLEST = np.float32(1e-38)  # of a probability whose logarithm is taken
+# Of a probability whose logarithm is taken: a normal number, since a process may flush denormal ones to zero.
+SMALLEST = np.finfo(np.float32).tiny
 CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
 
 

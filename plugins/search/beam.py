@@ -16,12 +16,15 @@ class Beam(Bounded):
     length penalty (arXiv:1609.08144).
 
     Formula: score(y) = log p(y) / ((5 + |y|) / 6)^alpha, |y| with the end token. A sentence ends when no unfinished
-    output can beat its finished ones, and then leaves the batch; it has up to `size` outputs, best first.
+    output can beat those of its finished ones that somebody reads (`Decoding.wanted`), and then leaves the batch; it
+    has up to `size` outputs, best first.
 
     Options: size; alpha (0: none); max_ratio and max_extra bound the output at max_ratio · source length + max_extra
     tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram:
     no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
     """
+
+    greedy_with = {"size": 1, "alpha": 0.0}
 
     def __init__(self, size: int = 5, alpha: float = 0.6, **parent):
         super().__init__(**parent)
@@ -35,7 +38,7 @@ class Beam(Bounded):
         return ((5 + length) / 6) ** self.alpha
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
-        max_lengths = decoding.max_lengths
+        max_lengths, wanted = decoding.max_lengths, min(self.size, decoding.wanted or self.size)
         finished: list[list[tuple[float, Hypothesis]]] = [[] for _ in max_lengths]
         # unfinished sentences, and for each its beams (ids, log-probability); rows of the model have the same order
         alive = list(range(len(max_lengths)))
@@ -54,7 +57,9 @@ class Beam(Bounded):
                 if length > max_lengths[sentence]:
                     ranked = [(score + ends[row + i], i, decoding.eos) for i, (_, score) in enumerate(old)]
                 survivors = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
-                if beams[sentence] and not self._settled(finished[sentence], beams[sentence], max_lengths[sentence]):
+                if beams[sentence] and not self._settled(
+                    finished[sentence], beams[sentence], max_lengths[sentence], wanted
+                ):
                     unfinished.append(sentence)
                     rows += [row + i for i, _ in survivors]
                     next_tokens += [token for _, token in survivors]
@@ -63,7 +68,7 @@ class Beam(Bounded):
             if alive:
                 decoding.select(paddle.to_tensor(rows, dtype="int64"))
                 tokens = paddle.to_tensor(next_tokens, dtype="int64")
-        ranked = [sorted(outputs, key=lambda item: -item[0])[: self.size] for outputs in finished]
+        ranked = [sorted(outputs, key=lambda item: -item[0])[:wanted] for outputs in finished]
         return [[hypothesis for _, hypothesis in outputs] for outputs in ranked]
 
     def _candidates(self, log_probs, groups) -> list[list[tuple[float, int, int]]]:
@@ -95,12 +100,12 @@ class Beam(Bounded):
                 survivors.append((i, token))
         return survivors
 
-    def _settled(self, finished, beams, max_length: int) -> bool:
-        """Whether `size` outputs are finished and no continuation of a beam can be better than the worst of them:
+    def _settled(self, finished, beams, max_length: int, wanted: int) -> bool:
+        """Whether `wanted` outputs are finished and no continuation of a beam can be better than the worst of them:
         log-probabilities only fall, and the penalty is at most that of the maximum length."""
-        if len(finished) < self.size:
+        if len(finished) < wanted:
             return False
-        worst = sorted((score for score, _ in finished), reverse=True)[self.size - 1]
+        worst = sorted((score for score, _ in finished), reverse=True)[wanted - 1]
         return max(score for _, score in beams) / self.penalty(max_length + 1) <= worst
 
     def to_ctranslate2(self) -> dict:

@@ -19,6 +19,8 @@ class Greedy(OneByOne):
     twice in an output (arXiv:1705.04304; 0: any).
     """
 
+    greedy_with = {}
+
     def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> np.ndarray:
         return algebra.argmax(log_probs)
 

@@ -31,6 +31,8 @@ class Sampling(OneByOne):
     max_ratio says; no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
     """
 
+    greedy_with = {"top_k": 1, "samples": 1}
+
     def __init__(
         self,
         temperature: float = 1.0,

@@ -31,6 +31,10 @@ class Text(Task):
     once. Line breaks and runs of spaces survive if the tokenizer keeps them (`{name: char, exact: true}`).
     """
 
+    expected_failures = {
+        "splits_disjoint": "running text is cut where its files end: a line that two of them hold is in two splits"
+    }
+
     def __init__(
         self,
         dataset: Dataset | None = None,

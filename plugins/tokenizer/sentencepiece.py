@@ -27,6 +27,17 @@ NAMES = list(BYTES)
 RESERVED_CHARACTERS = str.maketrans("\0▅", "  ")  # sentencepiece skips a training text that holds one of these
 MAX_TEXT_BYTES = 1 << 30  # sentencepiece skips longer training texts; its own default is 4,192
 
+AUTO_FACTOR, AUTO_ABOVE_LEAST, AUTO_OF_MOST, AUTO_TRIES = 45, 1.25, 0.7, 4
+OR_AUTO = "; `size: auto` chooses one"
+
+
+class _WrongSize(UserError):
+    """The texts have at least `least` pieces, and at most `most`."""
+
+    def __init__(self, sentence: str, least: int = 1, most: float = math.inf):
+        super().__init__(sentence)
+        self.least, self.most = least, most
+
 
 class SentencePiece(Words):
     """Pieces of words learned from the training texts (Kudo and Richardson 2018, arXiv:1808.06226).
@@ -38,8 +49,11 @@ class SentencePiece(Words):
     what it says; there is no Unicode normalization, so that "，" and "," stay two characters.
 
     `size` counts all pieces; with `byte_fallback` 256 of them are the bytes, in which a rare character is spelt, so
-    that no character is unknown. `character_coverage` is the share of the training texts' characters that become pieces
-    themselves. It learns from at most `max_sentences` texts, drawn uniformly, the same at every run.
+    that no character is unknown. `auto` chooses it by the number of texts n, 45 √n, which is 2,000 for 2,000 texts,
+    8,000 for 30,000 and 32,000 from 500,000 on, but a quarter more than the characters need at least (of Chinese, some
+    thousands), and at most seven tenths of what the texts can have. `character_coverage` is the share of the training
+    texts' characters that become pieces themselves. It learns from at most `max_sentences` texts,
+    drawn uniformly, the same at every run.
 
     `sampling` trains on other pieces of a text each time. For `unigram` it is α of subword regularization: a word's
     segmentation has P ∝ P_model^α, over all of them (Kudo 2018 with l → ∞), α = 0 being uniform. For `bpe` it is the
@@ -52,7 +66,7 @@ class SentencePiece(Words):
 
     def __init__(
         self,
-        size: int = 8000,
+        size: int | Literal["auto"] = "auto",
         model: Literal["unigram", "bpe"] = "unigram",
         byte_fallback: bool = True,
         character_coverage: float = 0.9999,
@@ -62,7 +76,7 @@ class SentencePiece(Words):
         max_sentences: int = 500_000,
     ):
         super().__init__(lowercase)
-        at_least(1, size=size, max_sentences=max_sentences)
+        at_least(1, max_sentences=max_sentences, **({} if size == "auto" else {"size": size}))
         between("(0, 1]", character_coverage=character_coverage)
         if sampling is not None and not (0 <= sampling <= 1 or (model == "unigram" and 1 < sampling < math.inf)):
             allowed = "between 0 and 1 with `model` bpe" if model == "bpe" else "at least 0 and finite"
@@ -84,6 +98,14 @@ class SentencePiece(Words):
         sample = _reservoir(filter(None, normal), self.max_sentences)
         if not sample:
             raise UserError("tokenizer 'sentencepiece' has nothing to learn from: all texts are empty")
+        self._use(self._train_automatic(sample) if self.size == "auto" else self._train(sample, self.size))
+
+    def _train(self, sample: list[str], size: int) -> bytes:
+        """The model of `size` pieces.
+
+        Raises:
+            _WrongSize: the texts need more pieces, or cannot have so many. UserError: any other failure.
+        """
         reserved = SPECIAL[:3]  # never pieces, even where a text spells them out: they belong to the vocabulary
         model_file = io.BytesIO()
         try:
@@ -91,7 +113,7 @@ class SentencePiece(Words):
                 sentence_iterator=iter(sample),
                 model_writer=model_file,
                 model_type=self.model,
-                vocab_size=self.size + len(SPECIAL),
+                vocab_size=size + len(SPECIAL),
                 control_symbols=list(reserved),
                 unk_piece=SPECIAL[3],
                 bos_id=-1,
@@ -106,18 +128,32 @@ class SentencePiece(Words):
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise UserError(self._sentence(str(error))) from error
-        self._use(model_file.getvalue())
+            raise self._failure(str(error), size) from error
+        return model_file.getvalue()
 
-    def _sentence(self, error: str) -> str:
+    def _train_automatic(self, sample: list[str]) -> bytes:
+        """The model of the size that `auto` means for these texts."""
+        size, least, most = round(AUTO_FACTOR * math.sqrt(len(sample))), 1, math.inf
+        for _ in range(AUTO_TRIES):
+            try:
+                return self._train(sample, size)
+            except _WrongSize as error:
+                least, most = max(least, error.least), min(most, error.most)
+                wanted = AUTO_OF_MOST * most if size > most else AUTO_ABOVE_LEAST * least
+                size = int(min(max(wanted, least), most))
+        return self._train(sample, size)
+
+    def _failure(self, error: str, size: int) -> UserError:
+        sentence = "tokenizer 'sentencepiece': `size` must be {} for these texts, but is {}: {}"
         if match := re.search(r"Please set it to a value <= (\d+)", error):
-            limit, why = f"at most {int(match[1]) - len(SPECIAL)}", "they hold no more pieces"
-        elif match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+            most = int(match[1]) - len(SPECIAL)
+            return _WrongSize(sentence.format(f"at most {most}", size, "they hold no more pieces") + OR_AUTO, most=most)
+        if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+            least = int(match[1]) - len(SPECIAL)
             bytes_too = " and the 256 of `byte_fallback`" if self.byte_fallback else ""
-            limit, why = f"at least {int(match[1]) - len(SPECIAL)}", f"so many are their characters{bytes_too}"
-        else:
-            return f"tokenizer 'sentencepiece' cannot learn from these texts: {error}"
-        return f"tokenizer 'sentencepiece': `size` must be {limit} for these texts, but is {self.size}: {why}"
+            why = f"so many are their characters{bytes_too}"
+            return _WrongSize(sentence.format(f"at least {least}", size, why) + OR_AUTO, least=least)
+        return UserError(f"tokenizer 'sentencepiece' cannot learn from these texts: {error}")
 
     def _use(self, proto: bytes) -> None:
         self._proto = proto

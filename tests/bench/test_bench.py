@@ -182,7 +182,8 @@ def decoders(run, folder, **more):
     runtime.load_paddle()
     from paddle_tfm.bench import ours
 
-    request = {"run": str(run), "beam": 4, "alpha": 1.0, "sentences": 20, "singles": 5, "plugins": [], **more}
+    request = {"run": str(run), "beam": 4, "alpha": 1.0, "sentences": 20, "singles": 5, "plugins": [], "export": False}
+    request |= more
     mine = ours.Decoder(request)
     mine.workload().write(folder)
     return mine, request
@@ -231,12 +232,13 @@ def test_joeynmt_writes_the_same_with_our_weights(trained, tmp_path):
 
 
 def test_ctranslate2_writes_the_same_with_our_weights(trained, tmp_path):
-    """Without a length penalty, of which it has another."""
+    """Without a length penalty, of which it has another. Its model is the run's own export."""
     pytest.importorskip("ctranslate2", reason="the extra [bench]")
     from paddle_tfm.bench import ctranslate2
     from paddle_tfm.bench.workload import Workload
 
-    mine, request = decoders(trained, tmp_path, alpha=0.0)
+    mine, request = decoders(trained, tmp_path, alpha=0.0, export=True)
+    assert Workload.read(tmp_path).sizes["export"] == str(trained / "export" / "ctranslate2")
     theirs = ctranslate2.Decoder(Workload.read(tmp_path), request)
     assert theirs.decode("single") == mine.decode("single")
     same = [a == b for a, b in zip(theirs.decode("beam"), mine.decode("beam"))]

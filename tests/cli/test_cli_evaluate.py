@@ -3,6 +3,8 @@ refused."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -197,10 +199,10 @@ def test_bootstrap_says_whether_the_test_set_tells_two_runs_apart(two, tmp_path)
     assert done.status == 0, done.err
     assert done.out.startswith("A  a\nB  b\n24 test examples\n")
     assert re.search(
-        r"exact match +│ +33\.3% │ +66\.7% │ +\+33\.3 points │ +\+16\.7 to \+50\.0 │ 0\.00\d\d │ 2,000 │ better",
+        r"exact match +33\.3% +66\.7% +\+33\.3 points +\+16\.7 to \+50\.0 +0\.00\d\d  2,000  better",
         done.out,
     )
-    assert re.search(r"word error rate +│ .* −\d+\.\d points │ +−\d+\.\d to −\d+\.\d │ .* better", done.out)
+    assert re.search(r"word error rate .* −\d+\.\d points +−\d+\.\d to −\d+\.\d .* better", done.out)
     assert "token error rate" not in done.out
     assert f"bleu  {Bleu(tokenize='none').signature()}\n" in done.out
     assert "nothing of how far another training" in " ".join(done.out.split())
@@ -219,7 +221,7 @@ def test_bootstrap_of_a_chosen_metric(two):
     done = call("compare", *two, "--bootstrap", "--draws", "50", "--metric", "{name: chrf, word_order: 2}")
     assert re.search(r"^chrf  nrefs:1\|.*\|nw:2\|", done.out, re.M)
     done = call("compare", "a", "a", "--bootstrap", "--draws", "50", "--metric", "exact_match")
-    assert re.search(r"33\.3% │ 33\.3% │ \+0\.0 points │ \+0\.0 to \+0\.0 │ 1\.0000 │ +50 │ equal", done.out)
+    assert re.search(r"33\.3%  33\.3%  \+0\.0 points  \+0\.0 to \+0\.0  1\.0000 +50  equal", done.out)
 
 
 def test_bootstrap_of_a_plugin_s_metric_without_statistics(two, tmp_path):
@@ -231,7 +233,7 @@ def test_bootstrap_of_a_plugin_s_metric_without_statistics(two, tmp_path):
         "@hookimpl\ndef register_metrics():\n    return {'sevens': Sevens}\n"
     )
     done = call("compare", *two, "--bootstrap", "--metric", "sevens", "--plugin", "mine.py")
-    assert re.search(r"sevens +│ \d\.\d{3} │ .* │ +200 │ better", done.out), done.err
+    assert re.search(r"sevens +\d\.\d{3}  .*  200  better", done.out), done.err
 
 
 @pytest.mark.parametrize(
@@ -271,3 +273,39 @@ def test_a_training_that_bleu_decides_shows_it_with_two_decimals(tmp_path, monke
     done = call("run", "reverse", *TINY, *chosen, "--out", "out")
     assert done.status == 0, done.err
     assert re.search(r"step +4  valid  loss \d+\.\d{3}  bleu \d+\.\d\d  exact_match \d+\.\d%$", done.err, re.M)
+
+
+# ----------------------------------------------------------------------------------------------------- where things go
+
+
+def test_scores_are_printed_before_anything_is_written_and_a_folder_that_cannot_be_costs_none(run, tmp_path):
+    """The file's place is taken by a folder: so it fails for a superuser too, whom no permission stops."""
+    (run / "predictions-test.tsv").mkdir()
+    done = call("evaluate", "run")
+    assert done.status == 0, done.err
+    assert re.search(r"^loss +\d", done.out, re.M)
+    assert "predictions are not written: " in done.err and "--out FILE writes them elsewhere" in " ".join(
+        done.err.split()
+    )
+    assert scores("run")["predictions"] is None
+
+
+def test_predictions_go_to_out_and_the_run_stays_as_it_is(run, tmp_path):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    done = call("evaluate", "run", "--out", "mine.tsv")
+    assert done.status == 0, done.err
+    assert "predictions  mine.tsv" in done.out
+    assert [each.reference for each in read_predictions(tmp_path / "mine.tsv")] == references(run)
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+    done = call("evaluate", "run", "--out", "no/such/folder.tsv")
+    assert (done.status, "--out no/such/folder.tsv: no file can be written there" in done.err) == (2, True)
+
+
+def test_csv_has_a_row_of_all_examples_and_one_a_bucket(run):
+    done = call("evaluate", "run", "--buckets", "5", "--csv", "-")
+    assert done.status == 0, done.err
+    all_examples, *buckets = csv.DictReader(io.StringIO(done.out))
+    expected = scores("run", "--buckets", "5")
+    assert {name: float(all_examples[name]) for name in expected["metrics"]} == expected["metrics"]
+    assert [row["length"] for row in buckets] == [row["length"] for row in expected["buckets"]["rows"]]
+    assert sum(int(row["examples"]) for row in buckets) == int(all_examples["examples"])

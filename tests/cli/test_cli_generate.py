@@ -113,6 +113,26 @@ def test_tokens_come_one_by_one_on_a_terminal(run):
     os.close(master)
 
 
+def test_the_engine_continues_the_same(run):
+    """Also beyond the window of 16 tokens; the default search draws, which the engine does not do."""
+    pytest.importorskip("ctranslate2", reason="the extra [ctranslate2]")
+    command = ("generate", run, "--search", "{name: greedy, min_length: 1000}", "--prompt", "the cat", "--length", 60)
+    ours, first, again = (
+        call(*command, *options) for options in ((), ("--engine", "ctranslate2"), ("--engine", "auto", "--count", 2))
+    )
+    assert ours.status == first.status == again.status == 0, first.err + again.err
+    assert first.out == ours.out and again.out == f"{ours.out}\n{ours.out}"
+    assert first.err.startswith("exported to ") and again.err == "engine: ctranslate2\n"
+    draw = ("generate", run, "--length", 20)
+    assert "search 'sampling' draws its tokens at random" in refusal(*draw, "--engine", "ctranslate2")
+    own = call(*draw, "--engine", "auto")
+    assert (
+        own.err == "engine: paddle_tfm, as search 'sampling' draws its tokens at random, and CTranslate2 draws others\n"
+    )
+    assert own.out == generate(run, "--length", 20)
+    assert "draws its tokens" in refusal(*draw, "--engine", "ctranslate2", "--temperature", "0.5")
+
+
 def test_refusals(run, tmp_path):
     assert "the search 'greedy' has no such option" in refusal("generate", run, "--search", "greedy", "--top-k", 3)
     assert "unknown search 'gready'; did you mean 'greedy'" in refusal("generate", run, "--search", "gready")

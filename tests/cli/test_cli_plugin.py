@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,9 +83,10 @@ def test_the_report_as_json():
     done = call("plugin", "check", "schedule:noam", "--json")
     (report,) = json.loads(done.out)
     assert (report["kind"], report["name"]) == ("schedule", "noam")
-    (outcome,) = report["checks"]
-    assert (outcome["name"], outcome["status"]) == ("rates", "pass")
-    assert outcome["invariant"].startswith("a function of the step alone") and "at step 1" in outcome["detail"]
+    assert [outcome["name"] for outcome in report["checks"]] == ["rates", "step_alone", "continuous"]
+    assert {outcome["status"] for outcome in report["checks"]} == {"pass"}
+    rates, step_alone, _ = report["checks"]
+    assert step_alone["invariant"].startswith("a function of the step alone") and "at step 1" in rates["detail"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_the_report_as_json():
         (["paddle.nn:Linear"], "Linear is no component"),
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
-        (["--kind", "dataset"], "there is nothing to check of that kind"),
+        (["--kind", "datasets"], "datasets"),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(arguments, message):
@@ -136,7 +138,7 @@ def test_a_new_file_is_a_plugin(kind):
     done = call("check", "reverse", f"model.{kind}=my_thing", "--plugin", "my_thing.py")
     assert (done.status, "reverse.yaml is sound" in done.out) == (0, True), done.err
     done = call("plugin", "ls", "--plugin", "my_thing.py")
-    assert f"{kind} my_thing" in done.out
+    assert f"{kind}:my_thing" in done.out
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def _environment() -> dict[str, str]:
     "arguments, message",
     [
         (["My Norm"], "'My Norm' cannot be a plugin's name"),
-        (["class"], "'class' cannot be a plugin's name"),
+        (["class"], "'class' is a word of Python"),
         (["2fast"], "'2fast' cannot be a plugin's name"),
     ],
 )
@@ -209,3 +211,46 @@ def test_nothing_is_overwritten():
     done = call("plugin", "new", "my-norm", "--single-file")
     assert (done.status, "my_norm.py is there already" in done.err) == (2, True)
     assert Path("my_norm.py").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "rms",
+            "'rms' is there already, norm of plugin 'norm': the two would clash; choose another name, such as my-rms",
+        ),
+        ("paddle", "'paddle' is a package of this Python, which yours would hide"),
+        ("json", "'json' is a package of this Python"),
+        ("class", "'class' is a word of Python, and cannot be a module's name"),
+        ("pyyaml", "is installed already, and installing yours would replace it"),
+        ("position", "'position' is there already, a plugin: the two would clash"),
+        ("My-Norm", "cannot be a plugin's name: small letters, digits, - and _, a letter first"),
+    ],
+)
+def test_a_new_plugin_takes_nobody_s_name(name, sentence, tmp_path):
+    done = call("plugin", "new", name)
+    assert done.status == 2 and sentence in done.err
+    assert not list(Path().glob(f"{name}*"))
+
+
+@pytest.mark.parametrize("kind", ["attention", "norm", "feed_forward"])
+def test_templates_have_the_right_article(kind, tmp_path):
+    assert call("plugin", "new", "my-own", "--kind", kind, "--out", tmp_path / "own").status == 0
+    for file in (tmp_path / "own").rglob("*.*"):
+        assert not re.search(r"\b[Aa] [aeiou]|\b[Aa]n [^aeiou]", file.read_text("utf-8").replace("an own", "")), file
+
+
+def test_kinds_without_checks_say_so_and_are_no_success(tmp_path):
+    from paddle_tfm.hookspecs import KINDS
+    from paddle_tfm.testing import checks
+
+    for kind in [kind for kind in KINDS if not checks(kind)]:
+        done = call("plugin", "check", "--kind", kind)
+        assert (done.status, f"--kind {kind}: there are no checks of this kind yet" in done.err) == (2, True)
+    if not checks("task"):
+        done = call("plugin", "check", "dates")
+        assert done.status == 2
+        assert "task 'dates': there are no checks of this kind yet; the kit examines attention, norm" in done.err
+    done = call("plugin", "check", "--kind", "nrm")
+    assert (done.status, "unknown kind 'nrm'; did you mean 'norm'?" in done.err) == (2, True)

@@ -52,7 +52,7 @@ def test_points_have_two_decimals_and_no_percent(tmp_path):
     assert comparison.text("bleu", 34.21375) == "34.21"
     assert comparison.text("bleu", 4.0) == "4.00"
     assert comparison.text("bleu", math.nan) == "–"
-    assert around(comparison, "bleu", best) == "35.23 ± 1.01"
+    assert around(comparison, "bleu", best) == "35.2 ± 1.0"
     assert change(comparison, best.difference) == "+4.23 (95%: +4.21 to +4.26)"
 
 
@@ -62,7 +62,7 @@ def test_the_signature_is_in_every_form_of_the_report(tmp_path):
     assert f"- bleu: {SIGNATURE}".replace("|", r"\|") in markdown(comparison)
     paths = write(comparison)
     assert json.loads(paths["json"].read_text("utf-8"))["signatures"] == {"bleu": SIGNATURE}
-    assert f"<li>bleu: {SIGNATURE}</li>" in paths["page"].read_text("utf-8")
+    assert f"<p>bleu: {SIGNATURE}</p>" in paths["page"].read_text("utf-8")
 
 
 def test_runs_that_were_scored_in_other_ways_are_reported(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.errors import RecipeError
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.testing import EXPECTED_FAILURE, checks, examine
 from paddle_tfm.testing.results import Failed
 from paddle_tfm.testing.scene import Scene
@@ -24,6 +24,12 @@ CLINIC = "clinic"
 NEEDS = {("metric", "moses_bleu"): "sacremoses"}  # component → its optional package
 
 
+NEED_OPTIONS = {  # examined with options in test_kinds.py
+    *(("task", name) for name in ("language", "parallel", "text", "truecase")),
+    ("tokenizer", "hugging_face"),
+}
+
+
 def installed_package(entry):
     package = NEEDS.get((entry.kind, entry.name))
     missing = package is not None and find_spec(package) is None
@@ -34,7 +40,9 @@ def entries(clinic: bool = False):
     return [
         pytest.param(entry.kind, entry.name, id=f"{entry.kind} {entry.name}", marks=installed_package(entry))
         for entry in REGISTRY
-        if checks(entry.kind) and (entry.provider.plugin == CLINIC) == clinic
+        if checks(entry.kind)
+        and (entry.provider.plugin == CLINIC) == clinic
+        and (entry.kind, entry.name) not in NEED_OPTIONS
     ]
 
 
@@ -42,6 +50,12 @@ def entries(clinic: bool = False):
 def test_the_component_passes(kind, name):
     report = examine(kind, name, registry=create_registry())
     assert [str(outcome) for outcome in report.failures] == []
+
+
+@pytest.mark.parametrize("kind, name", sorted(NEED_OPTIONS))
+def test_what_needs_options_says_so(kind, name):
+    with pytest.raises(UserError, match=f"^{kind} {name} (needs|cannot be built)"):
+        examine(kind, name, registry=create_registry())
 
 
 @pytest.mark.parametrize("kind, name", entries(clinic=True))

@@ -14,6 +14,7 @@ from paddle_tfm.export.decoder import ExportedDecoder
 from paddle_tfm.export.proof import prove
 from paddle_tfm.export.spec import load_ctranslate2
 from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.train.evaluate import log_probs
 
 LOCAL = "{self: {name: local, window: 2}, cross: multihead}"
 FACTORS = {
@@ -123,13 +124,11 @@ def test_it_writes_what_ours_writes(make_random, write, codec, sentences, row):
 
 def compare_log_probs(model, codec, folder, sentences):
     """The log-probability of each target under both. (CTranslate2's scoring knows no window.)"""
-    from paddle_tfm.export.decoder import log_probs
-
     pieces = codec.target_vocabulary.pieces
     translator = load_ctranslate2().Translator(str(folder), compute_type="float32")
     texts = [[[pieces[i] for i in side[:-1]] for side in (each.source, each.target)] for each in sentences]
     theirs = [sum(result.log_probs) for result in translator.score_batch(*zip(*texts))]
-    ours = log_probs(model, sentences, [each.target[:-1] for each in sentences])
+    ours = log_probs(model, sentences)
     np.testing.assert_allclose(theirs, ours, rtol=2e-5, atol=2e-4)
 
 

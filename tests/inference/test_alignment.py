@@ -5,10 +5,10 @@ import io
 import numpy as np
 import paddle
 import pytest
-from matplotlib import image
+from matplotlib import font_manager, image
 
 import paddle_tfm
-from paddle_tfm import UserError
+from paddle_tfm import UserError, plotting
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.vocabulary import BOS
 from paddle_tfm.inference.align import Alignment, align
@@ -105,15 +105,17 @@ def darkness(png):
 
 
 def test_a_picture_is_dark_where_the_attention_is():
-    weights = np.zeros((6, 3), np.float32)
-    weights[5, 0] = 1.0  # the last target piece looked at the first source piece
-    dark = darkness(draw(Alignment(("a", "b", "c"), tuple("uvwxyz"), weights), ["DejaVu Sans"], set()))
-    rows, columns = np.nonzero(dark > 0.9)
-    black = dark[rows.min() : rows.max(), columns.min() : columns.max()]
-    assert black.size  # labels and the cell
-    height, width = dark.shape
-    lower_left, upper_right = dark[height * 3 // 4 :, : width // 2], dark[: height // 2, width * 2 // 3 :]
-    assert lower_left.mean() > 5 * upper_right.mean()
+    def picture(row, column):
+        weights = np.zeros((6, 3), np.float32)
+        weights[row, column] = 1.0
+        return darkness(draw(Alignment(("a", "b", "c"), tuple("uvwxyz"), weights), ["DejaVu Sans"], set()))
+
+    lower_left = picture(5, 0)  # the last target piece looked at the first source piece
+    difference = lower_left - picture(0, 2)
+    (low, left), (high, right) = ([places.mean() for places in np.nonzero(sign * difference > 0.9)] for sign in (1, -1))
+    height, width = difference.shape
+    assert low - high > height / 3 and right - left > width / 8
+    assert (difference > 0.9).sum() > 200  # a cell, and not a line of it
 
 
 def test_fonts_are_found_for_what_can_be_shown():
@@ -124,6 +126,37 @@ def test_fonts_are_found_for_what_can_be_shown():
     assert (len(families) == 2) == (not missing)
 
 
+def test_a_font_that_was_installed_since_matplotlib_made_its_list_is_found(monkeypatch, tmp_path):
+    """Its list without the fonts that show the character, as a cache from before has it."""
+    _, missing = fonts(set("我"))
+    if missing:
+        pytest.skip("no font here shows Chinese")
+    manager = font_manager.fontManager
+    family = fonts(set("我"))[0][1]
+    monkeypatch.setattr(manager, "ttflist", [font for font in manager.ttflist if "DejaVu" in font.name])
+    plotting._add_new_fonts.cache_clear()
+    assert fonts(set("我")) == (["DejaVu Sans", family], set())
+    plotting._add_new_fonts.cache_clear()
+
+
+def test_a_picture_names_its_axes_and_its_scale():
+    """Each label is there: without it the picture is narrower or emptier where it stands."""
+    from matplotlib.figure import Figure
+
+    seen = {}
+    draw_figure = plotting.image
+
+    def look(figure: Figure, **options):
+        first, scale = figure.axes
+        seen.update(x=first.get_xlabel(), y=first.get_ylabel(), scale=scale.get_ylabel(), limits=scale.get_ylim())
+        return draw_figure(figure, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plotting, "image", look)
+        draw(Alignment(("a", "b"), ("c",), np.array([[0.25, 0.75]])), ["DejaVu Sans"], set())
+    assert seen == {"x": "source", "y": "target", "scale": "attention weight", "limits": (0.0, 1.0)}
+
+
 def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path):
     warnings = []
     folder = AlignmentFolder(tmp_path / "maps", 3, warnings.append)
@@ -132,6 +165,7 @@ def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path
     folder.add([strange, strange])
     (sentence,) = warnings
     assert "no installed font shows \U000e1234; pictures name such pieces by their index" in sentence
+    assert "install Noto Sans CJK" in sentence
     assert sorted(path.name for path in (tmp_path / "maps").glob("*.png")) == ["00001.png", "00002.png", "00003.png"]
     plain = draw(Alignment(("a", "[1]"), ("$x$", "^"), strange.weights), ["DejaVu Sans"], set())
     assert (tmp_path / "maps" / "00001.png").read_bytes() == plain

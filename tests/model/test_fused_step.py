@@ -7,8 +7,12 @@ import paddle
 import pytest
 
 from paddle_tfm import randomness
-from paddle_tfm.onednn import kernels
+from paddle_tfm.layers import Dropout, Linear
+from paddle_tfm.onednn import kernels, products
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention import _attend
+from paddle_tfm_plugins.attention._dot_product import attend
+from paddle_tfm_plugins.norm.layer import LayerNorm
 
 SOME = {
     "as it comes": [],
@@ -18,6 +22,8 @@ SOME = {
     "gated": ["model.feed_forward={name: swiglu, inner_dropout: 0.2}"],
     "own head": ["model.head=linear", "model.share_embeddings=false"],
     "relative": ["model.position=shaw"],
+    "relative keys": ["model.position={name: shaw, with_values: false}"],
+    "transformer_xl": ["model.position=transformer_xl"],
     "alibi": ["model.position=alibi"],
     "grouped": ["model.attention={name: grouped_query, kv_heads: 1}"],
     "qk norm": ["model.attention=qk_norm"],
@@ -28,10 +34,11 @@ SOME = {
 }
 
 
-def loss_and_gradients(model, batch, smoothing):
-    with randomness.random_context(1, 2, 0, 0, len(batch.index)):
+def loss_and_gradients(model, batch, smoothing, by_products=False):
+    context = randomness.random_context(1, 2, 0, 0, len(batch.index))
+    with context, products.using(products.available("float32") if by_products else None):
         loss = model.loss(batch, smoothing)
-        loss.backward()
+        (loss * 0.3).backward()  # as a step divides it by its tokens
     gradients = {name: parameter.grad.numpy() for name, parameter in model.named_parameters() if parameter.trainable}
     model.clear_gradients()
     return float(loss), gradients
@@ -39,10 +46,12 @@ def loss_and_gradients(model, batch, smoothing):
 
 @pytest.mark.parametrize("overrides", SOME.values(), ids=list(SOME))
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_and_gradients_are_the_plain_ones(monkeypatch, make_model, make_batch, overrides, smoothing):
+@pytest.mark.parametrize("by_products", [False, True], ids=["kernels", "with products"])
+def test_loss_and_gradients_are_the_plain_ones(monkeypatch, make_model, make_batch, overrides, smoothing, by_products):
+    """`by_products`: where products are oneDNN's too, sublayers are one function each."""
     model, batch = make_model("model.dropout=0.3", *overrides), make_batch()
     model.train()
-    loss, gradients = loss_and_gradients(model, batch, smoothing)
+    loss, gradients = loss_and_gradients(model, batch, smoothing, by_products)
     monkeypatch.setattr(kernels, "usable", lambda *tensors: False)
     plain_loss, plain = loss_and_gradients(model, batch, smoothing)
     assert loss == pytest.approx(plain_loss, rel=1e-5)
@@ -53,18 +62,20 @@ def test_loss_and_gradients_are_the_plain_ones(monkeypatch, make_model, make_bat
 
 
 @pytest.mark.parametrize("held", [0, 1 << 24])
+@pytest.mark.parametrize("small", [0, _attend.SMALL])
 @pytest.mark.parametrize("block", [1, 50, 200])
 @pytest.mark.parametrize("position", ["sinusoidal", "alibi", "rotary"])
 def test_attention_in_blocks_of_queries_is_that_of_all_queries_at_once(
-    monkeypatch, make_model, make_batch, block, held, position
+    monkeypatch, make_model, make_batch, block, held, position, small
 ):
     """Three rows of two heads and up to nine keys: blocks of one query, of a few, of nearly all."""
     model, batch = make_model("model.dropout=0.3", f"model.position={position}"), make_batch()
     model.train()
-    loss, gradients = loss_and_gradients(model, batch, 0.1)
+    loss, gradients = loss_and_gradients(model, batch, 0.1, by_products=True)
     monkeypatch.setattr(_attend, "HELD", held)
     monkeypatch.setattr(_attend, "BLOCK", block)
-    in_blocks, others = loss_and_gradients(model, batch, 0.1)
+    monkeypatch.setattr(_attend, "SMALL", small)
+    in_blocks, others = loss_and_gradients(model, batch, 0.1, by_products=True)
     assert in_blocks == pytest.approx(loss, rel=1e-6)
     for name, gradient in gradients.items():
         np.testing.assert_allclose(others[name], gradient, rtol=1e-3, atol=1e-6, err_msg=name)
@@ -78,5 +89,100 @@ def test_a_part_of_the_gradients_may_be_asked_for_in_a_step(make_model, make_bat
         if not name.endswith("norms.0.weight"):
             continue
         with randomness.random_context(1, 2, 0, 0, len(batch.index)):
-            (gradient,) = paddle.grad(model.loss(batch, 0.1), [parameter])
+            (gradient,) = paddle.grad(0.3 * model.loss(batch, 0.1), [parameter])
         np.testing.assert_allclose(gradient.numpy(), whole[name], rtol=1e-5, atol=1e-7)
+
+
+def test_evaluation_in_a_step_draws_nothing(make_model, make_batch):
+    model, batch = make_model("model.dropout=0.3"), make_batch()
+    model.train()
+    model.eval()
+    alone = float(model.loss(batch))
+    with randomness.random_context(1, 2):
+        assert float(model.loss(batch)) == pytest.approx(alone, rel=1e-5)
+
+
+def test_a_step_records_the_weights_that_somebody_asks_for(make_model, make_batch):
+    model, batch, taps = make_model(), make_batch(), [Tap(recording=True), Tap(recording=True)]
+    model.loss(batch, tap=taps[0])
+    with randomness.random_context(1, 2):
+        model.loss(batch, tap=taps[1])
+    weights = [{name: x for name, x in tap.recorded if name.endswith("attention")} for tap in taps]
+    assert weights[0].keys() == weights[1].keys() and len(weights[0]) > 1
+    for name, x in weights[0].items():
+        np.testing.assert_allclose(weights[1][name].numpy(), x.numpy(), rtol=1e-4, atol=1e-6)
+
+
+class KeysAlone(PositionalEncoding):
+    """Adds to scores what a key's position says."""
+
+    def scores(self, q, k, q_positions, k_positions):
+        return paddle.cos(k_positions.astype("float32")).reshape([1, 1, 1, -1]) + 0.0 * paddle.matmul(
+            q, k, transpose_y=True
+        )
+
+
+class ValuesAlone(PositionalEncoding):
+    """Adds the squares of a query's weights to what it gathers."""
+
+    def values(self, weights, q_positions, k_positions):
+        return (weights**2).sum(-1, keepdim=True).tile([1, 1, 1, 4])
+
+
+@pytest.mark.parametrize(
+    "encoding", [PositionalEncoding(), KeysAlone(), ValuesAlone()], ids=lambda one: type(one).__name__
+)
+def test_what_an_encoding_adds_is_in_a_step_too(rng, encoding):
+    """Beside the formula in NumPy: softmax(q kᵀ / √D + s) v + r, causal, the first key of the second sentence hidden."""
+    q, k, v = (rng.standard_normal((2, 2, 5, 4)) for _ in range(3))
+    valid = np.ones((2, 5), bool)
+    valid[1, 0] = False
+    position = paddle.arange(5).unsqueeze(0)
+    info = TokenInfo(encoding, position, paddle.to_tensor(valid))
+    mask = Mask(position, position, info.valid, True, encoding)
+    tensors = [paddle.to_tensor(x.astype("float32"), stop_gradient=False) for x in (q, k, v)]
+    with randomness.random_context(1, 2):
+        context = attend(tensors[0], KeyValue(*tensors[1:]), info, mask, Dropout(0.0), Tap())
+    scores = q @ k.swapaxes(2, 3) / 2.0
+    if isinstance(encoding, KeysAlone):
+        scores = scores + np.cos(np.arange(5)) / 2.0  # s is scaled too
+    scores = np.where(np.tril(np.ones((5, 5), bool)) & valid[:, None, None], scores, -1e9)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    expected = weights @ v + (isinstance(encoding, ValuesAlone) * weights**2).sum(-1, keepdims=True)
+    sees = np.ones((2, 5), bool)
+    sees[1, 0] = False  # that query sees nothing: any finite number may stand there
+    np.testing.assert_allclose(
+        np.moveaxis(context.numpy(), 1, 2)[sees], np.moveaxis(expected, 1, 2)[sees], rtol=1e-4, atol=1e-6
+    )
+
+
+@pytest.fixture
+def transposes_are_views():
+    """A call that says whether transposes share the memory of what they transpose; they do not under our settings."""
+    yield lambda shared: paddle.set_flags({"FLAGS_use_stride_kernel": shared})
+    paddle.set_flags({"FLAGS_use_stride_kernel": False})
+
+
+WITH_VIEWS = {
+    "layer norm": lambda: LayerNorm(6),
+    "dropout": lambda: Dropout(0.3),
+    "dropout of relu": lambda: Dropout(0.3).after_relu,
+    "linear": lambda: Linear(6, 6),
+}
+
+
+@pytest.mark.parametrize("make", WITH_VIEWS.values(), ids=list(WITH_VIEWS))
+def test_inputs_and_gradients_may_be_views(rng, transposes_are_views, make):
+    x, pull = (paddle.to_tensor(rng.standard_normal((6, 5)).astype("float32")) for _ in range(2))
+    x.stop_gradient = False
+    function, results = make(), []
+    for shared in (True, False):
+        transposes_are_views(shared)
+        assert x.t().is_contiguous() != shared
+        with randomness.random_context(1, 2), products.using(products.available("float32")):
+            outputs = [function(x.t()), function(x.t().contiguous())]
+        gradients = [paddle.grad((y.t() * pull).sum(), [x])[0] for y in outputs]
+        results.append([tensor.numpy() for tensor in (*outputs, *gradients)])
+    for one, other in zip(*results):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

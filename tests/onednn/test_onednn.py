@@ -52,6 +52,22 @@ def test_a_product_is_that_of_float64(m, k, n, transpose_a, transpose_b):
     np.testing.assert_allclose(out, 2 * exact, atol=4e-6 * np.sqrt(k) * 4)
 
 
+@needs_onednn
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_a_product_reads_and_writes_columns_of_wider_matrices(transpose_a, transpose_b):
+    a, b, out = numbers(9, 20), numbers(8, 30, seed=1), np.zeros((9, 40), np.float32)
+    left, right = (a[:7, 2:11] if transpose_a else a[:, 3:10]), (b[:5, 1:8] if transpose_b else b[:7, 4:9])
+    factors = (left.T if transpose_a else left), (right.T if transpose_b else right)
+    exact = 0.25 * factors[0].astype(np.float64) @ factors[1].astype(np.float64)
+    gemm(left, right, out[:, 6:11], transpose_a, transpose_b, scale=0.25)
+    np.testing.assert_allclose(out[:, 6:11], exact, atol=1e-5)
+    gemm(left, right, out[:, 6:11], transpose_a, transpose_b, add=True, scale=0.25)
+    np.testing.assert_allclose(out[:, 6:11], 2 * exact, atol=1e-5)
+    out[:, 6:11] = 0
+    assert not out.any()  # the columns beside it
+
+
 @needs_bfloat16
 @pytest.mark.parametrize(("m", "k", "n"), SHAPES)
 @pytest.mark.parametrize("transpose", [False, True])

@@ -8,8 +8,10 @@ from paddle_tfm.protocols import Hypothesis
 from paddle_tfm.search.decoding import ModelDecoding, decode_batch
 from paddle_tfm_plugins.search.greedy import Greedy
 
+ROWS = [[1, 1, 0], [2, 0, 1], [0, 1, 2], [1, 1], [0, 0, 0, 2], [0, 0, 1, 1, 2, 2], [2, 2, 2, 0, 0, 0], [0, 0, 1, 0, 0]]
 
-@pytest.mark.parametrize("rows", [[1, 1, 0], [2, 0, 1], [0, 1, 2], [1, 1], [0, 0, 0, 2]])
+
+@pytest.mark.parametrize("rows", ROWS)
 def test_rows_keep_what_belongs_to_their_sentence(make_model, make_batch, rows):
     model, batch = make_model(), make_batch((5, 3, 4), (4, 6, 2))
     tokens = paddle.to_tensor([5, 6, 7])
@@ -24,6 +26,33 @@ def test_rows_keep_what_belongs_to_their_sentence(make_model, make_batch, rows):
         decoding.select(order)
         log_probs = decoding.advance(tokens.index_select(order))
     assert float((log_probs - whole.index_select(order)).abs().max()) < 1e-5
+
+
+@pytest.mark.parametrize("rows", [[1, 1, 0, 0, 3, 2], [5, 4, 2, 2], [3, 3, 3], [1, 2, 4, 5], [0, 0, 0, 4, 4, 4]])
+@pytest.mark.parametrize("options", [(), ("model.position=learned", "model.head=pointer"), ("model.norm=batch",)])
+def test_rows_of_one_sentence_share_its_memory(make_model, make_batch, rows, options):
+    """Two of each, then others, by twos, by threes or mixed; one token at a time, then two: beside rows that hold a
+    memory each."""
+    model, batch = make_model(*options), make_batch((5, 3, 4), (4, 6, 2))
+    twice, order = paddle.to_tensor([0, 0, 1, 1, 2, 2]), paddle.to_tensor(rows)
+    words = paddle.to_tensor([[5, 6], [7, 8], [6, 7], [8, 5], [7, 5], [5, 7]])
+    with paddle.no_grad():
+        memory = model.encode(batch.source, batch.source_valid)
+        decoding = ModelDecoding(model, memory, [9] * 3, [0, 1, 2])
+        decoding.advance(paddle.full([3], decoding.bos, dtype="int64"))
+        decoding.select(twice)
+        assert decoding.state.group == 2 and decoding.state.layers[0].cross_kv.key.shape[0] == 3
+        decoding.advance(words[:, 0])
+        decoding.select(order)
+        seen = [decoding.advance(words[: len(rows), i]) for i in (0, 1)]
+        seen.append(decoding.step(words[: len(rows)]))
+        inputs = paddle.concat([paddle.full([6, 1], decoding.bos, dtype="int64"), words[:, :1]], 1).index_select(order)
+        alone = model.start(memory.select(twice.index_select(order)))
+        _, alone = model.decode(inputs, alone)
+        for tokens, got in zip((words[:, :1], words[:, 1:], words), seen):
+            h, alone = model.decode(tokens[: len(rows)], alone)
+            expected = model.head.log_probs(h[:, -1:], alone.memory).squeeze(1)
+            np.testing.assert_allclose(got[:, 2:].numpy(), expected[:, 2:].numpy(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture

@@ -84,6 +84,22 @@ def test_a_beam_of_one_without_penalty_is_greedy(seed):
         assert one[0].score == pytest.approx(other[0].score, abs=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+def test_a_beam_ends_once_what_is_wanted_is_certain(alpha):
+    """With the same outputs in the same order as one that goes on, in fewer steps."""
+    search, calls = Beam(size=4, alpha=alpha), {}
+    for seed in range(8):
+        limits, every = [12, 9, 15], []
+        for wanted in (None, 1, 2, 9):
+            table = Table(limits, seed)
+            table.wanted = wanted
+            results = search.run(table)
+            calls[wanted] = calls.get(wanted, 0) + table.calls
+            every = every or results
+            assert results == [several[:wanted] for several in every]
+    assert calls[1] < calls[2] < calls[None] == calls[9]
+
+
 def test_a_beam_wider_than_what_is_possible_gives_what_is_possible():
     """Every output once, all finite, the best first; nothing impossible to fill up."""
     for alpha in (0.0, 1.0):

@@ -85,7 +85,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path):
     ways = list(zip(*(stream.split("\f\n") for stream in streams), strict=True))
     assert len(ways) == 4 and ways.pop() == ("", ""), streams[1]
     for out, err in ways:
-        assert "against pre" in out
+        assert "difference to pre" in out
         assert err.count("step      6") == 2
     one = logs(tmp_path / "one")
     assert len(one) == 2

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from paddle_tfm.train import checkpoint
 from paddle_tfm.train.averaging import mean
 from paddle_tfm.train.evaluate import likelihood
 from paddle_tfm.train.logs import read_rows
@@ -67,17 +68,17 @@ SHAKY = "train.schedule={name: constant, learning_rate: 0.1}"  # the mean of suc
 
 
 @pytest.mark.parametrize("rate", [SHAKY, "train.clip_norm=1.0"])
-def test_the_mean_of_the_last_checkpoints(make_trainer, registry, rate):
+def test_the_mean_of_the_last_checkpoints(make_trainer, registry, monkeypatch, rate):
     said = []
     trainer = make_trainer("train.average=2", "evaluate.best=loss", rate, report=said.append)
-    kept, forget = {}, trainer._remove_other_snapshots
+    kept, forget = {}, checkpoint.keep_snapshots
 
-    def look(steps):
+    def look(folder, steps):
         for step in steps:
             kept[step] = load_file(trainer.run.folder / "checkpoints" / f"step-{step}" / "model.safetensors")
-        forget(steps)
+        forget(folder, steps)
 
-    trainer._remove_other_snapshots = look
+    monkeypatch.setattr(checkpoint, "keep_snapshots", look)
     results = trainer.train()
     assert results["averaged"]["steps"] == [8, 12] and set(kept) == {4, 8, 12}
     assert not list((trainer.run.folder / "checkpoints").glob("step-*")), "they are not needed any more"

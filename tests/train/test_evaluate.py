@@ -9,7 +9,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.protocols import Example, Hypothesis, Metric, Search, Task
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.evaluate import likelihood, predict
+from paddle_tfm.train.evaluate import likelihood, log_probs, predict
 
 
 def test_likelihood_does_not_depend_on_batches(make_run):
@@ -32,6 +32,17 @@ def test_likelihood_does_not_depend_on_processes(make_run, monkeypatch):
         output.append(likelihood(run.model, run.encoded["valid"], max_tokens=64))
     assert output[1].negative_log == pytest.approx(output[0].negative_log, rel=1e-5)
     assert output[1][1:] == output[0][1:]
+
+
+def test_log_probs_are_those_of_each_example_in_their_order(make_run):
+    run = make_run()
+    run.model.train()
+    examples = run.encoded["valid"]
+    alone = [-likelihood(run.model, [example]).negative_log for example in examples]
+    assert len({round(each, 3) for each in alone}) > 1
+    for max_tokens in (8, 4096):
+        np.testing.assert_allclose(log_probs(run.model, examples, max_tokens), alone, rtol=1e-5)
+    assert run.model.training
 
 
 @pytest.mark.parametrize("search", ["greedy", {"name": "beam", "size": 3}])
@@ -144,8 +155,8 @@ def test_a_task_needs_no_test_split(with_plugin, monkeypatch):
     ("options", "sentence"),
     [
         ({"max_ratio": -0.5}, "`max_ratio` must be in \\[0, inf\\), but is -0.5"),
-        ({"max_ratio": float("inf")}, "`max_ratio` must be"),
-        ({"max_ratio": float("nan")}, "`max_ratio` must be"),
+        ({"max_ratio": float("inf")}, "max_ratio  must be a finite number, but is inf"),
+        ({"max_ratio": float("nan")}, "max_ratio  must be a finite number, but is nan"),
         ({"max_extra": -1}, "`max_extra` must not be negative, but is -1"),
         ({"max_ratio": 0.0, "max_extra": 0}, "must not both be 0"),
     ],

@@ -1,25 +1,70 @@
-"""The figure, as vectors or as a picture."""
+"""Learning curves: the deciding metric and the loss of training, on steps, tokens or seconds."""
 
 from __future__ import annotations
 
-import base64
-import re
+from collections.abc import Callable
 from html import escape
 
 from paddle_tfm import units
-from paddle_tfm.comparison.table import Comparison
-from paddle_tfm.plotting import FAINT, INK
+from paddle_tfm.comparison.curves import AXES, RunCurves, mean_points, read_curves
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.pages.axis import fit
+from paddle_tfm.pages.chart import Series, colour, line_chart
 
 
-def html(comparison: Comparison, png: bytes, svg: str) -> str:
-    """The figure as `svg`, or as `png` where that is smaller."""
-    name = units.metric_name(comparison.metric)
-    text = f"Validation {name} against training steps, and its value at the end, for each variant"
-    encoded = base64.b64encode(png).decode("ascii")
-    drawing = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL).strip()
-    if len(encoded) < len(drawing.encode("utf-8")):
-        inner = f'<img alt="{escape(text)}" src="data:image/png;base64,{encoded}">'
-    else:
-        drawing = drawing.replace(f": {INK}", ": var(--ink)").replace(f": {FAINT}", ": var(--line)")
-        inner = drawing.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1)
-    return f'<figure class="wide">{inner}</figure>'
+def html(facts: Facts) -> str:
+    """Two figures for each of the three axes, of which one is shown; a checkbox for each variant."""
+    curves = {variant: [read_curves(run.folder) for run in runs] for variant, runs in facts.groups.items()}
+    metric = facts.comparison.metric
+    panels = []
+    for axis in AXES:
+        drawn = [_panel(facts, curves, name, axis) for name in (metric, None)]
+        panels.append((axis, [figure for figure in drawn if figure]))
+    panels = [(axis, drawn) for axis, drawn in panels if drawn]
+    if not panels:
+        return "<p>No evaluation was logged.</p>"
+    radios = "".join(
+        f'<label><input type="radio" name="x" id="x-{axis}"{" checked" if i == 0 else ""}>{axis}</label>'
+        for i, (axis, _) in enumerate(panels)
+    )
+    figures = "".join(f'<div class="by {axis} charts">{"".join(drawn)}</div>' for axis, drawn in panels)
+    seeds = max(len(row.seeds) for row in facts.comparison.rows)
+    band = " The band is the range of the seeds, the line their mean." if seeds > 1 else ""
+    note = f"Colours are those of the scores above.{band} The loss of training is a mean over stretches of steps."
+    return (
+        f'<div class="curves"><fieldset><legend>against</legend>{radios}</fieldset>{_legend(facts)}{figures}'
+        f'<p class="note">{escape(note)}</p></div>'
+    )
+
+
+def _legend(facts: Facts) -> str:
+    if len(facts.comparison.rows) == 1:
+        return ""
+    boxes = "".join(
+        f'<label class="{colour(facts.numbers[row.variant])}"><input type="checkbox" id="show-'
+        f'{facts.numbers[row.variant]}" checked><i class="swatch"></i><bdi>{escape(row.variant)}</bdi></label>'
+        for row in facts.comparison.rows
+    )
+    return f"<fieldset><legend>show</legend>{boxes}</fieldset>"
+
+
+def _panel(facts: Facts, curves: dict[str, list[RunCurves]], metric: str | None, axis: str) -> str:
+    comparison = facts.comparison
+    series = []
+    for row in reversed(comparison.rows):  # the best on top
+        points = mean_points(facts.groups[row.variant], curves[row.variant], metric, axis)
+        if points:
+            series.append(Series(facts.numbers[row.variant], row.variant, points))
+    if not series:
+        return ""
+    unit = comparison.unit(metric) if metric else ""
+    higher = comparison.higher_is_better if metric else False
+    ends = [value for item in series for point in item.points for value in (point.low, point.high)]
+    y = fit(ends, units.bounds(unit, higher), log=not unit and not higher)
+    x = fit([0.0, *(point.x for item in series for point in item.points)])
+    name: Callable[[float], str] = lambda value: units.tick(float(f"{value:.6g}"), unit)  # noqa: E731
+    what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
+    better = "higher is better" if higher else "lower is better"
+    scale = ", logarithmic" if y.log else ""
+    last = "; ".join(f"{item.name} ends at {name(item.points[-1].y)}" for item in reversed(series))
+    return line_chart(series, x, y, (f"{what} ({better}{scale})", AXES[axis], f"{what} by {AXES[axis]}: {last}"), name)

@@ -60,8 +60,22 @@ def beams(scene: Scene) -> Result:
         words = paddle.to_tensor([[4 + i % 9] for i in range(2 * num_rows)])
         _, state = model.decode(words, state.select(twice))
         swap = paddle.to_tensor([row + (1 if row % 2 == 0 else -1) for row in range(2 * num_rows)], dtype="int64")
-        stays, moves = (model.decode(words, state.select(swap, same))[0].numpy() for same in (True, False))
-    return difference(stays, moves, "beams of a sentence change places, its memory kept or moved along") or Passed()
+        stays, moves, shared, parted = (
+            model.decode(words, chosen)[0].numpy()
+            for chosen in (
+                state.select(swap, True),
+                state.select(swap),
+                state.select(swap, True, 2),
+                state.select(swap, True, 2).select(swap, False, 2).select(swap),
+            )
+        )
+    if failed := difference(stays, moves, "beams of a sentence change places, its memory kept or moved along"):
+        return failed
+    return (
+        difference(moves, shared, "beams of a sentence as several queries of one memory")
+        or difference(moves, parted, "a memory for each beam again")
+        or Passed()
+    )
 
 
 @check(

@@ -1,38 +1,168 @@
-"""What holds for a metric by itself."""
+"""What holds for a metric by itself: a function of predictions, or of the likelihood of references."""
 
 from __future__ import annotations
 
-from paddle_tfm.protocols import Likelihood, Prediction
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from paddle_tfm.protocols import Likelihood, Metric, Prediction
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
 from paddle_tfm.testing.subject import Subject
 
-TEXTS = [("a b c", "a b c"), ("a b c d", "a c d"), ("x y", "z w v"), ("die Katze schläft", "die Katze schlief")]
+PAIRS = (  # reference, output of as many words with mistakes in it
+    ("the cat sat on the mat .", "the cat lay on a mat ."),
+    ("two young men are outside near many bushes .", "two young men are inside near some bushes ."),
+    ("die Katze schläft", "die Katze schlief"),
+    ("他 昨天 去 了 北京 。", "他 今天 去 了 上海 。"),
+    ("a dog runs", "a dog runs"),
+)
+REFERENCES = [reference for reference, _ in PAIRS]
+OUTPUTS = [output for _, output in PAIRS]
+EVERY_WORD = " ".join(dict.fromkeys(" ".join(REFERENCES).split()))
+LIKELY, UNLIKELY = Likelihood(10.0, 8, 10, 40), Likelihood(30.0, 5, 10, 40)
+CLOSE = 1e-9
+ONLY_LIKELIHOOD = "it looks at the likelihood of references, and at no output"
 
 
-def _predictions(pairs) -> list[Prediction]:
-    return [Prediction("s", one, two, tuple(one.split()), tuple(two.split())) for one, two in pairs]
+def predictions(outputs: Iterable[str]) -> list[Prediction]:
+    """An output for each reference; a piece is a word."""
+    return [
+        Prediction(f"source {i}", reference, output, tuple(reference.split()), tuple(output.split()))
+        for i, (reference, output) in enumerate(zip(REFERENCES, outputs))
+    ]
+
+
+def _value(metric: Metric, outputs: Iterable[str]) -> float:
+    return float(metric.compute(predictions(outputs), LIKELY))
+
+
+def _better(metric: Metric, one: float, other: float) -> bool:
+    """Whether `one` is better than `other` by more than rounding."""
+    if abs(one - other) <= CLOSE * max(1.0, abs(one), abs(other)):
+        return False
+    return (one > other) == metric.higher_is_better
 
 
 @check(
     "metric",
-    invariant="nothing is better than the reference itself, and the order of examples does not matter",
-    consequence="it rewards something else",
-    hint="`higher_is_better`; which text is the reference; sums over examples",
+    invariant="the reference scores best: no other output, and no likelier text, gets a better value",
+    consequence="it rewards something else, and the best checkpoint is not the best",
+    hint="`higher_is_better`; which text is the reference; what is divided by what",
 )
 def prefers_the_reference(subject: Subject) -> Result:
     metric = subject.build()
     if not metric.needs_search:
-        worse, better = (metric.compute([], Likelihood(*sums, 10, 40)) for sums in ((30.0, 5), (10.0, 8)))
-        if (better > worse) != metric.higher_is_better:
+        worse, better = (float(metric.compute([], likelihood)) for likelihood in (UNLIKELY, LIKELY))
+        if not _better(metric, better, worse):
             return Failed(f"a likelier text gets {better:.4g}, a less likely one {worse:.4g}")
         return Passed()
-    likelihood = Likelihood(10.0, 5, 10, 40)
-    exact = metric.compute(_predictions([(one, one) for one, _ in TEXTS]), likelihood)
-    usual = metric.compute(_predictions(TEXTS), likelihood)
-    reordered = metric.compute(_predictions(TEXTS[::-1]), likelihood)
-    if (usual > exact) if metric.higher_is_better else (usual < exact):
-        return Failed(f"the references themselves get {exact:.4g}, other texts {usual:.4g}")
-    if abs(usual - reordered) > 1e-9 * max(1.0, abs(usual)):
+    exact = _value(metric, REFERENCES)
+    others = {
+        "outputs with mistakes": OUTPUTS,
+        "empty outputs": [""] * len(PAIRS),
+        "outputs that belong to other references": [*REFERENCES[1:], REFERENCES[0]],
+    }
+    values = {what: _value(metric, outputs) for what, outputs in others.items()}
+    for what, value in values.items():
+        if not math.isfinite(value):
+            return Failed(f"{what} get {value}")
+        if _better(metric, value, exact):
+            return Failed(f"the references themselves get {exact:.4g}, {what} {value:.4g}")
+    if not any(_better(metric, exact, value) for value in values.values()):
+        return Failed(f"the references themselves get {exact:.4g}, and so do {', '.join(values)}")
+    return Passed()
+
+
+@check(
+    "metric",
+    invariant="length is no merit: output that is repeated or continues beyond the reference scores worse, not better",
+    consequence="a model that never stops looks better than one that is right",
+    hint="a division by the length of the outputs (precision) or a penalty of length; recall alone rewards every word",
+)
+def length_is_no_merit(subject: Subject) -> Result:
+    metric = subject.build()
+    if not metric.needs_search:
+        return Skip(ONLY_LIKELIHOOD)
+    for kind, texts in (("references", REFERENCES), ("outputs with mistakes", OUTPUTS)):
+        value = _value(metric, texts)
+        longer = {"repeated": [f"{text} {text}" for text in texts],
+                  "followed by every word there is": [f"{text} {EVERY_WORD}" for text in texts]}  # fmt: skip
+        for how, outputs in longer.items():
+            long = _value(metric, outputs)
+            if _better(metric, long, value) or (kind == "references" and not _better(metric, value, long)):
+                return Failed(f"the {kind} get {value:.4g}, and {how} {long:.4g}")
+    return Passed()
+
+
+@check(
+    "metric",
+    invariant="the order of examples does not matter",
+    consequence="the same outputs get two scores",
+    hint="weights by an example's number; state that one example leaves to the next",
+)
+def order(subject: Subject) -> Result:
+    metric = subject.build()
+    if not metric.needs_search:
+        return Skip(ONLY_LIKELIHOOD)
+    whole = predictions(OUTPUTS)
+    usual, again, reordered = (float(metric.compute(each, LIKELY)) for each in (whole, whole, whole[::-1]))
+    if not math.isclose(usual, again, rel_tol=CLOSE):
+        return Failed(f"the same examples get {usual:.6g}, and once more {again:.6g}")
+    if not math.isclose(usual, reordered, rel_tol=CLOSE, abs_tol=CLOSE):
         return Failed(f"the same examples in another order get {reordered:.6g} instead of {usual:.6g}")
+    return Passed()
+
+
+@check(
+    "metric",
+    invariant="sums over parts equal the whole: a row of `statistics` depends on its prediction alone, and `value` of "
+    "their sum is the metric",
+    consequence="resampled test sets, and the intervals of a comparison, belong to another metric",
+    hint="`statistics` counts, and `value` divides; means and roots of one example's numbers belong to neither",
+)
+def sums(subject: Subject) -> Result:
+    metric = subject.build()
+    if not metric.needs_search:
+        twice = Likelihood(2 * LIKELY.negative_log, 2 * LIKELY.correct, 2 * LIKELY.tokens, 2 * LIKELY.characters)
+        values = [float(metric.compute([], likelihood)) for likelihood in (LIKELY, twice)]
+        if not math.isclose(*values, rel_tol=CLOSE):
+            return Failed(f"a split gets {values[0]:.6g}, the same split twice {values[1]:.6g}")
+        return Passed()
+    if type(metric).statistics is Metric.statistics:
+        return Skip("it has no `statistics`: it cannot be resampled, so a comparison pairs seeds only")
+    whole = predictions(OUTPUTS)
+    rows = np.asarray(metric.statistics(whole))
+    if rows.ndim != 2 or len(rows) != len(whole):
+        return Failed(f"`statistics` of {len(whole)} predictions must be [{len(whole)}, K], but is {list(rows.shape)}")
+    alone = np.concatenate([np.asarray(metric.statistics([each])) for each in whole])
+    if failed := difference(rows, alone, "rows of all predictions, and of each alone", CLOSE):
+        return failed
+    value, computed = float(metric.value(rows.sum(0))), float(metric.compute(whole, LIKELY))
+    if not math.isclose(value, computed, rel_tol=CLOSE, abs_tol=CLOSE):
+        return Failed(f"`value` of the sums is {value:.6g}, and `compute` {computed:.6g}")
+    return Passed()
+
+
+@check(
+    "metric",
+    invariant="it looks at nothing but what it asks for: at pieces with `needs_pieces`, at outputs with `needs_search`",
+    consequence="scores of a file, or of an evaluation without a search, are wrong",
+    hint="`needs_pieces`, `needs_search`",
+)
+def asks(subject: Subject) -> Result:
+    metric = subject.build()
+    if metric.needs_search and metric.needs_pieces:
+        return Skip("it asks for outputs and their pieces")
+    if not metric.needs_search:
+        values = [float(metric.compute(each, LIKELY)) for each in ([], predictions(OUTPUTS))]
+        what = "without outputs"
+    else:
+        bare = [Prediction(each.source, each.reference, each.hypothesis) for each in predictions(OUTPUTS)]
+        values = [float(metric.compute(each, LIKELY)) for each in (bare, predictions(OUTPUTS))]
+        what = "without pieces"
+    if not math.isclose(*values, rel_tol=CLOSE, abs_tol=CLOSE):
+        return Failed(f"{what} {values[0]:.6g}, with them {values[1]:.6g}")
     return Passed()

@@ -5,26 +5,75 @@ from __future__ import annotations
 import numpy as np
 
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Note, Result
+from paddle_tfm.testing.results import Failed, Note, Passed, Result
 from paddle_tfm.testing.subject import Subject
+
+STEPS = 1000
+BEYOND = (STEPS + 1, STEPS + 500, 100 * STEPS)  # a run that is continued asks for them
+MAX_JUMP = 0.05  # of the highest rate, from a step to the next
+MANY_TIMES = 3  # as large as the changes beside it
+
+
+def _rates(subject: Subject) -> list[float]:
+    """The rates of the steps 1 … STEPS."""
+    schedule = subject.build(d_model=64, steps=STEPS)
+    return [schedule(step) for step in range(1, STEPS + 1)]
 
 
 @check(
     "schedule",
-    invariant="a function of the step alone: finite, not negative, the same whenever it is called",
-    consequence="a resumed run continues with another learning rate",
-    hint="counters kept in the object; division by a step of 0",
+    invariant="rates are finite numbers, positive in every step of the run, and never negative after it",
+    consequence="steps that learn nothing, that go uphill, or that make all weights NaN",
+    hint="the first step is 1, not 0, and the last one is `steps`; division by a warm-up of 0; a Python float is asked "
+    "for",
 )
 def rates(subject: Subject) -> Result:
-    schedule = subject.build(d_model=64, steps=1000)
-    steps = [1, 2, 10, 500, 999, 1000, 1500]
-    ascending = [schedule(step) for step in steps]
-    descending = [schedule(step) for step in reversed(steps)][::-1]
-    if not all(np.isfinite(rate) and rate >= 0 for rate in ascending):
-        return Failed(f"rates of steps {steps}: {ascending}")
-    if ascending != descending:
-        return Failed("called in another order, it gives other rates")
-    if max(ascending) == 0:
-        return Failed("the rate is always zero")
-    first, _, _, halfway, _, last, _ = ascending
-    return Note(f"rate {first:.2g} at step 1, {halfway:.2g} halfway, {last:.2g} at the end of 1,000")
+    run = _rates(subject)
+    schedule = subject.build(d_model=64, steps=STEPS)
+    after = [schedule(step) for step in BEYOND]
+    for step, rate in zip((*range(1, STEPS + 1), *BEYOND), (*run, *after)):
+        if not isinstance(rate, float):
+            return Failed(f"step {step} of {STEPS:,}: the rate must be a float, but is {type(rate).__name__}")
+        if not np.isfinite(rate) or rate < 0 or (rate == 0 and step <= STEPS):
+            return Failed(f"step {step} of {STEPS:,}: the rate is {rate:.3g}")
+    return Note(
+        f"rate {run[0]:.2g} at step 1, {run[STEPS // 2 - 1]:.2g} halfway, {run[-1]:.2g} at the end of {STEPS:,}"
+    )
+
+
+@check(
+    "schedule",
+    invariant="a function of the step alone: the same whenever it is called, and from whichever object",
+    consequence="a resumed run continues with another learning rate",
+    hint="counters kept in the object or the class; a clock; random draws",
+)
+def step_alone(subject: Subject) -> Result:
+    ascending = _rates(subject)
+    schedule = subject.build(d_model=64, steps=STEPS)
+    resumed = {step: schedule(step) for step in (*range(700, STEPS + 1), *range(1, 700))}
+    again = {step: schedule(step) for step in range(STEPS, 0, -1)}
+    for step, rate in enumerate(ascending, 1):
+        for other, how in ((resumed[step], "resumed at step 700"), (again[step], "called in another order")):
+            if rate != other:
+                return Failed(f"step {step}: the rate is {rate:.6g}, and {how} {other:.6g}")
+    return Passed()
+
+
+@check(
+    "schedule",
+    invariant="continuous: no jump from a step to the next where the changes beside it are small",
+    consequence="the loss leaps at a step that nobody chose",
+    hint="where one piece ends and the next begins: an off-by-one, another peak; a schedule that falls in steps "
+    "declares it in `expected_failures`",
+)
+def continuous(subject: Subject) -> Result:
+    run = np.array(_rates(subject), dtype=np.float64)
+    change = np.abs(np.diff(run))  # [STEPS - 1]
+    beside = np.maximum(np.concatenate([[0.0], change[:-1]]), np.concatenate([change[1:], [0.0]]))
+    beside[0], beside[-1] = change[1], change[-2]
+    jumps = np.flatnonzero((change > MAX_JUMP * run.max()) & (change > MANY_TIMES * beside))
+    if jumps.size:
+        step = int(jumps[0]) + 1
+        return Failed(f"from step {step} to step {step + 1} of {STEPS:,} the rate goes from {run[step - 1]:.3g} to "
+                      f"{run[step]:.3g}")  # fmt: skip
+    return Passed()

@@ -9,7 +9,7 @@ from paddle import Tensor
 from paddle_tfm import randomness
 from paddle_tfm.protocols import Decoding, Hypothesis
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import ComponentError, Failed, Passed, Result
+from paddle_tfm.testing.results import ComponentError, Failed, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject
 
 WORDS = 7
@@ -117,3 +117,49 @@ def independent(subject: Subject) -> Result:
         if alone[0].ids != together[sentence][0].ids:
             return Failed(f"sentence {sentence} alone gives {alone[0].ids}, among others {together[sentence][0].ids}")
     return Passed()
+
+
+@check(
+    "search",
+    invariant="a sentence has one hypothesis at least, and `nbest` at most",
+    consequence="`translate --nbest` shows other numbers of outputs than were asked for",
+    hint="`nbest`, which the constructor sets from its options",
+)
+def counts(subject: Subject) -> Result:
+    nbest = subject.build().nbest
+    for hypotheses in _hypotheses(subject, TableDecoding(MAX_LENGTHS)):
+        if not 1 <= len(hypotheses) <= nbest:
+            return Failed(f"a sentence has {len(hypotheses)} hypotheses, and `nbest` is {nbest}")
+    return Passed()
+
+
+@check(
+    "search",
+    invariant="with the options that `greedy_with` names, it takes the likeliest token at each step",
+    consequence="a beam of one is worse than greedy search, and nobody sees why",
+    hint="`greedy_with`; what a beam of one does when its best token is the end; ties: the first of equals",
+)
+def greedy(subject: Subject) -> Result:
+    if subject.cls.greedy_with is None:
+        return Skip("it does not say that it is ever greedy (`greedy_with`)")
+    options = {**subject.spec, **subject.cls.greedy_with}
+    for ending in (0.0, 1.0, 3.0):
+        table = TableDecoding(MAX_LENGTHS, ending=ending)
+        with randomness.random_context(1, 1):
+            outputs = subject.registry.build(subject.kind, options).run(table)
+        for sentence, hypotheses in enumerate(outputs):
+            expected = _likeliest(table, sentence)
+            if hypotheses[0].ids != expected:
+                return Failed(f"sentence {sentence}: {hypotheses[0].ids}, the likeliest tokens are {expected}")
+    return Passed()
+
+
+def _likeliest(table: TableDecoding, sentence: int) -> list[int]:
+    """The likeliest token, step by step, up to the end token or the greatest length."""
+    ids: list[int] = []
+    while len(ids) < table.max_lengths[sentence]:
+        token = int(np.argmax(table.next(sentence, tuple(ids))))
+        if token == table.eos:
+            break
+        ids.append(token)
+    return ids

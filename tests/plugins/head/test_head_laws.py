@@ -1,9 +1,12 @@
 """What every shipped head promises: probabilities that sum to 1, and a loss that is their negative logarithm."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import paddle
 import pytest
 
+from paddle_tfm import randomness
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Memory
 from paddle_tfm_plugins.head.adaptive import AdaptiveSoftmax
@@ -33,6 +36,8 @@ MAKERS = {
 COPYING = ("pointer", "pointer network")  # those whose sources have words beyond the vocabulary here
 BOUNDED = ("pointer network", "fix")  # no loss of theirs is above some number
 every = pytest.mark.parametrize("name", MAKERS)
+CONTEXTS = {"alone": nullcontext, "in a step": lambda: randomness.random_context(1, 1)}  # there oneDNN computes
+anywhere = pytest.mark.parametrize("context", CONTEXTS.values(), ids=list(CONTEXTS))
 
 
 def make(name, scale=0.6):
@@ -97,14 +102,16 @@ def test_smoothing_spreads_over_the_vocabulary_but_padding(name):
 
 
 @every
+@anywhere
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_the_gradient_of_the_loss_is_that_of_the_log_probabilities(name, smoothing):
+def test_the_gradient_of_the_loss_is_that_of_the_log_probabilities(name, smoothing, context):
     head, h, (there, target) = make(name), tensor(B, T, C), setting(name)
     pull = tensor(B, T, seed=8).detach()
     gradients = []
     for fast in (True, False):
         if fast:
-            loss = head.loss(h, target, there, smoothing)
+            with context():
+                loss = head.loss(h, target, there, smoothing)
         else:
             log_p = head.log_probs(h, there)
             others = (log_p[..., :V].sum(-1) - log_p[..., PAD]) / (V - 1)
@@ -123,12 +130,14 @@ def test_the_gradient_of_the_loss_is_that_of_the_log_probabilities(name, smoothi
 
 
 @every
+@anywhere
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_extreme_logits_stay_finite(name, smoothing):
+def test_extreme_logits_stay_finite(name, smoothing, context):
     head, (there, target) = make(name, scale=40.0), setting(name)
     h = tensor(B, T, C)
     log_p = head.log_probs(h * 10.0, there)
-    loss = head.loss(h * 10.0, target, there, smoothing)
+    with context():
+        loss = head.loss(h * 10.0, target, there, smoothing)
     (loss.sum() + log_p.sum()).backward()
     assert np.isfinite(loss.numpy()).all() and np.isfinite(log_p.numpy()).all() and np.isfinite(h.grad.numpy()).all()
     picked = np.take_along_axis(log_p.numpy(), target.numpy()[..., None], -1)[..., 0]

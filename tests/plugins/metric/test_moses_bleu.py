@@ -1,11 +1,8 @@
 """Moses' BLEU: texts cut as the data of published systems are, and the formula of multi-bleu.perl."""
 
-import gzip
 import math
-import os
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -38,16 +35,6 @@ PUBLISHED = {
 def metric():
     pytest.importorskip("sacremoses", reason="the optional package sacremoses is not installed")
     return create_registry().build("metric", Spec("moses_bleu"), "metric")
-
-
-@pytest.fixture
-def flickr():
-    """References of Multi30k's test set of 2016."""
-    folder = os.environ.get("PADDLE_TFM_DATA")
-    if not folder:
-        pytest.skip("PADDLE_TFM_DATA is not set")
-    path = Path(folder) / "multi30k" / "test_2016_flickr.de.gz"
-    return gzip.decompress(path.read_bytes()).decode("utf-8").removesuffix("\n").split("\n")
 
 
 def multi_bleu(outputs, references):

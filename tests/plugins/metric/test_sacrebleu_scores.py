@@ -1,13 +1,10 @@
 """BLEU, chrF and TER are those of sacreBLEU: its functions, its program, and the papers' formulas written out."""
 
-import gzip
 import math
-import os
 import random
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import sacrebleu
@@ -54,16 +51,6 @@ def predictions(references, seed=0):
 
 def columns(pairs):
     return [pair.hypothesis for pair in pairs], [[pair.reference for pair in pairs]]
-
-
-@pytest.fixture(scope="session")
-def flickr():
-    """References of Multi30k's test set of 2016."""
-    folder = os.environ.get("PADDLE_TFM_DATA")
-    if not folder:
-        pytest.skip("PADDLE_TFM_DATA is not set")
-    path = Path(folder) / "multi30k" / "test_2016_flickr.de.gz"
-    return gzip.decompress(path.read_bytes()).decode("utf-8").removesuffix("\n").split("\n")
 
 
 CASES = [

@@ -301,7 +301,7 @@ def test_a_dataset_in_a_recipe():
     [
         ("scna", "task.dataset", "unknown dataset 'scna'; did you mean 'scan'?"),
         ({"name": "scan", "cutof": 26}, "task.dataset.cutof", "'scan' has no option 'cutof'; did you mean 'cutoff'?"),
-        ({"name": "scan", "cutoff": "26"}, "task.dataset.cutoff", "must be a valid integer, but is '26'"),
+        ({"name": "scan", "cutoff": "26"}, "task.dataset.cutoff", "must be a valid integer or null, but is '26'"),
         (["scan"], "task.dataset", "must be a name or {name: …, options…}, but is ['scan']"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sentencepiece
 
-from paddle_tfm import UserError, create_registry, load_recipe
+from paddle_tfm import RecipeError, UserError, create_registry, load_recipe
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from paddle_tfm.protocols import Example
@@ -177,6 +177,52 @@ def test_a_size_that_cannot_be(model, size, byte_fallback, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+CHARACTERS = "".join(chr(code) for code in range(0x4E00, 0x4E00 + 1200))
+
+
+def chinese(number):
+    """Texts of common and rare characters: each of 1,200 at least once."""
+    draw = random.Random(5)
+    common = [CHARACTERS[i : i + 8] for i in range(0, 1200, 8)]
+    return [draw.choice(common) + "".join(draw.choices(CHARACTERS[:300], k=12)) for _ in range(number)]
+
+
+@pytest.mark.parametrize("model", ["bpe", "unigram"])
+def test_an_automatic_size(model):
+    """45 √n, within what characters and bytes need, and what the texts hold: both limits are those of the sentences."""
+    many = SentencePiece(model=model)
+    many.fit(pseudo_texts(4000))
+    few = SentencePiece(model=model)
+    few.fit(texts := list(pseudo_texts(300)))
+    with pytest.raises(UserError, match="at most") as caught:
+        SentencePiece(100_000, model).fit(texts)
+    most = int(re.search(r"at most (\d+)", str(caught.value))[1])
+    assert len(few.pieces()) == min(round(45 * 300**0.5), int(0.7 * most))
+    script = SentencePiece(model=model)
+    script.fit(texts := chinese(400))
+    with pytest.raises(UserError, match="at least") as caught:
+        SentencePiece(900, model).fit(texts)
+    least = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    assert least > 45 * 400**0.5  # the rule alone would be refused
+    # The unigram model has no more to learn from words drawn at random than their characters.
+    assert len(script.pieces()) == (int(1.25 * least) if model == "bpe" else least)
+    assert script.detokenize(script.tokenize(texts[0])) == texts[0]
+
+
+def test_an_automatic_size_is_the_default_and_other_words_are_refused(registry):
+    assert SentencePiece().size == "auto"
+    with pytest.raises(RecipeError, match="size"):
+        registry.build("tokenizer", {"name": "sentencepiece", "size": "automatic"})
+
+
+def test_the_sentence_names_the_side_and_the_way_out():
+    with pytest.raises(UserError, match=r"^both sides of the training split: tokenizer .*; `size: auto` chooses one$"):
+        learned("{name: sentencepiece, size: 100000}")
+    pair = "{source: {name: sentencepiece, size: 400}, target: {name: sentencepiece, size: 100000}}"
+    with pytest.raises(UserError, match=r"^the target side of the training split: "):
+        learned(pair)
+
+
 @pytest.mark.parametrize("texts", [[], ["", "  ", "\t\n\u3000"], ["\0", "▅ ▅"]], ids=repr)
 def test_nothing_to_learn_from(texts):
     with pytest.raises(UserError, match="'sentencepiece' has nothing to learn from: all texts are empty"):
@@ -314,7 +360,7 @@ def test_real_texts(model):
     for language in ("de", "en"):
         with gzip.open(folder / "multi30k" / f"train.{language}.gz", "rt", encoding="utf-8", newline="\n") as file:
             texts += list(file)[::4]
-    tokenizer = SentencePiece(model=model)
+    tokenizer = SentencePiece(8000, model)
     tokenizer.fit(iter(texts))
     vocabulary = Vocabulary.learn([], always=tokenizer.pieces())
     assert len(vocabulary) == 8004

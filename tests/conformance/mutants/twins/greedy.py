@@ -7,6 +7,8 @@ from paddle_tfm.protocols import Hypothesis, Search
 
 
 class Twin(Search):
+    greedy_with = {}
+
     def run(self, decoding):
         count = len(decoding.max_lengths)
         ids, scores, open_rows = [[] for _ in range(count)], [0.0] * count, list(range(count))

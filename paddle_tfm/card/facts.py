@@ -1,0 +1,101 @@
+"""What a card says of a run, read from its folder; nothing of it needs the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from paddle_tfm import units
+from paddle_tfm.comparison.facts import recipe_of
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
+from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.train.about import read_about
+from paddle_tfm.train.logs import read_rows
+
+DECODER_ONLY, ENCODER_ONLY = "decoder-only", "encoder-only"
+
+
+class RunFacts:
+    """A run, finished or not.
+
+    Raises:
+        UserError: its recipe cannot be read.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.recipe = recipe_of(folder)
+        if not self.recipe:
+            raise UserError(f"{folder / 'recipe.yaml'}: a card needs it, but it cannot be read")
+        self.about = read_about(folder)
+        try:
+            self.results = read_json(folder / "results.json", ["directions", "units", "valid", "test"])
+        except UserError:
+            self.results = {}
+        self.predictions = read_undamaged_predictions(predictions_file(folder))
+        self.name = f"{self.recipe.get('name')}/{self.recipe.get('variant', 'default')}/seed-{self.seed}"
+
+    @property
+    def seed(self) -> object:
+        """The seed of the run."""
+        seeds = self.recipe.get("seeds")
+        return seeds[0] if isinstance(seeds, list) and seeds else "?"
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section of the recipe."""
+        section = self.recipe.get(name)
+        return section if isinstance(section, dict) else {}
+
+    @property
+    def shape(self) -> str:
+        """Which stacks the model has."""
+        model = self.section("model")
+        if model.get("encoder_layers") == 0:
+            return DECODER_ONLY
+        return ENCODER_ONLY if model.get("decoder_layers") == 0 else "encoder-decoder"
+
+    @property
+    def deciding(self) -> str:
+        """The metric that chose the checkpoint."""
+        return str(self.section("evaluate").get("best", "loss"))
+
+    @property
+    def split(self) -> str:
+        """The split of the final scores."""
+        return "test" if self.results.get("test") else "validation"
+
+    def unit(self, metric: str) -> str:
+        """The unit of a metric."""
+        return self.results.get("units", {}).get(metric, "")
+
+    def text(self, metric: str, value: float | None) -> str:
+        """A metric's value as people read it."""
+        return units.text(value, self.unit(metric))
+
+    def last_step(self) -> int:
+        """How far the training came."""
+        logged = (row["step"] for row in read_rows(self.folder / "metrics.jsonl"))
+        return int(self.results.get("steps") or max(logged, default=0))
+
+    def lead(self) -> str:
+        """The sentence that matters most: the score, or why there is none."""
+        steps = self.section("train").get("steps")
+        if not self.results:
+            return f"This run is not finished: it has done {self.last_step():,} of {steps:,} steps."
+        if self.results.get("diverged"):
+            return f"This run diverged: {self.results['diverged']}."
+        scores = self.results["test"] or self.results["valid"]
+        count = self.about.get("examples", {}).get("test" if self.results["test"] else "valid") or len(self.predictions)
+        where = f"{count:,} {self.split} examples" if count else f"the {self.split} split"
+        name = units.metric_name(self.deciding)
+        return f"{name[:1].upper()}{name[1:]} {self.text(self.deciding, scores.get(self.deciding))} on {where}."
+
+    def summary(self) -> str:
+        """What the model is, in one sentence."""
+        parameters = self.results.get("parameters") or self.about.get("parameters")
+        size = f" of {parameters:,} parameters" if parameters else ""
+        task = self.recipe.get("task")
+        name = task.get("name") if isinstance(task, dict) else task
+        kind = f"{'A' if self.shape == DECODER_ONLY else 'An'} {self.shape} Transformer{size}"
+        return f"{kind}, trained for {self.last_step():,} steps on {name} with seed {self.seed}."

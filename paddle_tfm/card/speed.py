@@ -1,0 +1,54 @@
+"""How fast a model trains and writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from statistics import median
+from typing import Any
+
+from paddle_tfm import runtime
+from paddle_tfm.train.run import Run
+
+TEXTS = 32  # in one call
+SINGLES = 5  # one at a time
+LENGTH = 50  # tokens of a text that a decoder-only model writes
+
+
+def training(results: Mapping[str, Any]) -> str:
+    """Of the training, as it was logged."""
+    if not results:
+        return "not finished"
+    parts = [
+        f"{results['tokens_per_second']:,.0f} target tokens a second, {results['seconds']:,.0f} s of training steps"
+    ]
+    if wall := results.get("wall_seconds"):
+        parts.append(f"{wall:,.0f} s with evaluations and checkpoints")
+    return "; ".join(parts)
+
+
+def writing(run: Run, sources: Sequence[str]) -> str:
+    """Of the search, measured here and now, after one call that is not counted."""
+    threads = f"{runtime.threads()} thread{'' if runtime.threads() == 1 else 's'}"
+    if not sources:
+        seconds = _seconds(lambda: run.generate("", LENGTH), 3)
+        return f"{LENGTH / seconds:,.0f} tokens a second in one text of {LENGTH} ({threads}, where this page was made)"
+    texts = list(sources[:TEXTS])
+    together = _seconds(lambda: run.translate(texts), 1)
+    alone = median(_seconds(partial(run.translate, [text]), 1) for text in texts[:SINGLES])
+    rate = (
+        f"{len(texts) / together:,.1f} texts a second, {len(texts)} in one call; {1000 * alone:,.0f} ms for one alone"
+    )
+    return f"{rate} ({threads}, where this page was made)"
+
+
+def _seconds(call: Callable[[], object], rounds: int) -> float:
+    """The least of some rounds, after one that warms up."""
+    call()
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)

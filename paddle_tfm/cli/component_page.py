@@ -1,0 +1,238 @@
+"""What `paddle-tfm show KIND:NAME` prints: all about one component, read from its source without importing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from paddle_tfm.cli.common import console
+from paddle_tfm.cli.tables import print_table
+from paddle_tfm.component_source import ComponentSource, OptionSource, kind_of_annotation, recipe_text
+from paddle_tfm.components import Entry
+from paddle_tfm.recipe.sites import place
+from paddle_tfm.recipe.uses import default, uses
+from paddle_tfm.registry import Registry
+from paddle_tfm.tabular import Table, column, wrapped
+
+ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+OTHER_PAPERS = re.compile(r"\b(?:aclanthology\.org/|doi\.org/|openreview\.net/)[^\s);,]+")
+NAMED_RECIPES = 8  # that are printed
+TYPES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "None": "null"}
+ENGINE = "from the model"  # the default of a given that a recipe may set
+
+
+def facts(entry: Entry, registry: Registry) -> dict[str, Any]:
+    """All that is known of a component, as data."""
+    source = ComponentSource(entry.target)
+    filled, protocol = source.filled(), source.protocol
+    meanings = _meanings(protocol.docstring if protocol else "")
+    options = [_option(option, name in filled, entry) for name, option in _options(entry, registry).items()]
+    settings = _example_settings(source, entry, registry)
+    return {
+        "kind": entry.kind,
+        "name": entry.name,
+        "plugin": entry.provider.plugin,
+        "version": f"{entry.provider.source} {entry.provider.version}".strip(),
+        "class": entry.target
+        if isinstance(entry.target, str)
+        else f"{entry.target.__module__}:{entry.target.__name__}",
+        "wrong_on_purpose": entry.wrong_on_purpose,
+        "summary": entry.summary(),
+        "docstring": source.docstring,
+        "filled_in": {name: meanings.get(name, "") for name in filled},
+        "options": options,
+        "expected_failures": dict(source.value("expected_failures", {})),
+        "papers": _papers(source.docstring),
+        "default": default(entry.kind) == entry.name,
+        "recipes": uses(entry.kind, entry.name, registry),
+        "example": {"recipe": _in_recipe(entry.kind, settings), "command": _on_command_line(entry.kind, settings)},
+    }
+
+
+def print_page(about: Mapping[str, Any]) -> None:
+    """The page of a component, for people."""
+    title = f"{about['kind']}:{about['name']}"
+    _line(f"[bold cyan]{title}[/]  [dim]{_plain(about['class'])}, {_plain(about['version'])}[/]")
+    if about["wrong_on_purpose"]:
+        _line("[red]wrong on purpose:[/] it shows what a mistake does, and is nothing to build on")
+    summary, *paragraphs = [" ".join(text.split()) for text in about["docstring"].split("\n\n")] or [""]
+    _prose(summary)
+    spoken = [text for text in paragraphs if not text.startswith(("Options:", "Raises:", "Example"))]
+    if spoken:
+        _heading("Formula" if re.match(r"(Formula:|[^.:]{0,70}?[^<>]=)", spoken[0]) else "How it works")
+        for text in spoken:
+            _prose(text.removeprefix("Formula: "))
+    if about["filled_in"]:
+        _heading("The engine fills in")
+        for name, meaning in about["filled_in"].items():
+            _prose(f"{name}: {meaning}" if meaning else name, hang=4)
+    _heading("Options" if about["options"] else "Options: none")
+    if about["options"]:
+        columns = [
+            column("name", style="cyan"),
+            column("must_be", "must be", prose=True),
+            column("default"),
+        ]
+        print_table(Table(columns, about["options"]))
+        for text in paragraphs:
+            if text.startswith(("Options:", "Raises:")):
+                _prose(text)
+    if about["expected_failures"]:
+        _heading("Expected failures, of checks that it cannot pass though it is right")
+        for name, reason in about["expected_failures"].items():
+            _prose(f"{name}: {reason}" if reason else name, hang=4)
+    if about["papers"]:
+        _heading("Papers")
+        for paper in about["papers"]:
+            _prose(paper)
+    _recipes(about)
+    _heading("Example")
+    _line(f"  in a recipe     {_plain(about['example']['recipe'])}")
+    _line(f"  for one run     {_plain(about['example']['command'])}")
+    _line(f"  is it right?    paddle-tfm plugin check {title}")
+
+
+def _recipes(about: Mapping[str, Any]) -> None:
+    _heading("Recipes that name it" if about["recipes"] else "Recipes that name it: none that ships")
+    if about["default"]:
+        _prose("the default (base.yaml)")
+    for recipe, variants in list(about["recipes"].items())[:NAMED_RECIPES]:
+        named = [variant for variant in variants if variant != "default"]
+        _prose(f"{recipe}: {', '.join(named)}" if named else recipe, hang=4)
+    if (more := len(about["recipes"]) - NAMED_RECIPES) > 0:
+        _prose(f"and {more} more (--json has all)")
+
+
+def _options(entry: Entry, registry: Registry) -> Mapping[str, OptionSource]:
+    """Those that the source says; of a class without source (one that a function made) the constructor's."""
+    if source := ComponentSource(entry.target):
+        return source.options()
+    known = registry.options(entry.kind, entry.name)
+    return {
+        name: OptionSource(name, str(option.annotation), None if option.required else recipe_text(option.default))
+        for name, option in known.items()
+    }
+
+
+def _option(option: OptionSource, from_engine: bool, entry: Entry) -> dict[str, object]:
+    kind = kind_of_annotation(option.annotation, entry.target)
+    return {
+        "name": option.name,
+        "must_be": _must_be(option, kind),
+        "default": ENGINE if from_engine and option.required else "required" if option.required else option.default,
+        "required": option.required and not from_engine,
+        "choices": list(option.choices),
+        "kind": kind or None,
+    }
+
+
+def _must_be(option: OptionSource, kind: str) -> str:
+    """The type and the range of an option, in words: `number, in (0, 1]`."""
+    if kind:
+        noun = f"{kind}: a name or {{name: …, options…}}"
+        return f"list of such: {noun}" if option.annotation.lower().startswith(("list", "sequence", "tuple")) else noun
+    if option.choices:
+        return option.rule + (", or null" if "None" in option.annotation else "")
+    words = re.sub(r"\b(int|float|bool|str|None)\b", lambda match: TYPES[match[1]], option.annotation)
+    words = re.sub(r"\b[Ll]ist\[([^\[\]]*)\]", r"list of \1s", words).replace(" | ", " or ")
+    return ", ".join(part for part in (words, option.rule) if part)
+
+
+def _meanings(docstring: str) -> dict[str, str]:
+    """given → what it is, from the paragraph `Givens:` of a protocol: `d_model: C. steps: of the whole run.`"""
+    paragraph = re.search(r"^Givens:\s*\n(.*?)(?:\n\s*\n|\Z)", docstring, re.DOTALL | re.MULTILINE)
+    if paragraph is None:
+        return {}
+    text = " ".join(paragraph[1].split())
+    parts = re.split(r"(?:^|(?<=\. ))((?:\w+, )*\w+): ", text)[1:]
+    meanings: dict[str, str] = {}
+    for names, meaning in zip(parts[::2], parts[1::2]):
+        meanings |= dict.fromkeys(names.split(", "), meaning.strip().removesuffix("."))
+    return meanings
+
+
+def _papers(docstring: str) -> list[str]:
+    numbers = list(dict.fromkeys(ARXIV.findall(docstring)))
+    others = list(dict.fromkeys(match[0].rstrip(".") for match in OTHER_PAPERS.finditer(docstring)))
+    return [*(f"arXiv:{number}  https://arxiv.org/abs/{number}" for number in numbers), *others]
+
+
+# ------------------------------------------------------------------------------------------------------------- example
+
+
+def _example_settings(source: ComponentSource, entry: Entry, registry: Registry) -> str:
+    """The component as a recipe names it, with what it requires and one option that it does not."""
+    settings = {}
+    givens = source.value("givens", ())
+    for name, option in source.options().items():
+        kind = kind_of_annotation(option.annotation, entry.target)
+        if option.required and name not in givens:
+            settings[name] = _required(option, kind, entry, registry)
+    plain = [
+        option
+        for name, option in source.options().items()
+        if option.default not in (None, "null", '""') and not option.required
+    ]
+    if plain and len(settings) < 2:
+        settings[plain[0].name] = str(plain[0].default)
+    if not settings:
+        return entry.name
+    return f"{{name: {entry.name}, {', '.join(f'{name}: {value}' for name, value in settings.items())}}}"
+
+
+def _required(option: OptionSource, kind: str, entry: Entry, registry: Registry) -> str:
+    """A value for an option without a default."""
+    if not kind:
+        return option.choices[0] if option.choices else "FILE" if "file" in option.name else "…"
+    names = [name for name in registry.names(kind) if (kind, name) != (entry.kind, entry.name)]
+    preferred = [name for name in ("sinusoidal", "alibi", "tatoeba-en-zh") if name in names] or names
+    return f"[{', '.join(preferred[:2])}]" if option.annotation.startswith("list") else preferred[0]
+
+
+def _in_recipe(kind: str, settings: str) -> str:
+    if kind == "metric":
+        return f"evaluate: {{metrics: [exact_match, {settings}]}}"
+    if kind == "dataset":
+        return f"task: {{name: parallel, dataset: {settings}}}"
+    section, _, key = place(kind).partition(".")
+    return f"{section}: {{{key}: {settings}}}" if key else f"{section}: {settings}"
+
+
+def _on_command_line(kind: str, settings: str) -> str:
+    """A whole command that trains with it."""
+    if kind == "metric":
+        return f'paddle-tfm run reverse "evaluate.metrics=[exact_match, {settings}]"'
+    if kind == "dataset":
+        return f'paddle-tfm run multi30k "task={{name: parallel, dataset: {settings}}}"'
+    override = f"{place(kind)}={settings}"
+    quoted = f'"{override}"' if "{" in override else override
+    return f"paddle-tfm run {'multi30k' if kind == 'tokenizer' else 'reverse'} {quoted}"
+
+
+# ------------------------------------------------------------------------------------------------------------ printing
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _line(text: str) -> None:
+    console().print(text, soft_wrap=True)
+
+
+def _heading(text: str) -> None:
+    console().print()
+    console().print(f"[bold]{_plain(text)}[/]", soft_wrap=True)
+
+
+def _prose(text: str, hang: int = 2) -> None:
+    """A paragraph, indented; further lines by `hang`."""
+    from paddle_tfm.cli.tables import page_width
+
+    width = page_width()
+    lines = [text] if width is None else wrapped(text, max(width - hang, 20))
+    for i, line in enumerate(lines):
+        _line(" " * (hang if i else 2) + _plain(line))

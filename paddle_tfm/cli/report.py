@@ -1,0 +1,90 @@
+"""`paddle-tfm report RUN…`: a model card of one run, or the report of a comparison of several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from paddle_tfm.cli.common import console, create_registry, device_option, note, plugin_option, use_device, warn
+
+
+@click.command(name="report")
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option("--each", is_flag=True, help="Of several runs: a model card of each, and no comparison.")
+@click.option("--quick", is_flag=True, help="Load no model: without attention, speed of writing and generated text.")
+@click.option("--out", type=click.Path(path_type=Path), help="The folder for the page. Default: that of the run.")
+@plugin_option
+@device_option
+def command(folders, each, quick, out, plugins, device) -> None:
+    """One HTML page: of a single run its model card, of several runs their comparison.
+
+    A model card says what the model is, its data, its scores by length, its best and worst outputs, where it looks, how
+    fast it is and how to use it. It can be made of an unfinished run too.
+
+    \b
+    Examples:
+      paddle-tfm report runs/reverse/default/seed-1
+      paddle-tfm report runs/quickstart
+      paddle-tfm report runs/quickstart --each --quick
+    """
+    from paddle_tfm.errors import UserError
+
+    runs = [run for folder in folders for run in _runs(folder)]
+    runs = list({run.resolve(): run for run in runs}.values())
+    if len(runs) > 1 and not each:
+        _compare(folders, out)
+        return
+    if out is not None and len(runs) > 1:
+        raise UserError("--out takes the page of one run, but --each writes several; leave it out")
+    registry = create_registry(plugins)
+    if not quick:
+        use_device(device)
+    for run in runs:
+        path = _card(run, registry, quick, out or run)
+        console().print(f"card  {path}", markup=False, soft_wrap=True)
+
+
+def _runs(folder: Path) -> list[Path]:
+    """The runs in a folder, or itself."""
+    from paddle_tfm.errors import UserError
+
+    if (folder / "identity.json").is_file():
+        return [folder]
+    runs = sorted(file.parent for file in folder.rglob("identity.json"))
+    if not runs:
+        raise UserError(f"{folder}: no run is here; `paddle-tfm ls runs` shows where runs are")
+    return runs
+
+
+def _compare(folders, out: Path | None) -> None:
+    from paddle_tfm.cli.compare import comparison_of
+    from paddle_tfm.comparison.report import write
+
+    paths = write(comparison_of(folders, out))
+    console().print(f"report  {paths['page']}", markup=False, soft_wrap=True)
+
+
+def _card(folder: Path, registry, quick: bool, out: Path) -> Path:
+    from paddle_tfm.card.facts import RunFacts
+    from paddle_tfm.card.page import FILE, page
+    from paddle_tfm.errors import UserError
+    from paddle_tfm.files import write_whole
+    from paddle_tfm.recipe import loading
+    from paddle_tfm.recipe.plan import plan_run
+    from paddle_tfm.train.evaluate import text_metrics
+    from paddle_tfm.train.run import load_run
+
+    facts, loaded = RunFacts(folder), None
+    (spec,) = loading.load(str(folder / "recipe.yaml")).runs()
+    plan = plan_run(spec, registry).require_sound(str(folder / "recipe.yaml"))
+    metrics = text_metrics({name: metric.build() for name, metric in plan.metrics().items()})
+    if not quick:
+        note(f"{folder}: measuring …")
+        try:
+            loaded = load_run(folder, registry, "best" if facts.results else "last", warn)
+        except UserError as error:
+            warn(f"{error}; the card is written without what needs the model")
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / FILE, page(facts, metrics, loaded))
+    return out / FILE

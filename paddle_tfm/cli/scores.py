@@ -1,0 +1,100 @@
+"""What `paddle-tfm evaluate` prints and writes: scores as tables, JSON and CSV, and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from paddle_tfm.cli.common import console, notes, warn
+from paddle_tfm.cli.tables import print_table
+from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from paddle_tfm.protocols import Metric, Prediction
+
+
+def write_files(results: Mapping[str, Any], metrics: Mapping[str, Metric], json_file: str | None, csv_file: str | None):
+    """Write the scores to the files that are named; to standard output for "-"."""
+    from paddle_tfm.files import json_text, write_whole
+
+    texts = {"scores": (json_file, json_text(results)), "scores, CSV": (csv_file, table(results, metrics).csv())}
+    for what, (target, text) in texts.items():
+        if target == "-":
+            click.echo(text, nl=False)
+        elif target is not None:
+            write_whole(Path(target), text)
+            (notes() if "-" in (json_file, csv_file) else console()).print(
+                f"{what}  {target}", markup=False, soft_wrap=True
+            )
+
+
+def write_beside(file: Path, predictions: Sequence[Prediction], printer: Console) -> str | None:
+    """Write predictions, and say where; None where that fails: a run that cannot be written to is scored all the
+    same."""
+    from paddle_tfm.predictions import write_predictions
+
+    try:
+        write_predictions(file, predictions)
+    except OSError as error:
+        warn(f"{file}: predictions are not written: {error.strerror}; --out FILE writes them elsewhere")
+        return None
+    printer.print(f"predictions  {file}", markup=False, soft_wrap=True)
+    return str(file)
+
+
+def show(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
+    """The scores of all examples, and those of each bucket."""
+    from rich.markup import escape
+
+    from paddle_tfm import units
+
+    source = f" in {results['hypotheses']}" if results["hypotheses"] else ""
+    console().print(
+        escape(f"{results['run']} on {results['examples']:,} {results['split']} examples{source}"), soft_wrap=True
+    )
+    rows = [
+        {"metric": units.metric_name(name), "value": units.text(value, _unit(name, metrics))}
+        for name, value in results["metrics"].items()
+    ]
+    print_table(Table([column("metric", style="cyan"), column("value", right=True)], rows))
+    for name, signature in results["signatures"].items():
+        console().print(escape(f"{units.metric_name(name)}  {signature}"))
+    if results["buckets"]:
+        print_table(table(results, metrics), "in --json and --csv")
+
+
+def table(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> Table:
+    """A row a bucket, after one of all examples; the first metric stays the longest."""
+    from paddle_tfm import units
+
+    lengths = results["buckets"] or {"by": "length", "unit": "", "rows": []}
+    rows = [{"length": "all", "examples": results["examples"], "metrics": results["metrics"]}, *lengths["rows"]]
+
+    def metric(name: str, importance: int) -> Column[dict]:
+        return Column(
+            units.metric_name(name),
+            lambda row: units.text(row["metrics"].get(name), _unit(name, metrics)),
+            lambda row: {name: row["metrics"].get(name)},
+            importance,
+            right=True,
+        )
+
+    heading = f"{lengths['by']} {lengths['unit']}".strip()
+    columns: list[Column[dict]] = [
+        Column(heading, lambda row: row["length"], lambda row: {"length": row["length"]}),
+        Column(
+            "examples", lambda row: f"{row['examples']:,}", lambda row: {"examples": row["examples"]}, ESSENTIAL, True
+        ),
+        *(metric(name, ESSENTIAL - i) for i, name in enumerate(results["metrics"])),
+    ]
+    return Table(columns, rows)
+
+
+def _unit(name: str, metrics: Mapping[str, Metric]) -> str:
+    """The unit of a metric; the loss is a plain number."""
+    return metrics[name].unit if name in metrics else ""

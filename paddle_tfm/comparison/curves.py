@@ -1,0 +1,70 @@
+"""Learning curves of runs, on steps, tokens and seconds: the mean over seeds and the range of the seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from paddle_tfm.comparison.table import Result
+from paddle_tfm.pages.chart import Point
+from paddle_tfm.train.logs import read_rows
+
+AXES = {"steps": "training steps", "tokens": "target tokens", "seconds": "seconds of training steps"}
+MAX_BINS = 100  # of a run's training loss, which has a value at every step
+
+
+class RunCurves(NamedTuple):
+    """Of a run: axis → step → how much of it had passed; and metric → step → value. `loss` is that of training."""
+
+    passed: dict[str, dict[int, float]]
+    values: dict[str, dict[int, float]]
+    loss: dict[int, float]
+
+
+def read_curves(folder: Path) -> RunCurves:
+    """From the logs of a run; an axis whose log is missing is left out."""
+    rows = read_rows(folder / "metrics.jsonl")
+    steps = [row for row in rows if "loss" in row]
+    values: dict[str, dict[int, float]] = {}
+    for row in rows:
+        for name, value in (row.get("evaluation") or {}).items():
+            if isinstance(value, (int, float)) and math.isfinite(value):
+                values.setdefault(name, {})[row["step"]] = value
+    seen = {row["step"] for row in steps} | {step for series in values.values() for step in series} | {0}
+    passed = {"steps": {step: float(step) for step in sorted(seen)}}
+    for axis, logged in (("tokens", steps), ("seconds", read_rows(folder / "timings.jsonl"))):
+        counts = [(row["step"], row[axis]) for row in logged if isinstance(row.get(axis), (int, float))]
+        if counts and len(counts) == len(logged):
+            totals = accumulate(float(count) for _, count in counts)
+            passed[axis] = {0: 0.0, **{step: total for (step, _), total in zip(counts, totals)}}
+    return RunCurves(passed, values, _binned({row["step"]: row["loss"] for row in steps if math.isfinite(row["loss"])}))
+
+
+def _binned(series: dict[int, float]) -> dict[int, float]:
+    """The means of at most `MAX_BINS` stretches of equal length, each at its last step."""
+    steps = sorted(series)
+    width = max(1, math.ceil(len(steps) / MAX_BINS))
+    stretches = [steps[start : start + width] for start in range(0, len(steps), width)]
+    return {stretch[-1]: fmean(series[step] for step in stretch) for stretch in stretches}
+
+
+def mean_points(runs: Sequence[Result], curves: Sequence[RunCurves], metric: str | None, axis: str) -> list[Point]:
+    """The mean over runs at the steps that all have, and the range of the runs; `metric` None: the loss of training. A
+    diverged run does not bend the mean of others."""
+    whole = [curve for run, curve in zip(runs, curves) if not run.results.get("diverged")] or list(curves)
+    series = [
+        (curve.loss if metric is None else curve.values.get(metric, {}), curve.passed.get(axis, {})) for curve in whole
+    ]
+    series = [(values, passed) for values, passed in series if values and passed]
+    if not series:
+        return []
+    common = set.intersection(*(values.keys() & passed.keys() for values, passed in series))
+    points = []
+    for step in sorted(common):
+        values = [line[step] for line, _ in series]
+        points.append(Point(fmean(passed[step] for _, passed in series), fmean(values), min(values), max(values)))
+    return points

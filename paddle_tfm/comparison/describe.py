@@ -1,0 +1,77 @@
+"""Recipes and data in words, for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from paddle_tfm.recipe.differences import ABSENT
+
+WORDS = {"None": "none", "True": "yes", "False": "no"}
+PARTS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
+SPLITS = {"train": "training", "valid": "validation", "test": "test"}
+
+
+def component(value: object) -> str:
+    """A value of a recipe: `cosine (peak 0.002, warmup 100)`."""
+    if value is ABSENT:
+        return "–"
+    if isinstance(value, Mapping) and "name" in value:
+        options = ", ".join(f"{key} {component(item)}" for key, item in value.items() if key != "name")
+        return f"{value['name']} ({options})" if options else str(value["name"])
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {component(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(component, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return WORDS.get(str(value), str(value))
+
+
+def data(about: Mapping) -> str:
+    """How many examples there are, how long they are, and how many pieces there are to write them with."""
+    examples, length, vocabulary = (about.get(name) or {} for name in ("examples", "mean_length", "vocabulary"))
+    parts = []
+    if examples:
+        counts = [f"{count:,} {SPLITS.get(split, split)}" for split, count in examples.items() if count]
+        parts.append(f"{', '.join(counts)} examples")
+    if length:
+        both = f"{length['source']:g} pieces to " if length["source"] > 1 else ""  # a source of 1 is its end alone
+        parts.append(f"{both}{length['target']:g} {'' if both else 'pieces '}on average, end tokens included")
+    if vocabulary:
+        sizes = list(dict.fromkeys(vocabulary.values()))
+        parts.append(f"vocabulary of {' and '.join(f'{size:,}' for size in sizes)} pieces")
+    return " · ".join(parts)
+
+
+def pairs(samples: Sequence[tuple[str, str]]) -> str:
+    """Sources and what they become, as an HTML list."""
+    rows = ""
+    for source, target in samples:
+        left = f'<span dir="auto">{escape(source)}</span>' if source.strip() else ""
+        rows += f'<li>{left}<span dir="auto">{escape(target)}</span></li>'
+    return f'<ul class="pairs">{rows}</ul>' if rows else ""
+
+
+def model(settings: Mapping) -> str:
+    """The shape of a model and its parts."""
+    if not settings:
+        return ""
+    shape = f"{settings.get('encoder_layers')} encoder and {settings.get('decoder_layers')} decoder layers, d_model "
+    shape += f"{settings.get('d_model')}, {settings.get('num_heads')} heads, d_ff {settings.get('d_ff')}"
+    parts = [f"{name.replace('_', '-')} {component(settings[name])}" for name in PARTS if name in settings]
+    return " · ".join([shape, f"dropout {component(settings.get('dropout'))}", *parts])
+
+
+def training(settings: Mapping) -> str:
+    """The budget of a training, and what stands beside it."""
+    if not settings:
+        return ""
+    parts = [f"{settings.get('steps'):,} steps of at most {settings.get('max_tokens'):,} target tokens"]
+    parts += [f"{name} {component(settings[name])}" for name in ("optimizer", "schedule") if name in settings]
+    if settings.get("accumulate", 1) > 1:
+        parts.append(f"{settings['accumulate']} batches a step")
+    for name in ("label_smoothing", "clip_norm", "max_ratio", "r_drop", "ema", "average"):
+        if settings.get(name):
+            parts.append(f"{name.replace('_', ' ')} {component(settings[name])}")
+    return " · ".join(parts)

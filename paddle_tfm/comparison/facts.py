@@ -1,0 +1,116 @@
+"""What a report says of runs beside their scores, read from their folders: recipes, texts, machine, command. All of it
+may be missing, in a folder that was copied in part or that an older version wrote."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paddle_tfm import units
+from paddle_tfm.comparison.table import Comparison, Result, grouped
+from paddle_tfm.comparison.verdict import plural
+from paddle_tfm.errors import UserError
+from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+def recipe_of(folder: Path) -> dict[str, Any]:
+    """The resolved recipe of a run; empty where it cannot be read."""
+    try:
+        return yaml_lines.load_file(folder / "recipe.yaml")[0]
+    except (UserError, OSError):
+        return {}
+
+
+class Facts:
+    """The facts of a comparison: of each variant its recipe; of all runs together what they share."""
+
+    def __init__(self, comparison: Comparison):
+        self.comparison = comparison
+        self.groups = grouped(comparison.runs)
+        self.recipes = {variant: recipe_of(runs[0].folder) for variant, runs in self.groups.items()}
+        self.abouts = [read_about(run.folder) for run in comparison.runs]
+        self.baseline = comparison.baseline or next(iter(self.groups))
+        self.recipe = self.recipes[self.baseline]
+        first = self.groups[self.baseline][0]
+        self.about = read_about(first.folder)
+        self.numbers = {variant: number for number, variant in enumerate(self._baseline_first())}
+
+    def _baseline_first(self) -> list[str]:
+        """Variants in the order of their colours: the baseline is grey, where there are others."""
+        others = [variant for variant in self.groups if variant != self.baseline]
+        return [self.baseline, *others] if others else ["", self.baseline]
+
+    def sections(self, name: str) -> dict[str, Any]:
+        """A section of the baseline's recipe; empty where there is none."""
+        section = self.recipe.get(name)
+        return section if isinstance(section, dict) else {}
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        task = self.recipe.get("task")
+        return str(task.get("name", "")) if isinstance(task, Mapping) else str(task or "")
+
+    def sentence(self) -> str:
+        """What was compared, in one sentence."""
+        comparison, rows = self.comparison, self.comparison.rows
+        recipes = list(dict.fromkeys(run.results["recipe"] for run in comparison.runs))
+        number = len(rows)
+        what = NUMBERS[number].capitalize() if number < len(NUMBERS) else str(number)
+        names = " and ".join(recipes)
+        text = f"{what} {'variant' if number == 1 else 'variants'} of {names}, "
+        seeds = sorted({seed for row in rows for seed in row.seeds})
+        text += f"{'each ' if number > 1 else ''}trained with {plural(len(seeds), 'seed')} for {self.steps()}"
+        text += f" on {self.task}" if self.task else ""
+        text += f", and scored by {units.metric_name(comparison.metric)}"
+        examples = self.about.get("examples", {}).get("test" if comparison.split == "test" else "valid")
+        return text + (
+            f" on {examples:,} {comparison.split} examples." if examples else f" on the {comparison.split} split."
+        )
+
+    def steps(self) -> str:
+        """`500 steps`, or `480 to 500 steps` where runs ended early."""
+        steps = [run.results["steps"] for run in self.comparison.runs]
+        low, high = min(steps), max(steps)
+        return f"{high:,} step{'' if high == 1 else 's'}" if low == high else f"{low:,} to {high:,} steps"
+
+    def samples(self) -> list[tuple[str, str]]:
+        """Examples of the task: training examples, or test examples where none were recorded."""
+        if stored := self.about.get("samples"):
+            return [(source, target) for source, target in stored]
+        for run in self.comparison.runs:
+            if rows := read_undamaged_predictions(predictions_file(run.folder)):
+                return [(row.source, row.reference) for row in rows[:NUM_SAMPLES]]
+        return []
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """When and where each run was trained, a run that was resumed several times."""
+        return [training for about in self.abouts for training in about.get("trainings", [])]
+
+    def commands(self) -> list[str]:
+        """What trains all of this again; of runs that no command is known of, their recipes."""
+        commands = [_command(run) for run in self.comparison.runs]
+        return list(dict.fromkeys(commands))
+
+    def top(self) -> Path:
+        """The folder that all runs are in, as short as the user would type it."""
+        top = Path(self.comparison.folder).resolve()
+        folders = [run.folder.resolve() for run in self.comparison.runs]
+        if not all(folder.is_relative_to(top) for folder in folders):
+            top = Path(os.path.commonpath(folders))
+        return top.relative_to(Path.cwd()) if top.is_relative_to(Path.cwd()) else top
+
+
+def _command(run: Result) -> str:
+    """What trains the sweep that a run belongs to."""
+    command = read_command(run.folder.parent.parent)
+    if command:
+        return shlex.join(command)
+    return shlex.join(["paddle-tfm", "run", str(run.folder / "recipe.yaml"), "--out", "runs/again"])

@@ -1,0 +1,179 @@
+"""Scores: every seed, mean and the interval of the difference to the baseline, a line a variant."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from paddle_tfm import units
+from paddle_tfm.comparison.columns import around
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.statistics import CONFIDENCE
+from paddle_tfm.comparison.table import Comparison, Row
+from paddle_tfm.comparison.verdict import interval, mean_difference, plural
+from paddle_tfm.pages.axis import Axis, fit
+from paddle_tfm.pages.chart import SIZE, colour, dot, xlabels
+from paddle_tfm.pages.document import table
+
+
+def html(facts: Facts) -> str:
+    """The figure with its numbers, what its signs mean, the score of every seed, and all other metrics."""
+    comparison = facts.comparison
+    axis = _axis(comparison)
+    rows = "".join(_row(facts, row, axis) for row in comparison.rows)
+    unit = comparison.unit(comparison.metric)
+    arrow = "higher is better →" if comparison.higher_is_better else "← lower is better"
+    name = f"{comparison.split} {units.metric_name(comparison.metric)}, {arrow}"
+    several = len(comparison.rows) > 1
+    against = f"against {comparison.baseline}" if several else ""
+    return (
+        f'<div class="results" role="table" aria-label="Scores by variant">'
+        f'<div class="head" role="row"><span role="columnheader">variant</span><span role="columnheader">'
+        f'{escape(units.metric_name(comparison.metric))}</span><span role="columnheader">each seed, mean'
+        f'{", interval" if several else ""}</span><span role="columnheader"><bdi>{escape(against)}</bdi></span></div>'
+        f"{rows}"
+        f'<div class="scale" aria-hidden="true"><div>{xlabels(axis, lambda value: units.tick(value, unit))}'
+        f'<p class="note">{escape(name)}</p></div></div></div>'
+        f"{_key(comparison)}\n{_seeds(facts)}\n{_others(comparison)}"
+    )
+
+
+def _axis(comparison: Comparison) -> Axis:
+    """All scores, and the intervals as far as the metric's values go."""
+    metric = comparison.metric
+    values = [run.metric(metric) for run in comparison.runs]
+    base = _base_mean(comparison)
+    for row in comparison.rows:
+        if row.difference and row.difference.low is not None and row.difference.high is not None:
+            values += [base + row.difference.low, base + row.difference.high]
+    bounds = units.bounds(comparison.unit(metric), comparison.higher_is_better)
+    scores = [run.metric(metric) for run in comparison.runs]
+    if not comparison.unit(metric) and min((score for score in scores if math.isfinite(score)), default=0) >= 0:
+        bounds = (0.0, bounds[1])  # a perplexity, a loss: an interval need not go below
+    return fit(values, bounds)
+
+
+def _base_mean(comparison: Comparison) -> float:
+    return next(row.mean[comparison.metric] for row in comparison.rows if row.variant == comparison.baseline)
+
+
+def _row(facts: Facts, row: Row, axis: Axis) -> str:
+    comparison = facts.comparison
+    mean, _, spread = around(comparison, comparison.metric, row).partition(" ± ")
+    score = f"{escape(mean)}{f' <small>± {escape(spread)}</small>' if spread else ''}"
+    notes = [f"{row.diverged} of {len(row.seeds)} diverged"] if row.diverged else []
+    is_base = row.variant == comparison.baseline and len(comparison.rows) > 1
+    notes += ["baseline"] if is_base else []
+    swatch = f'<i class="swatch {colour(facts.numbers[row.variant])}"></i>'
+    small = f"<small>{escape(', '.join(notes))}</small>" if notes else ""
+    return (
+        f'<div role="row"><div role="rowheader" class="name">{swatch}<bdi>{escape(row.variant)}</bdi>{small}</div>'
+        f'<div role="cell" class="score">{score}</div>'
+        f'<div role="cell" class="dots {colour(facts.numbers[row.variant])}">{_drawing(facts, row, axis)}</div>'
+        f'<div role="cell" class="against">{_against(comparison, row)}</div></div>\n'
+    )
+
+
+def _against(comparison: Comparison, row: Row) -> str:
+    if row.variant == comparison.baseline:
+        return ""
+    difference = row.difference
+    if difference is None:
+        return "other texts" if comparison.corpora > 1 else "no finished seed in common"
+    mean = mean_difference(comparison, difference)
+    text = f'<b class="badge {difference.verdict}">{difference.verdict}</b> <span>{escape(mean)}</span> '
+    if difference.low is None:
+        return f"{text}<small>no interval from {plural(difference.pairs, 'seed')}</small>"
+    return f"{text}<small>{CONFIDENCE:.0%}: {escape(interval(comparison, difference))}</small>"
+
+
+def _drawing(facts: Facts, row: Row, axis: Axis) -> str:
+    """Seeds, the mean, and the difference's interval laid at the baseline's mean: it crosses the dashed line where the
+    verdict is `undetermined`. It ends where the metric's values end."""
+    comparison, metric = facts.comparison, facts.comparison.metric
+    base = _base_mean(comparison)
+    parts = [f'<path class="grid" d="M{axis.share(tick) * SIZE:.1f} 0v{SIZE}"/>' for tick in axis.ticks()]
+    if len(comparison.rows) > 1 and math.isfinite(base):
+        parts.append(f'<path class="base" d="M{axis.share(base) * SIZE:.1f} 0v{SIZE}"/>')
+    difference, spoken = row.difference, [comparison.text(metric, row.mean[metric], row.spread[metric])]
+    if difference and difference.low is not None and difference.high is not None and math.isfinite(base):
+        low, high = base + difference.low, base + difference.high
+        left, right = axis.share(low) * SIZE, axis.share(high) * SIZE
+        caps = "".join(
+            f"M{place:.1f} 610v180"
+            for place, value in ((left, low), (right, high))
+            if axis.low - 1e-9 <= value <= axis.high + 1e-9
+        )
+        title = f"{CONFIDENCE:.0%} interval of the difference: {interval(comparison, difference)}"
+        spoken.append(title)
+        parts.append(
+            f'<path class="interval" data-low="{difference.low!r}" data-high="{difference.high!r}" '
+            f'd="M{left:.1f} 700H{right:.1f}{caps}"><title>{escape(title)}</title></path>'
+        )
+    for run in sorted(facts.groups[row.variant], key=lambda run: run.seed):
+        if math.isfinite(value := run.metric(metric)):
+            text = f"seed {run.seed}: {comparison.text(metric, value, row.spread[metric])}"
+            parts.append(f'<path class="seed" d="{dot(axis.share(value), 0.3)}"><title>{escape(text)}</title></path>')
+    if math.isfinite(row.mean[metric]):
+        parts.append(f'<path class="mean" d="{dot(axis.share(row.mean[metric]), 0.3)}"/>')
+    label = f"{row.variant}: {'; '.join(spoken)}"
+    domain = f'data-from="{axis.low!r}" data-to="{axis.high!r}" data-base="{base!r}"'
+    return (
+        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img" aria-label="{escape(label)}" {domain}>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _key(comparison: Comparison) -> str:
+    signs = [("seed", dot(0.5, 0.5), "one seed"), ("mean", dot(0.5, 0.5), "their mean")]
+    if any(row.difference and row.difference.low is not None for row in comparison.rows):
+        text = f"{CONFIDENCE:.0%} interval of the difference, laid at the baseline’s mean"
+        signs += [
+            ("interval", "M0 500H1000M0 200v600M1000 200v600", text),
+            ("base", "M500 0v1000", "the baseline’s mean"),
+        ]
+    items = "".join(
+        f'<li class="c1"><svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" aria-hidden="true"><path class='
+        f'"{kind}" d="{d}"/></svg>{escape(text)}</li>'
+        for kind, d, text in signs
+    )
+    return f'<ul class="key">{items}</ul>'
+
+
+def _seeds(facts: Facts) -> str:
+    """The score of every seed."""
+    comparison, metric = facts.comparison, facts.comparison.metric
+    seeds = sorted({run.seed for run in comparison.runs})
+    if len(seeds) < 2:
+        return ""
+    rows = []
+    for row in comparison.rows:
+        runs = {run.seed: run for run in facts.groups[row.variant]}
+        cells = []
+        for seed in seeds:
+            run = runs.get(seed)
+            text = "diverged" if run and run.results.get("diverged") else "–"
+            value = run.metric(metric) if run else math.nan
+            cells.append(comparison.text(metric, value, row.spread[metric]) if math.isfinite(value) else text)
+        rows.append([f"<bdi>{escape(row.variant)}</bdi>", *map(escape, cells)])
+    names = ["variant", *(f"seed {seed}" for seed in seeds)]
+    return "<h3>Every seed</h3>" + table(f"{comparison.split} {units.metric_name(metric)}", names, rows)
+
+
+def _others(comparison: Comparison) -> str:
+    """The other metrics, sizes and times."""
+    names = comparison.shown()[1:]
+    directions = {"loss": False}
+    for run in comparison.runs:
+        directions |= run.results["directions"]
+    arrows = {True: " ↑", False: " ↓", None: ""}
+    header = ["variant", *(f"{units.metric_name(name)}{arrows[directions.get(name)]}" for name in names)]
+    header += ["parameters", "tokens/s", "time", "diverged"]
+    rows = []
+    for row in comparison.rows:
+        time = f"{round(row.seconds) // 60}:{round(row.seconds) % 60:02}"
+        lost = f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
+        cells = [around(comparison, name, row) for name in names]
+        cells += [f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", time, lost]
+        rows.append([f"<bdi>{escape(row.variant)}</bdi>", *map(escape, cells)])
+    return "<h3>Everything else that was measured</h3>" + table("mean ± standard deviation over seeds", header, rows)

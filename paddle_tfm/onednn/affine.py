@@ -1,0 +1,67 @@
+"""Affine maps over rows of NumPy arrays: what functions are made of that hold several products of a training step.
+
+    y = scale (x W + b)        x̄ = scale ȳ Wᵀ        W̄ = scale xᵀ ȳ        b̄ = scale Σ over rows of ȳ
+
+Rows may lie apart, so that several maps of one x write side by side into one array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from paddle import Tensor
+
+from paddle_tfm import paddle_compat
+from paddle_tfm.onednn import kernels, products
+from paddle_tfm.onednn.gemm import gemm
+
+
+def usable(x: Tensor, layers: Sequence[paddle_compat.Layer]) -> bool:
+    """Whether a step may compute these `Linear` layers of x as parts of one function: products are oneDNN's in float32,
+    all layers have a bias or none has, and nobody asked to be called before or after one."""
+    if products.in_use() != "float32" or not kernels.usable(x) or not paddle_compat.called_plainly(*layers):
+        return False
+    return len({layer.bias is None for layer in layers}) == 1
+
+
+def parameters(layers: Sequence[paddle_compat.Layer]) -> list[Tensor]:
+    """The weights of `layers`, then their biases, if they have any."""
+    return [layer.weight for layer in layers] + [layer.bias for layer in layers if layer.bias is not None]
+
+
+def rows(x: Tensor) -> np.ndarray:
+    """x [..., C] as rows [N, C], where it lies if it is dense."""
+    array = np.from_dlpack(x.detach().contiguous())
+    return array.reshape(-1, array.shape[-1])
+
+
+def forward(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray, scale: float = 1.0
+) -> np.ndarray:
+    """out [N, O] = scale (x [N, I] weight [I, O] + bias [O])."""
+    if bias is not None:
+        np.copyto(out, bias if scale == 1.0 else bias * np.float32(scale))
+    return gemm(x, weight, out, add=bias is not None, scale=scale)
+
+
+def of_input(
+    gradient: np.ndarray, weight: np.ndarray, out: np.ndarray, scale: float = 1.0, add: bool = False
+) -> np.ndarray:
+    """out [N, I] = the gradient of x, or with `add` that much more of it."""
+    return gemm(gradient, weight, out, transpose_b=True, scale=scale, add=add)
+
+
+def of_weight(x: np.ndarray, gradient: np.ndarray, scale: float = 1.0) -> Tensor:
+    """The gradient of the weight [I, O]."""
+    result = paddle_compat.empty([x.shape[1], gradient.shape[1]])
+    gemm(x, gradient, np.from_dlpack(result), transpose_a=True, scale=scale)
+    return result
+
+
+def of_bias(gradient: np.ndarray, scale: float = 1.0) -> Tensor:
+    """The gradient of the bias [O]."""
+    result = paddle_compat.empty([gradient.shape[1]])
+    ones = np.ones((1, len(gradient)), np.float32)
+    gemm(ones, gradient, np.from_dlpack(result)[None], scale=scale)
+    return result

@@ -1,0 +1,73 @@
+"""A scale of numbers: where a value stands, and which values are named beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+LOG_RANGE = 10  # the largest value over the smallest, from which a quantity is shown on a logarithmic scale
+MAX_TICKS = 6
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The values from `low` to `high`, linear or logarithmic."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def share(self, value: float) -> float:
+        """Where `value` stands: 0 at `low`, 1 at `high`; never beyond."""
+        low, high, value = (
+            (math.log(item) for item in (self.low, self.high, max(value, self.low)))
+            if self.log
+            else (
+                self.low,
+                self.high,
+                value,
+            )
+        )
+        return min(1.0, max(0.0, (value - low) / (high - low)))
+
+    def ticks(self) -> list[float]:
+        """Round values within the axis, at most `MAX_TICKS`."""
+        if self.log:
+            return _log_ticks(self.low, self.high)
+        step = _step(self.high - self.low)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+def fit(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf), log: bool = False) -> Axis:
+    """An axis that holds all `values`, its ends round numbers within `bounds`. `log`: logarithmic where they span more
+    than a factor of `LOG_RANGE` and none is 0 or less."""
+    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = max(min(finite), bounds[0]), min(max(finite), bounds[1])
+    if log and low > 0 and high / low > LOG_RANGE:
+        return Axis(low * 0.9, high * 1.1, log=True)
+    if high - low < 1e-9 * max(1.0, abs(high)):
+        room = max(abs(high) * 0.05, 1e-3)
+        low, high = max(low - room, bounds[0]), min(high + room, bounds[1])
+        high = high if high > low else low + room
+    step = _step(high - low) / 2
+    return Axis(
+        max(math.floor(low / step + 1e-9) * step, bounds[0]), min(math.ceil(high / step - 1e-9) * step, bounds[1])
+    )
+
+
+def _step(width: float) -> float:
+    """The least round number of which at most `MAX_TICKS` fit into `width`."""
+    rough = width / (MAX_TICKS - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [factor * 10.0**power for power in powers for factor in factors if low <= factor * 10.0**power <= high]
+        if len(ticks) <= MAX_TICKS:
+            break
+    return ticks if len(ticks) <= MAX_TICKS else ticks[:: math.ceil(len(ticks) / MAX_TICKS)]

@@ -1,0 +1,113 @@
+"""Charts as inline SVG. A drawing is stretched to the width it gets, its strokes and its texts are not: lines have
+`non-scaling-stroke`, a dot is a line of no length with round ends, and every text is HTML at a percentage of the
+drawing. Colours are the page's (`var(--…)`), so that a figure is dark where the page is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import NamedTuple
+
+from paddle_tfm.pages.axis import Axis
+
+SIZE = 1000  # of a drawing's own units, in both directions
+NUM_COLOURS = 8
+MAX_DOTS = 40  # more would run together
+
+
+class Point(NamedTuple):
+    """The mean over runs, and the range of the runs."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+class Series(NamedTuple):
+    """A line and the band around it. `number` decides its looks and which checkbox hides it."""
+
+    number: int
+    name: str
+    points: Sequence[Point]
+
+
+def colour(number: int) -> str:
+    """The classes of the `number`-th line: one of eight colours, then the same with other dashes."""
+    return f"c{number % NUM_COLOURS} dash{number // NUM_COLOURS % 4}"
+
+
+def path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
+    """The `d` of a line through `points`."""
+    steps = [f"{_at(x.share(a))} {_at(1 - y.share(b))}" for a, b in points]
+    return "M" + "L".join(steps)
+
+
+def dot(x: float, y: float) -> str:
+    """The `d` of a dot at these shares of the drawing: a line of no length with round ends."""
+    return f"M{_at(x)} {_at(y)}h0"
+
+
+def _at(share: float) -> str:
+    return f"{share * SIZE:.1f}".rstrip("0").rstrip(".")
+
+
+def line_chart(
+    series: Sequence[Series], x: Axis, y: Axis, texts: tuple[str, str, str], name: Callable[[float], str]
+) -> str:
+    """A figure of lines and bands.
+
+    Args:
+        texts: the caption, what the x axis counts, and what a reader who cannot see it is told. name: of a tick at y.
+    """
+    caption, below, description = texts
+    grid = "".join(f'<path class="grid" d="M0 {_at(1 - y.share(tick))}h{SIZE}"/>' for tick in y.ticks())
+    drawn = "".join(_series(item, x, y, name) for item in series)
+    ylabels = "".join(
+        f'<span style="bottom:{100 * y.share(tick):.2f}%">{escape(name(tick))}</span>' for tick in y.ticks()
+    )
+    svg = (
+        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img" aria-label="{escape(description)}">'
+        f"{grid}{drawn}</svg>"
+    )
+    return (
+        f'<figure class="chart"><figcaption>{escape(caption)}</figcaption>'
+        f'<div class="plot"><div class="ylabels" aria-hidden="true">{ylabels}</div>{svg}{xlabels(x, short)}</div>'
+        f'<p class="below">{escape(below)}</p></figure>'
+    )
+
+
+def xlabels(axis: Axis, name: Callable[[float], str]) -> str:
+    """The names of an axis' ticks, below a drawing; one at an end stands within it."""
+    spans = ""
+    for tick in axis.ticks():
+        share = axis.share(tick)
+        side = ' class="first"' if share < 0.03 else ' class="last"' if share > 0.97 else ""
+        spans += f'<span{side} style="left:{100 * share:.2f}%">{escape(name(tick))}</span>'
+    return f'<div class="xlabels" aria-hidden="true">{spans}</div>'
+
+
+def _series(item: Series, x: Axis, y: Axis, name: Callable[[float], str]) -> str:
+    if not item.points:
+        return ""
+    upper = [(point.x, point.high) for point in item.points]
+    lower = [(point.x, point.low) for point in reversed(item.points)]
+    banded = any(point.high > point.low for point in item.points)
+    band = f'<path class="band" d="{path([*upper, *lower], x, y)}Z"/>' if banded and len(upper) > 1 else ""
+    line = f'<path class="line" d="{path([(point.x, point.y) for point in item.points], x, y)}"/>'
+    dots = ""
+    if len(item.points) <= MAX_DOTS:
+        for point in item.points:
+            text = f"{item.name}: {name(point.y)} at {short(point.x)}"
+            d = dot(x.share(point.x), 1 - y.share(point.y))
+            dots += f'<path class="dot" d="{d}"><title>{escape(text)}</title></path>'
+    return f'<g class="s{item.number} {colour(item.number)}">{band}{line}{dots}</g>'
+
+
+def short(value: float) -> str:
+    """A count as an axis names it: 500, 20k, 1.5M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            divisor = 1e3 if letter == "k" else size
+            return f"{value / divisor:.3g}{letter}"
+    return f"{value:,.6g}"

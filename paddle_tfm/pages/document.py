@@ -1,0 +1,95 @@
+"""The frame of a page: its head, what it says first, and its sections with links to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from paddle_tfm.pages.style import css
+
+
+class Section(NamedTuple):
+    """A heading, and the HTML below it."""
+
+    heading: str
+    html: str
+
+    @property
+    def anchor(self) -> str:
+        """What a link to it names."""
+        return re.sub(r"[^a-z]+", "-", self.heading.lower()).strip("-")
+
+
+def document(title: str, kind: str, heading: str, lead: str, facts: str, sections: Sequence[Section]) -> str:
+    """A whole page.
+
+    Args:
+        title: of the window; kind: what sort of page it is, small above the `heading`; lead: the sentence that matters
+            most (text); facts: what else must be known before reading on (HTML).
+    """
+    links = "".join(f'<li><a href="#{item.anchor}">{escape(item.heading)}</a></li>' for item in sections)
+    body = "\n".join(
+        f'<section id="{item.anchor}">\n<h2>{escape(item.heading)}</h2>\n{item.html}\n</section>' for item in sections
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="paddle_tfm">
+<title>{escape(title)}</title>
+<style>{css()}</style>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<div class="page">
+<header>
+<p class="kind">{escape(kind)}</p>
+<h1 dir="auto">{escape(heading)}</h1>
+<p class="verdict">{escape(lead)}</p>
+{facts}
+</header>
+<nav aria-label="Sections"><ul>{links}</ul></nav>
+<main id="content">
+{body}
+</main>
+</div>
+</body>
+</html>
+"""
+
+
+def definitions(items: Sequence[tuple[str, str]]) -> str:
+    """A list of names (text) and what belongs to each (HTML)."""
+    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{html}</dd></div>" for name, html in items if html)
+    return f'<dl class="facts">{rows}</dl>'
+
+
+def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> str:
+    """A table that becomes a card for each row where there is no room for it. Cells are HTML, the first names its row;
+    `texts`: columns that hold no numbers."""
+    head = "".join(
+        f'<th scope="col" role="columnheader"{_kind(i, texts)}>{escape(name)}</th>' for i, name in enumerate(header)
+    )
+    body = ""
+    for first, *rest in rows:
+        body += f'<tr role="row"><th scope="row" role="rowheader">{first}</th>'
+        for i, cell in enumerate(rest, 1):
+            body += f'<td role="cell" data-label="{escape(header[i])}"{_kind(i, texts)}>{cell}</td>'
+        body += "</tr>\n"
+    return (
+        f'<table role="table"><caption>{escape(caption)}</caption><thead role="rowgroup"><tr role="row">{head}</tr>'
+        f'</thead>\n<tbody role="rowgroup">\n{body}</tbody></table>'
+    )
+
+
+def _kind(column: int, texts: Sequence[int]) -> str:
+    return ' class="text"' if column in texts or column == 0 else ""
+
+
+def commands(lines: Sequence[str]) -> str:
+    """Lines to be typed, which break where there is no room for them."""
+    return "".join(f'<pre class="command"><code>{escape(line)}</code></pre>' for line in lines)

@@ -1,0 +1,100 @@
+"""`about.json` of a run, and `command.json` of a sweep: what a report says of them beside their numbers. Where and when
+a run was trained changes no number, so that none of this is part of its identity. Reading it needs no Paddle."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paddle_tfm import runtime
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import json_text, read_json, write_whole
+
+if TYPE_CHECKING:
+    from paddle_tfm.train.run import Run
+
+NUM_SAMPLES = 3
+MAX_CHARACTERS = 300  # of a sample's text
+FILE = "about.json"
+COMMAND_FILE = "command.json"
+
+
+def write_about(run: Run) -> None:
+    """Write the sizes of the run's splits and vocabularies, `NUM_SAMPLES` training examples, and the time and machine
+    of this training; a run that is resumed keeps those of the trainings before."""
+    stored = read_about(run.folder).get("trainings", [])
+    path = run.folder / FILE
+    write_whole(path, json_text({**_texts(run), "trainings": [*stored, _training()]}))
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What `about.json` holds; empty where there is none, or where it is damaged: a report can do without."""
+    try:
+        about = read_json(folder / FILE)
+    except UserError:
+        return {}
+    return about if isinstance(about.get("trainings", []), list) else {}
+
+
+def write_command(folder: Path, command: Sequence[str]) -> None:
+    """Write what trains the sweep in `folder` again."""
+    write_whole(folder / COMMAND_FILE, json_text({"command": list(command)}))
+
+
+def read_command(folder: Path) -> list[str]:
+    """The command of the sweep in `folder`; empty where none was recorded."""
+    try:
+        command = read_json(folder / COMMAND_FILE, ["command"])["command"]
+    except UserError:
+        return []
+    return list(map(str, command)) if isinstance(command, list) else []
+
+
+def _texts(run: Run) -> dict[str, Any]:
+    train = run.encoded["train"]
+    places = sorted({len(train) * part // NUM_SAMPLES for part in range(NUM_SAMPLES)})
+    samples = [train[place].example for place in places]
+    source, target = train.lengths.mean(0).tolist()
+    return {
+        "examples": {split: len(texts) for split, texts in run.encoded.items()},
+        "samples": [[text[:MAX_CHARACTERS] for text in (item.source, item.target)] for item in samples],
+        "mean_length": {"source": round(source, 1), "target": round(target, 1)},
+        "vocabulary": {"source": len(run.codec.source_vocabulary), "target": len(run.codec.target_vocabulary)},
+        "parameters": run.parameters(),
+    }
+
+
+def _training() -> dict[str, Any]:
+    import paddle
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    return {
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "device": paddle.device.get_device(),
+        "processor": _processor(),
+        "cores": runtime.physical_cores(),
+        "threads": runtime.threads(),
+        "memory_gib": round(memory / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": {
+            "paddle_tfm": metadata.version("paddle-tfm"),
+            "paddle": paddle.__version__,
+            "python": platform.python_version(),
+            "numpy": metadata.version("numpy"),
+        },
+    }
+
+
+def _processor() -> str:
+    """The processor's name, as Linux says it; else as the platform does."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or "unknown"

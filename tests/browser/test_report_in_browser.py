@@ -1,0 +1,175 @@
+"""Reports as readers see them, in Chromium: nothing beyond the window at four widths, enough contrast in light and dark, no
+error, no network, everything within reach of the keyboard; and figures that show the numbers of the verdict."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from paddle_tfm.comparison import report
+from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.verdict import verdict
+
+pytestmark = pytest.mark.browser
+MEASURE = (Path(__file__).parent / "measure.js").read_text("utf-8")
+WIDTHS = (360, 768, 1280, 1920)
+
+
+@pytest.fixture(scope="session")
+def comparison(runs):
+    return compare(collect([runs]), "dates", runs, "token_accuracy", "base")
+
+
+@pytest.fixture(scope="session")
+def page(comparison):
+    return report.write(comparison)["page"]
+
+
+def require_readable(chromium, page, width, dark, media="screen"):
+    chromium.open(page, width, dark, media)
+    seen = chromium.js(MEASURE)
+    assert seen["texts"] > 60
+    assert seen["wide"] == []
+    assert seen["faint"] == []
+    assert seen["small"] == []
+    assert chromium.complaints() == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_everything_can_be_read(chromium, page, width, dark):
+    require_readable(chromium, page, width, dark)
+
+
+def test_on_paper_it_is_light_whatever_the_screen_is(chromium, page):
+    require_readable(chromium, page, 794, dark=True, media="print")
+    assert chromium.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.fixture(scope="session")
+def card(runs):
+    """The model card of a run, with attention maps."""
+    from paddle_tfm.cli import group
+
+    group.main(["report", str(runs / "旋转位置" / "seed-1")], standalone_mode=False)
+    return runs / "旋转位置" / "seed-1" / "report.html"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_model_card_can_be_read_too(chromium, card, width, dark):
+    require_readable(chromium, card, width, dark)
+
+
+def test_a_layer_of_attention_is_chosen_by_keyboard(chromium, card):
+    chromium.open(card, 768)
+    shown = "[...document.querySelectorAll('.map')].map(map => getComputedStyle(map).display !== 'none')"
+    layers = len(chromium.js(shown))
+    assert layers == 2 and chromium.js(shown) == [False, True]
+    chromium.js("document.querySelector('#layer-1').focus()")
+    chromium.press("ArrowLeft", 37)
+    assert chromium.js(shown) == [True, False]
+    cells = chromium.js("document.querySelectorAll('.map.layer-0 i').length")
+    assert cells >= 4
+
+
+def test_the_measure_sees_what_is_wrong(chromium, page, tmp_path):
+    """Otherwise it could pass by seeing nothing."""
+    bad = tmp_path / "bad.html"
+    wrong = (
+        '<div style="width:900px">far too wide</div><p style="color:#888">too faint</p><p style="font-size:9px">tiny</p>'
+        '<div style="width:20px;overflow:hidden">cut off, as nobody can see</div>'
+        '<script>console.error("of the console"); fetch("http://localhost:9/"); throw new Error("thrown")</script>'
+    )
+    bad.write_text(page.read_text("utf-8").replace("<main", f"{wrong}<main"), "utf-8")
+    chromium.open(bad, 360)
+    seen = chromium.js(MEASURE)
+    assert any("far too wide" in line for line in seen["wide"]) and any("cut off" in line for line in seen["wide"])
+    assert any("too faint" in line for line in seen["faint"]) and any("tiny" in line for line in seen["small"])
+    complaints = " ".join(chromium.complaints())
+    assert all(word in complaints for word in ("of the console", "Uncaught", "localhost"))
+
+
+def test_the_verdict_comes_first_on_a_phone(chromium, page, comparison):
+    chromium.open(page, 360)
+    text, bottom = chromium.js(
+        "(() => { const v = document.querySelector('.verdict'); return [v.textContent, v.getBoundingClientRect().bottom]; })()"
+    )
+    assert text == verdict(comparison)
+    assert bottom < 640  # without scrolling
+
+
+def test_figures_stack_on_a_phone_and_stand_side_by_side_on_a_desk(chromium, page):
+    places = "[...document.querySelectorAll('.by.steps figure')].map(f => f.getBoundingClientRect().left)"
+    chromium.open(page, 360)
+    assert len(set(chromium.js(places))) == 1
+    chromium.open(page, 1280)
+    assert len(set(chromium.js(places))) == 2
+
+
+def test_interval_bars_are_the_verdicts_interval_within_what_scores_can_be(chromium, page, comparison):
+    """From the drawn geometry back to values: bar ends are the baseline's mean plus the ends in comparison.json, cut at 0
+    and 100%; and what is written beside a bar is the same."""
+    chromium.open(page, 1280)
+    bars = chromium.js(
+        "[...document.querySelectorAll('.dots svg')].map(svg => { const bar = svg.querySelector('.interval');"
+        "if (!bar) return null; const box = bar.getBBox(); return {from: +svg.dataset.from, to: +svg.dataset.to, low: box.x,"
+        "high: box.x + box.width, text: svg.closest('[role=row]').textContent}; }).filter(bar => bar)"
+    )
+    rows = json.loads((Path(comparison.folder) / "comparison.json").read_text("utf-8"))["rows"]
+    base = next(row["mean"]["token_accuracy"] for row in rows if row["variant"] == "base")
+    differences = {row["variant"]: row["difference"] for row in rows if row["difference"]}
+    assert len(bars) == len(differences) >= 2
+    for bar in bars:
+        (difference,) = [item for name, item in differences.items() if name in bar["text"]]
+        drawn = [bar["from"] + (bar["to"] - bar["from"]) * place / 1000 for place in (bar["low"], bar["high"])]
+        expected = [min(1.0, max(0.0, base + difference[end])) for end in ("low", "high")]
+        assert drawn == pytest.approx(expected, abs=2e-3)
+        assert 0 <= bar["from"] < bar["to"] <= 1
+        assert difference["verdict"] in bar["text"]
+        written = [
+            float(text.replace("−", "-")) for text in re.search(r"95%: (\S+) to ([+−][\d.]+)", bar["text"]).groups()
+        ]
+        assert written == pytest.approx([100 * difference["low"], 100 * difference["high"]], abs=0.5)
+
+
+def test_the_keyboard_reaches_everything(chromium, page):
+    """From the top: the link past the navigation, the sections, the axes, the variants; arrows change the axis, the space
+    bar hides a variant, and what has the focus is outlined."""
+    chromium.open(page, 1280)
+    visited = []
+    for _ in range(40):
+        chromium.press("Tab", 9)
+        name, outlined = chromium.js(
+            "(() => { const e = document.activeElement; return [e.id || e.hash || e.tagName,"
+            "getComputedStyle(e).outlineStyle !== 'none']; })()"
+        )
+        if name == "BODY":
+            break
+        assert outlined, name
+        visited.append(name)
+        if name == "x-steps":
+            shown = "getComputedStyle(document.querySelector('.by.tokens')).display"
+            assert chromium.js(shown) == "none"
+            chromium.press("ArrowRight", 39)
+            assert chromium.js(shown) == "grid"
+        if name == "show-1":
+            line = "getComputedStyle(document.querySelector('.by.tokens .s1')).display"
+            assert chromium.js(line) == "inline"
+            chromium.press(" ", 32)
+            assert chromium.js(line) == "none"
+    assert visited[0] == "#content" and "#scores" in visited
+    assert "x-steps" in visited and "show-3" in visited
+
+
+def test_a_screen_reader_gets_tables_names_and_figures_in_words(chromium, page):
+    chromium.open(page, 360)  # where tables are shown as cards
+    nodes = chromium("Accessibility.getFullAXTree")["nodes"]
+    roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
+    assert roles.count("table") >= 4 and roles.count("rowheader") >= 12 and "columnheader" in roles
+    names = [
+        node["name"]["value"] for node in nodes if not node["ignored"] and node["role"]["value"] in ("image", "img")
+    ]
+    assert any(re.match(r"validation token accuracy by training steps: .*base ends at \d", name) for name in names)
+    assert any("95% interval of the difference" in name for name in names)

@@ -1,0 +1,164 @@
+"""Completion as shells ask for it: a process, spoken to in click's protocol; and a bash that somebody types into."""
+
+import fcntl
+import os
+import pty
+import re
+import resource
+import select
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = (
+    "import sys\nfrom paddle_tfm.cli import main\n"
+    "try:\n    main([])\nfinally:\n    print('paddle' in sys.modules, file=sys.stderr)\n"
+)
+
+
+def complete(*words: str, shell: str = "bash") -> list[str]:
+    """What is proposed in the place of the last word; the words are as a shell passes them."""
+    variables = {
+        "_PADDLE_TFM_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": "\n".join(["paddle-tfm", *words]) if shell == "bash" else " ".join(["paddle-tfm", *words]),
+        "COMP_CWORD": str(len(words)) if shell != "fish" else words[-1],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env={**os.environ, **variables}, capture_output=True, text=True
+    )
+    assert done.stderr == "False\n", done.stderr  # Paddle is not imported
+    lines = done.stdout.splitlines()
+    if shell == "zsh":  # type, value, help; where there is help, colons of the value are escaped for `_describe`
+        return [line.replace("\\:", ":") for line in lines[1::3]]
+    return [line.partition(",")[2].partition("\t")[0] for line in lines if line]
+
+
+def test_components_behind_the_equals_sign():
+    norms = complete("run", "quickstart", "model.norm=")
+    assert norms[0] == "model.norm=batch" and len(norms) >= 10
+    assert complete("run", "quickstart", "model.norm=la") == ["model.norm=layer", "model.norm=layer_std"]
+    assert "search=beam" in complete("run", "quickstart", "search=")
+    assert "task=reverse" in complete("check", "reverse", "task=rev")
+    assert not any("clinic" in name for name in norms)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_options_within_braces(shell):
+    typed = '"model.norm={name: batch, '
+    assert complete("run", "quickstart", typed, shell=shell) == [
+        "model.norm={name: batch, eps: ",
+        "model.norm={name: batch, momentum: ",
+    ]
+    used = complete("run", "quickstart", '"model.norm={name: batch, eps: 1, ', shell=shell)
+    assert used[0] == "model.norm={name: batch, eps: 1, momentum: "
+
+
+def test_components_within_components_places_and_lists():
+    def values(typed: str) -> list[str]:
+        return [each.rpartition(" ")[2].rpartition("[")[2] for each in complete("run", "quickstart", f'"{typed}')]
+
+    assert {"rotary", "alibi", "chain"} <= set(values("model.position={name: chain, parts: ["))
+    assert {"batch", "layer"} <= set(values("model.norm={encoder: "))
+    assert {"bleu", "chrf"} <= set(values("evaluate.metrics=[exact_match, "))
+    assert "multi30k" in values("task={name: parallel, dataset: ")
+    assert set(complete("run", "quickstart", '"model.norm={encoder: {name: batch, ')) == {
+        "model.norm={encoder: {name: batch, eps: ",
+        "model.norm={encoder: {name: batch, momentum: ",
+    }
+    assert {"encoder", "decoder", "name"} <= {
+        each.removeprefix("model.norm={").removesuffix(": ") for each in complete("run", "quickstart", '"model.norm={')
+    }
+    assert complete("run", "quickstart", '"model.norm={name: layer}') == []
+
+
+def test_paths_options_of_paths_and_plain_values():
+    assert {"model.norm.eps=", "model.norm.encoder="} <= set(complete("run", "reverse", "model.norm."))
+    assert complete("run", "reverse", "train.precision=") == ["train.precision=float32", "train.precision=bfloat16"]
+    assert complete("run", "reverse", "model.share_embeddings=t") == ["model.share_embeddings=true"]
+    assert complete("run", "reverse", "train.st") == ["train.steps="]
+    assert "evaluate.best=token_accuracy" in complete("run", "reverse", "evaluate.best=")
+    assert complete("run", "no-such-recipe", "model.norm=") == []
+
+
+def test_kinds_and_components_elsewhere():
+    assert complete("ls", "components", "pl") == ["placement"]
+    assert complete("show", "norm:dy") == ["norm:dyt"]
+    assert "search:" in complete("show", "sear")
+
+
+def test_a_word_that_bash_has_cut_is_one_word_and_only_its_last_piece_is_replaced():
+    assert complete("run", "quickstart", "model.norm", "=", "dy") == ["dyt"]
+    assert "layer" in complete("run", "quickstart", "model.norm", "=")
+    assert complete("show", "norm", ":", "dy") == ["dyt"]
+    assert complete("run", "quickstart", "train.steps", "=", "5", "model.norm", "=", "dy") == ["dyt"]
+
+
+def test_an_answer_takes_less_than_half_a_second_of_the_processor():
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        complete("run", "quickstart", '"model.norm={name: batch, ')
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) < 0.5, spent
+
+
+# ---------------------------------------------------------------------------------------------------------- a real bash
+
+
+class Typist:
+    """A bash on a terminal; `type` returns what stands on the line after the tab key."""
+
+    def __init__(self):
+        self.ours, theirs = pty.openpty()
+        environment = {**os.environ, "TERM": "dumb", "PS1": "$ ", "INPUTRC": "/dev/null", "HISTFILE": ""}
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+
+        def own_terminal() -> None:
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        command = ["bash", "--norc", "--noprofile", "-i"]
+        self.bash = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, preexec_fn=own_terminal
+        )
+        os.close(theirs)
+        self.ask('eval "$(paddle-tfm completion bash)"; echo rea""dy\n', "ready")
+
+    def ask(self, keys: str, until: str) -> str:
+        """Press keys, and wait for a text."""
+        os.write(self.ours, keys.encode())
+        output, end = "", time.monotonic() + 60
+        while until not in output and time.monotonic() < end:
+            if select.select([self.ours], [], [], 0.2)[0]:
+                output += os.read(self.ours, 65536).decode(errors="replace").replace("\r", "").replace("\x07", "")
+        assert until in output, f"waited for {until!r}, but got {output!r}"
+        return output
+
+    def close(self) -> None:
+        self.bash.kill()
+        self.bash.wait()
+        os.close(self.ours)
+
+
+def test_bash_completes_values_and_leaves_quotes_open():
+    typist = Typist()
+    try:
+        for typed, completed in (
+            ("paddle-tfm run quicks", "quickstart "),
+            ("paddle-tfm run quickstart model.norm=dy", "model.norm=dyt "),
+            ("paddle-tfm run quickstart train.st", "train.steps="),
+            ('paddle-tfm run quickstart "model.norm={name: batch, mo', '"model.norm={name: batch, momentum: '),
+            ("paddle-tfm show norm:dy", "norm:dyt "),
+        ):
+            line = typist.ask(f"{typed}\t", completed)
+            assert line.endswith(completed), line  # no quote closed, no space where the word goes on
+            typist.ask('\x15echo do""ne\n', "done\n")
+        listed = typist.ask("paddle-tfm run quickstart model.norm=\t\t", "scale")
+        assert re.search(r"^batch +", listed, re.M) and "model.norm=batch" not in listed
+    finally:
+        typist.close()

@@ -1,0 +1,160 @@
+"""The model card of a run: what it says of a finished, an unfinished and a damaged one."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from command_line import TINY, call
+
+import paddle_tfm
+from paddle_tfm.card.facts import RunFacts
+from paddle_tfm.card.lengths import scores_by_length
+from paddle_tfm.card.samples import best_and_worst
+from paddle_tfm.protocols import Prediction
+
+SETTINGS = [*TINY, "task.test=30", "task.max_length=9", "train.steps=6"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    (folder,) = paddle_tfm.run("reverse", SETTINGS, out=tmp_path_factory.mktemp("runs") / "reverse")
+    return folder
+
+
+def text_of(path):
+    return re.sub("<.*?>", " ", path.read_text("utf-8").partition("<body>")[2])
+
+
+def test_a_single_run_gets_a_card_with_all_its_parts(run):
+    done = call("report", run.parent.parent)
+    assert done.status == 0 and done.out.startswith("card  ")
+    html, text = (run / "report.html").read_text("utf-8"), text_of(run / "report.html")
+    headings = re.findall("<h2>(.*?)</h2>", html)
+    assert headings[:4] == ["How to use it", "Scores", "Outputs", "Attention"]
+    assert {"Learning curves", "What it is", "Speed", "What it cannot do", "Again"} == set(headings[4:])
+    for wanted in (
+        "paddle-tfm translate",
+        "30 test examples",
+        "By length",
+        "Best",
+        "texts a second, 30 in one call",
+        "target tokens a second",
+        "80 training, 6 validation, 30 test examples",
+        "d_model 16",
+        "trained for 6 steps on reverse with seed 1",
+        "at most",
+    ):
+        assert wanted in text, wanted
+    assert 'aria-label="Most attention: ' in html
+    assert "<script" not in html and "http" not in html
+
+
+def test_its_commands_do_what_they_say(run, monkeypatch):
+    import shlex
+
+    call("report", run, "--quick")
+    html = (run / "report.html").read_text("utf-8")
+    command = next(
+        line for line in re.findall("<code>(.*?)</code>", html, re.DOTALL) if line.startswith("paddle-tfm translate")
+    )
+    done = call(*shlex.split(command.replace("&#x27;", "'"))[1:])
+    assert done.status == 0 and len(done.out.splitlines()) == 1
+
+
+def test_quick_needs_no_checkpoint(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    shutil.rmtree(copy / "checkpoints")
+    assert call("report", copy, "--quick").status == 0
+    text = text_of(copy / "report.html")
+    assert "texts a second" not in text and "By length" in text
+    done = call("report", copy)
+    assert done.status == 0 and "written without what needs the model" in done.err
+
+
+def test_an_unfinished_run_gets_one_and_says_how_far_it_is(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    for name in ("results.json", "predictions.tsv"):
+        (copy / name).unlink()
+    assert call("report", copy, "--out", tmp_path / "elsewhere").status == 0
+    text = text_of(tmp_path / "elsewhere" / "report.html")
+    assert "This run is not finished: it has done 6 of 6 steps." in text
+    assert "None were recorded" in text and "There are none yet." in text
+
+
+def test_several_runs_get_their_comparison_or_a_card_each(run, tmp_path):
+    shutil.copytree(run, tmp_path / "runs" / "one" / "seed-1")
+    shutil.copytree(run, tmp_path / "runs" / "two" / "seed-1")
+    for variant in ("one", "two"):
+        file = tmp_path / "runs" / variant / "seed-1" / "results.json"
+        file.write_text(file.read_text().replace('"default"', f'"{variant}"'))
+    done = call("report", tmp_path / "runs")
+    assert (done.status, done.out) == (0, f"report  {tmp_path / 'runs' / 'comparison.html'}\n")
+    done = call("report", tmp_path / "runs", "--each", "--quick")
+    assert done.status == 0 and done.out.count("card  ") == 2
+    done = call("report", tmp_path / "runs", "--each", "--out", tmp_path / "x")
+    assert done.status == 2 and "--out takes the page of one run" in done.err
+
+
+def test_where_no_run_is_it_says_so(tmp_path):
+    done = call("report", tmp_path)
+    assert done.status == 2 and "no run is here" in done.err
+
+
+def test_a_decoder_only_run_writes_a_text_of_its_own(tmp_path):
+    settings = ["model.d_model=16", "model.num_heads=2", "model.d_ff=16", "train.steps=2", "evaluate.every=2"]
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(f"a line of text, number {i}" for i in range(200)), "utf-8")
+    task = f"task={{name: text, train: {file}, valid: {file}, test: null, block: 32, stride: 32}}"
+    (folder,) = paddle_tfm.run(
+        "tiny-gpt", [*settings, task, "variants={one: {model.dropout: 0.0}}", "baseline=one"], out=tmp_path / "runs"
+    )
+    assert call("report", folder).status == 0
+    text = text_of(folder / "report.html")
+    assert "A decoder-only Transformer" in text and "A text that it writes from nothing" in text
+    assert "paddle-tfm generate" in text and "tokens a second in one text" in text
+
+
+def test_best_and_worst_outputs():
+    rows = [
+        Prediction(str(i) * n, "abcd", out, score=score)
+        for i, (n, out, score) in enumerate(
+            [
+                (1, "abcd", -1.0),
+                (3, "abcd", -9.0),
+                (1, "abcx", -1.0),
+                (1, "zzzz", -5.0),
+                (1, "yyyy", -0.5),
+                (1, "axxx", -1.0),
+            ]
+        )
+    ]
+    best, worst = best_and_worst(rows, 2)
+    assert [item.source for item in best] == ["111", "0"]  # the longer of two right ones first
+    assert [item.source for item in worst] == ["4", "3"]  # the surer of two wrong ones first
+    assert best_and_worst(rows[:2], 4)[1] == []
+
+
+def test_scores_by_length_are_those_of_the_examples_and_lie_in_their_interval(registry):
+    rng = np.random.default_rng(5)
+    rows = [
+        Prediction(" ".join("x" * n), "a", "a" if rng.random() < 0.9 - 0.2 * n else "b")
+        for n in (1, 2, 3, 4)
+        for _ in range(50)
+    ]
+    metric = registry.build("metric", "exact_match", "")
+    unit, scores = scores_by_length(metric, rows)
+    assert unit == "words" and [row[0] for row in scores] == ["≤ 1", "2", "3", "> 3"]
+    for n, (_, count, score, low, high) in enumerate(scores, 1):
+        right = sum(row.hypothesis == "a" for row in rows if len(row.source.split()) == n)
+        assert (count, score) == (50, pytest.approx(right / 50))
+        half = 1.96 * (score * (1 - score) / 50) ** 0.5  # the normal one, which the bootstrap's comes close to
+        assert low == pytest.approx(max(0, score - half), abs=0.05) and high == pytest.approx(score + half, abs=0.05)
+
+
+def test_a_run_without_its_recipe_is_refused(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "recipe.yaml").unlink()
+    done = call("report", copy)
+    assert done.status == 2 and "a card needs it" in done.err
+    assert RunFacts(run).shape == "encoder-decoder"

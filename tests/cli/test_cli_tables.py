@@ -1,0 +1,137 @@
+"""Tables of the command line as a user's terminal, a pipe and a program get them."""
+
+import csv
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+from command_line import call
+
+from paddle_tfm.comparison.table import collect, compare
+
+WIDTHS = (60, 80, 100, 140)
+
+
+def in_terminal(width: int, *arguments, **variables) -> str:
+    """What a terminal of that many columns gets, escapes and all."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    command = [sys.executable, "-m", "paddle_tfm", *map(str, arguments)]
+    environment |= {"TERM": "xterm-256color", **variables}
+    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True)
+    os.close(theirs)
+    output = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not part:
+            break
+        output += part
+    os.close(ours)
+    assert child.wait() == 0, output.decode()
+    return output.decode().replace("\r\n", "\n")
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.fixture(scope="module")
+def two_variants(trained, tmp_path_factory):
+    """Two variants under two seeds: a real run copied, with other names and scores."""
+    folder = tmp_path_factory.mktemp("compared") / "runs"
+    results = json.loads((trained.folder / "results.json").read_text())
+    for variant, shift in (("pre-layer", 0.0), ("post-batch-with-a-name", 0.25)):
+        for seed in (1, 2):
+            run = folder / variant / f"seed-{seed}"
+            run.mkdir(parents=True)
+            for name in ("recipe.yaml", "metrics.jsonl", "predictions.tsv"):
+                (run / name).write_bytes((trained.folder / name).read_bytes())
+            scores = {name: value + shift * seed for name, value in results["test"].items()}
+            data = {**results, "variant": variant, "seed": seed, "test": scores}
+            (run / "results.json").write_text(json.dumps(data))
+    return folder
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_terminal_of_any_width_shows_the_verdict_whole(two_variants, tmp_path, width):
+    text = plain(in_terminal(width, "compare", two_variants, "--out", tmp_path))
+    table = text.partition("right:")[0].partition("wrong:")[0]
+    assert "…" not in table
+    assert re.search(r"^pre-layer .*% ± .* undetermined", table, re.MULTILINE)
+    assert re.search(r"^post-batch-with-a-name .*% ± .* baseline", table, re.MULTILINE)
+    assert max(map(len, table.splitlines())) <= width
+    head = table[: table.index("post-batch")]
+    hidden = table[table.index("\npre-layer") :].partition(": in the report")[0]
+    assert ("parameters" in head) != ("parameters" in hidden)  # shown, or said to be in the report
+    assert "verdict" in head
+
+
+def test_a_pipe_gets_lines_without_padding_and_colours_and_obeys_columns(two_variants, tmp_path):
+    def piped(**variables):
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | variables
+        command = [sys.executable, "-m", "paddle_tfm", "compare", str(two_variants), "--out", str(tmp_path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.partition("mean ±")[0].splitlines()
+
+    free, narrow = piped(), piped(COLUMNS="70")
+    for lines in (free, narrow):
+        assert all(line == line.rstrip() and "\x1b" not in line for line in lines)
+        assert not set("".join(lines)) & set("│┃━─")
+    assert "parameters" in free[1] + free[2] + free[3] and max(map(len, free)) > 100
+    assert max(map(len, narrow)) <= 70 and "parameters" in narrow[-1] + narrow[-2]
+
+
+def test_colours_are_there_and_can_be_switched_off(two_variants, tmp_path):
+    assert "\x1b[33mundetermined" in in_terminal(100, "compare", two_variants, "--out", tmp_path)
+    for variables, arguments in (({"NO_COLOR": "1"}, ()), ({}, ("--no-color",))):
+        output = in_terminal(100, *arguments, "compare", two_variants, "--out", tmp_path, **variables)
+        assert not re.search(r"\x1b\[(?:3\d|9\d|38)[;\dm]", output)
+
+
+def test_programs_get_every_number_as_it_is(two_variants, tmp_path):
+    comparison = compare(collect([two_variants]), "reverse", tmp_path, "exact_match")
+    done = call("compare", two_variants, "--out", tmp_path, "--csv")
+    rows = {row["variant"]: row for row in csv.DictReader(io.StringIO(done.out))}
+    assert rows.keys() == {row.variant for row in comparison.rows}
+    for row in comparison.rows:
+        assert float(rows[row.variant]["token_accuracy"]) == row.mean["token_accuracy"]
+        assert float(rows[row.variant]["exact_match_spread"]) == row.spread["exact_match"]
+        assert rows[row.variant]["seeds"] == "1 2"
+    (other,) = (row for row in comparison.rows if row.difference)
+    low, high = (float(rows[other.variant][end]) for end in ("low", "high"))
+    mean = other.difference.mean
+    assert -1 <= low <= mean <= high <= 1  # a share cannot differ by more than all of it
+    assert (low, high) == (-1, 1) or (low + high) / 2 == pytest.approx(mean, abs=1e-12)
+    written = call("compare", two_variants, "--out", tmp_path, "--json").out
+    assert written == (tmp_path / "comparison.json").read_text("utf-8")
+
+
+def test_every_list_has_json_and_csv(trained):
+    listings = {
+        ("ls", "recipes"): "name",
+        ("ls", "components", "norm"): "name",
+        ("ls", "plugins"): "plugin",
+        ("ls", "runs", "--out", trained.out): "folder",
+        ("plugin", "ls"): "plugin",
+        ("data", "ls"): "name",
+    }
+    for arguments, key in listings.items():
+        rows = json.loads(call(*arguments, "--json").out)
+        assert rows and all(row[key] for row in rows), arguments
+        table = list(csv.DictReader(io.StringIO(call(*arguments, "--csv").out)))
+        assert [row[key] for row in table] == [row[key] for row in rows], arguments
+    (run,) = json.loads(call("ls", "runs", "--out", trained.out, "--json").out)
+    assert run["scores"] == json.loads((trained.folder / "results.json").read_text())["test"]

@@ -1,0 +1,90 @@
+"""The notebooks run as they are, and are the same in both languages but for their texts."""
+
+import importlib.util
+import json
+import os
+import pty
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = Path(__file__).parent.parent / "docs/notebooks"
+ENGLISH = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb") if ".zh-CN" not in path.name)
+
+
+def cells(name):
+    return json.loads((NOTEBOOKS / name).read_text("utf-8"))["cells"]
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+@pytest.mark.parametrize("name", ENGLISH)
+def test_both_languages_have_the_same_cells(name):
+    english, chinese = cells(name), cells(name.replace(".ipynb", ".zh-CN.ipynb"))
+    assert [cell["cell_type"] for cell in english] == [cell["cell_type"] for cell in chinese]
+    for one, other in zip(english, chinese, strict=True):
+        if one["cell_type"] == "code":
+            assert source(one) == source(other)
+            assert one["outputs"] == [] and one["execution_count"] is None, "saved without outputs, which age"
+        else:
+            assert re.findall(r"^#+", source(one), re.MULTILINE) == re.findall(r"^#+", source(other), re.MULTILINE)
+            assert re.findall(r"`[^`]+`", source(one)) == re.findall(r"`[^`]+`", source(other))
+            assert not re.search("[\u4e00-\u9fff]", source(one).replace("年3月5日星期二", ""))
+            assert re.search("[\u4e00-\u9fff]", source(other))
+
+
+@pytest.mark.conformance
+@pytest.mark.skipif(importlib.util.find_spec("nbclient") is None, reason="needs the extra [docs]")
+@pytest.mark.parametrize("name", ENGLISH)
+def test_a_notebook_runs_as_it_is(name, tmp_path):
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.read(NOTEBOOKS / name, as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    # The interpreter of the tests is that of the kernel.
+    NotebookClient(book, timeout=1200, kernel_name="python3", resources=resources).execute()
+    texts = [
+        output.get("text", "") + str(output.get("data", ""))
+        for cell in book.cells
+        for output in cell.get("outputs", [])
+    ]
+    everything = "".join(texts)
+    assert "Traceback" not in everything and "Error:" not in everything
+    expected = {"1": "2024年3月5日", "2": "best mean", "3": "causal"}[name[0]]
+    assert expected in everything
+
+
+def test_progress_in_a_notebook_is_lines_and_no_bar(tmp_path):
+    """What a cell runs stands in a terminal that no one can move the cursor of."""
+
+    def erased_lines(number, **environment):
+        process, end = pty.fork()
+        if process == 0:
+            os.environ.update(environment)
+            sizes = [
+                "train.steps=4",
+                "evaluate.every=2",
+                "model.d_model=16",
+                "task.train=100",
+                "task.valid=10",
+                "task.test=10",
+            ]
+            arguments = ["-m", "paddle_tfm", "run", "reverse", *sizes, "--out", str(tmp_path / f"runs{number}")]
+            os.execv(sys.executable, [sys.executable, *arguments])
+        text = b""
+        try:
+            while part := os.read(end, 65536):
+                text += part
+        except OSError:  # the other end is closed
+            pass
+        os.waitpid(process, 0)
+        assert b"valid" in text
+        return text.count(b"\x1b[2K")
+
+    assert erased_lines(1) > 0
+    assert erased_lines(2, JPY_PARENT_PID="1") == 0

@@ -1,0 +1,124 @@
+"""What the listener for VisualDL writes: histograms and images beside NumPy, and the same after a run was resumed."""
+
+import io
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from visualdl.proto.record_pb2 import Record
+
+from paddle_tfm.data.batches import collate
+from paddle_tfm.train import checkpoint
+from paddle_tfm.train.trainer import Interrupted
+from paddle_tfm_plugins.listener._visualdl_images import CELL, GAP
+from paddle_tfm_plugins.listener._visualdl_records import read_records
+
+
+def logged(run) -> dict[tuple, Record]:
+    """(kind, tag, step) → record; every key is there once."""
+    records: dict[tuple, Record] = {}
+    for record in read_records(run.folder / "vdl"):
+        (value,) = record.values
+        key = (value.WhichOneof("one_value"), value.tag, value.id)
+        assert key not in records, f"{key} is written twice"
+        records[key] = value
+    kinds = {(tag, kind) for kind, tag, _ in records}
+    assert len(kinds) == len({tag for tag, _ in kinds}), "VisualDL takes all that has one tag for one kind"
+    return records
+
+
+def content(value) -> bytes:
+    copy = type(value).FromString(value.SerializeToString())
+    copy.timestamp = 0
+    copy.ClearField("hparam")  # it has the name of the file in it, which has the time in it
+    return copy.SerializeToString()
+
+
+@pytest.mark.parametrize("stops", [[2], [5, 9], [4, 8]], ids=str)
+def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_nothing_twice(make_trainer, train_in_parts, stops):
+    whole = make_trainer(folder="whole")
+    whole.train()
+    parts, _ = train_in_parts(stops=stops)
+    expected, records = logged(whole.run), logged(parts.run)
+    clock = [key for key in expected if key[1] == "train/tokens_per_second"]
+    assert {kind for kind, _, _ in expected} >= {"value", "text", "image", "histogram", "hparam"}
+    assert records.keys() - expected.keys() <= set(clock)
+    for key in expected.keys() - set(clock):
+        assert content(records[key]) == content(expected[key]), key
+
+
+def test_what_a_killed_process_left_half_written_is_skipped(make_trainer):
+    trainer = make_trainer()
+    trainer.stop = lambda: trainer.run.step >= 6
+    with pytest.raises(Interrupted):
+        trainer.train()
+    time.sleep(0.2)
+    (file,) = (trainer.run.folder / "vdl").iterdir()
+    whole = read_records(file.parent)
+    file.write_bytes(file.read_bytes()[:-3])
+    assert read_records(file.parent) == whole[:-1]
+
+
+def test_histograms_are_numpys_of_weights_and_of_the_gradients_of_the_last_update(make_trainer):
+    """Gradients from Adam's first moment: after one step it is (1 - beta1) g of the clipped gradient g."""
+    trainer = make_trainer("train.steps=1", "train.clip_norm=0.5", "train.optimizer={name: adam, beta1: 0.75}")
+    trainer.train()
+    records = logged(trainer.run)
+    weights = checkpoint.load_arrays(trainer.run.folder / "checkpoints" / "last")
+    moments = {name: value.numpy() for name, value in trainer.step.optimizer.state_dict().items() if "moment1" in name}
+    names = {
+        name: one.name for name, one in trainer.run.model.named_parameters() if name.startswith("encoder.layers.0.")
+    }
+    gradients = [moment for one in names.values() for key, moment in moments.items() if key.startswith(f"{one}_")]
+    for kind, values in (("weights", [weights[name] for name in names]), ("gradients", gradients)):
+        values = np.concatenate([one.reshape(-1) for one in values]) / (0.25 if kind == "gradients" else 1)
+        counts, edges = np.histogram(values, bins=40)
+        value = records["histogram", f"{kind}/encoder.0", 1].histogram
+        np.testing.assert_allclose(value.bin_edges, edges, rtol=1e-4, atol=1e-8)
+        assert sum(value.hist) == values.size > 500
+        assert np.abs(np.array(value.hist) - counts).sum() <= 4  # a value may lie on an edge
+
+
+def test_the_image_of_attention_shows_the_weights_of_every_head(make_trainer):
+    trainer = make_trainer("train.steps=4")
+    trainer.train()
+    run = trainer.run
+    value = logged(run)["image", "attention/last_layer", 4]
+    grey = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[:, :, 0] / 255
+    example = run.encoded["valid"][0]
+    rows, columns, heads = len(example.target), len(example.source), run.settings.model.num_heads
+    assert grey.shape == (rows * CELL, heads * columns * CELL + (heads - 1) * GAP)
+    for head in range(heads):
+        start = head * (columns * CELL + GAP)
+        weights = 1 - grey[::CELL, start : start + columns * CELL : CELL]
+        assert weights.shape == (rows, columns)
+        np.testing.assert_allclose(weights.sum(1), 1, atol=columns / 255)  # a softmax over all keys
+    assert collate([example]).source.shape[1] == columns
+
+
+@pytest.mark.parametrize(
+    ("overrides", "images"),
+    [
+        (["model.position=alibi"], {"attention/last_layer", "position/encoder", "position/decoder"}),
+        (["model.position=rotary"], {"attention/last_layer"}),
+        (["model.position=learned"], {"attention/last_layer", "position/encoder", "position/decoder"}),
+    ],
+    ids=["alibi", "rotary", "learned"],  # not of the sets: their order differs between processes
+)
+def test_encodings_that_add_something_are_drawn(make_trainer, overrides, images):
+    trainer = make_trainer("train.steps=4", *overrides, strict=True)
+    trainer.train()
+    assert {tag for kind, tag, _ in logged(trainer.run) if kind == "image"} == images
+
+
+def test_what_is_drawn_of_the_sinusoidal_encoding_is_its_formula(make_trainer):
+    trainer = make_trainer("train.steps=4")
+    trainer.train()
+    value = logged(trainer.run)["image", "position/encoder", 4]
+    grey = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[::CELL, ::CELL, 0] / 127.5 - 1
+    position, pair = np.arange(64)[:, None], np.arange(8)[None, :]
+    angle = position / 10000 ** (2 * pair / 16)
+    both = np.stack([np.sin(angle), np.cos(angle)], -1)
+    expected = [both.reshape(64, 16), np.concatenate([both[..., 0], both[..., 1]], 1)]  # interleaved, or halves
+    assert min(np.abs(grey - table).max() for table in expected) < 0.02
