@@ -1,0 +1,89 @@
+"""Right placements that the zoo does not have, or has in another form."""
+
+import paddle
+from paddle import nn
+
+from paddle_tfm.layers import Dropout
+from paddle_tfm.protocols import Placement
+from paddle_tfm.protocols.initializer import keep_initial
+
+
+class BothEnds(Placement):
+    """Pre-norm with a second norm on each branch before it is added (Gemma 2, arXiv:2408.00118)."""
+
+    final_norm = True
+
+    def __init__(self, sites, norm, d_model, **parent):
+        super().__init__(sites=sites, norm=norm, d_model=d_model, **parent)
+        self.after = nn.LayerList([norm(site, d_model) for site in sites])
+
+    def wrap(self, i, x, sublayer, info):
+        branch = sublayer(self.norms[i](x, info.valid, info.positions))
+        branch = self.after[i](branch, info.valid, info.positions)
+        return x + self.drops[i](branch)
+
+
+class GatedBranches(Placement):
+    """x + a_i · drop(f(x)), a_i from zero (ReZero, arXiv:2003.04887), with a norm before each branch."""
+
+    final_norm = True
+
+    def __init__(self, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        zero = nn.initializer.Constant(0.0)
+        self.gates = nn.ParameterList(
+            [keep_initial(self.create_parameter([1], default_initializer=zero)) for _ in sites]
+        )
+
+    def wrap(self, i, x, sublayer, info):
+        normed = self.norms[i](x, info.valid, info.positions)
+        return x + self.gates[i] * self.drops[i](sublayer(normed))
+
+
+class StrongResidual(Placement):
+    """Post-norm whose residual weighs more: n(2 x + drop(f(x))) (cf. DeepNorm, arXiv:2203.00555)."""
+
+    def wrap(self, i, x, sublayer, info):
+        strong = 2.0 * x + self.drops[i](sublayer(x))
+        return self.norms[i](strong, info.valid, info.positions)
+
+
+class PreThenPost(Placement):
+    """Pre-norm before attention, post-norm after the feed-forward (cf. HybridNorm, arXiv:2503.04598)."""
+
+    def wrap(self, i, x, sublayer, info):
+        if i < len(self.norms) - 1:
+            return x + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
+        last = x + self.drops[i](sublayer(x))
+        return self.norms[i](last, info.valid, info.positions)
+
+
+class Halves(Placement):
+    """The residual and the branch averaged with a learned weight a channel, sigmoid(w) from 1/2 (highway, fixed gate)."""
+
+    final_norm = True
+    expected_failures = {"identity_path": "the residual has a weight below one"}
+
+    def __init__(self, sites, norm, d_model, **parent):
+        super().__init__(sites=sites, norm=norm, d_model=d_model, **parent)
+        zero = nn.initializer.Constant(0.0)
+        self.w = nn.ParameterList([self.create_parameter([d_model], default_initializer=zero) for _ in sites])
+
+    def wrap(self, i, x, sublayer, info):
+        share = paddle.nn.functional.sigmoid(self.w[i])
+        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
+        return share * x + (1.0 - share) * branch
+
+
+class MoreDropout(Placement):
+    """Pre-norm with dropout of its own rate on the residual path's sum as well."""
+
+    final_norm = True
+
+    def __init__(self, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        self.more = nn.LayerList([Dropout(0.05) for _ in sites])
+
+    def wrap(self, i, x, sublayer, info):
+        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
+        return x + self.more[i](branch)
