@@ -23,9 +23,9 @@ class ScheduleFree(Optimizer):
         x = (1 − c) x + c z, c = r² / Σ r², r the largest rate so far
 
     Parameters hold y while they are trained; z and v are the state, and x follows from y and z. The schedule should
-    warm up and then stay (`{name: wsd, decay: 0.0}`, `constant`), for x needs no falling rate; the rate may be larger than
-    AdamW's. A norm with running statistics keeps those of y. With `train.ema` the moving average, of y, is evaluated in
-    place of x; `train.average` is a mean of several x.
+    warm up and then stay (`{name: wsd, decay: 0.0}`, `constant`), for x needs no falling rate; the rate may be larger
+    than AdamW's. A norm with running statistics keeps those of y. With `train.ema` the moving average, of y, is
+    evaluated in place of x; `train.average` is a mean of several x. The checkpoint to resume from, `last`, holds y.
 
     Options:
         beta1: how much of y is x. beta2, epsilon: of the second moment. weight_decay: at y; parameters of one dimension

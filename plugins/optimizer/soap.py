@@ -25,8 +25,8 @@ class SOAP(Optimizer):
     columns by falling eigenvalue, and V moves with its columns. The first gradient makes the first bases, and no step.
 
     A parameter of three or more dimensions has a basis for each; one of a single dimension none: that is Adam. A
-    dimension above `max_dim` has none either. The time of a QR grows with its cube: on a CPU set `max_dim` below the
-    size of the vocabulary.
+    dimension above `max_dim` has none either. Rows and columns that have never had a gradient stay. The time of a QR
+    grows with its cube: on a CPU set `max_dim` below the size of the vocabulary.
 
     Options:
         beta1, beta2, epsilon: Adam's. preconditioner_beta: β. frequency: see above. weight_decay: apart from the
@@ -90,7 +90,7 @@ class SOAPRule(UpdateRule):
         step = rotate(state["first"], bases) / (paddle.sqrt(state["second"]) + options.epsilon)
         size = rate * (1.0 - options.beta2**t) ** 0.5 / (1.0 - options.beta1**t)
         decay_weights(parameter, rate, options.weight_decay)
-        parameter.subtract_(rotate(step, bases, back=True) * size)
+        parameter.subtract_(self._where_gradients_were(rotate(step, bases, back=True), state) * size)
         self._accumulate(gradient, state)
         if t % options.frequency == 0:
             for axis in axes:
@@ -99,6 +99,14 @@ class SOAPRule(UpdateRule):
     def _axes(self, parameter: Tensor) -> list[int]:
         """The dimensions that have a basis."""
         return [a for a, size in enumerate(parameter.shape) if parameter.ndim >= 2 and size <= self.options.max_dim]
+
+    def _where_gradients_were(self, step: Tensor, state: State) -> Tensor:
+        """The step without rows and columns that have never had a gradient, such as the embedding of padding: with
+        eigenvalues of 0, their directions are mixed."""
+        for axis in self._axes(step):
+            seen = (state[f"covariance_{axis}"].diagonal() > 0).astype(step.dtype)
+            step = step * seen.reshape([-1 if a == axis else 1 for a in range(step.ndim)])
+        return step
 
     def _accumulate(self, gradient: Tensor, state: State) -> None:
         beta = self.options.preconditioner_beta
