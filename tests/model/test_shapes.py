@@ -20,7 +20,7 @@ OPTIONS = {  # of components that cannot be built without any
     "chain": "{name: chain, parts: [sinusoidal, alibi]}",
     "randomized": "{name: randomized, encoding: sinusoidal, longest: 100}",
 }
-CAUSAL = ("xpos",)  # what an encoder refuses
+CAUSAL = ("xpos", "cope")  # what an encoder refuses
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
 
 

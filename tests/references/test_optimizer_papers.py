@@ -8,6 +8,8 @@ import paper_equations as paper
 import pytest
 from paddle import nn
 
+from paddle_tfm.protocols import ParameterSite
+
 RATES = [0.01, 0.02, 0.03, 0.015, 0.01, 0.002, 0.02, 0.01]  # a schedule: the rate of a step is set before it
 SHAPES = {  # by the names that the engine gives: `muon` tells the stacks' matrices by them
     "encoder.layers.0.self_attention.query.weight": (3, 4),
@@ -209,7 +211,27 @@ def uniform(shape, role):
     return functools.partial(paper.uniform_cdf, low=-0.1, high=0.1), 0.1
 
 
-INITIALIZERS = {"xavier": xavier, "normal": normal, "uniform": uniform}
+def small(shape, role):
+    """1910.05895, section 2.2: N(0, 2 / (5 d)), d = 48 here, whatever the shape."""
+    return lambda x: paper.normal_cdf(x / np.sqrt(2 / (5 * 48))), np.inf
+
+
+def gpt2(shape, role):
+    """Radford 2019, section 2.3: the weights of N residual layers times 1/sqrt(N); others N(0, 0.02²), openai/gpt-2."""
+    return lambda x: paper.normal_cdf(x / (0.02 / np.sqrt(6) if role == "weight" else 0.02)), np.inf
+
+
+def mup(shape, role):
+    """2203.03466, table 3: variance 1/fan_in of hidden weights; of input weights one that no width changes (a one-hot
+    vector has one entry that is not zero), here 1 after the factor of the embedding."""
+    return lambda x: paper.normal_cdf(x * np.sqrt(shape[0]) if role == "weight" else x * 3.0), np.inf
+
+
+INITIALIZERS = {"xavier": xavier, "normal": normal, "uniform": uniform, "small": small, "gpt2": gpt2, "mup": mup}
+SITES = {
+    "weight": ParameterSite("decoder.layers.1.feed_forward.output.weight", 6, 2, 2),
+    "embedding": ParameterSite("target_embedding.weight", 0, 2, 2, factor=3.0),
+}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +239,7 @@ INITIALIZERS = {"xavier": xavier, "normal": normal, "uniform": uniform}
 )
 @pytest.mark.parametrize("name", INITIALIZERS)
 def test_initial_values_have_the_papers_distribution(registry, rng, name, role, shape):
-    drawn = registry.build("initializer", name, d_model=48).draw(rng, list(shape), role)
+    drawn = registry.build("initializer", name, d_model=48).draw_at(SITES[role], rng, list(shape), role)
     cdf, bound = INITIALIZERS[name](shape, role)
     assert drawn.shape == shape and np.abs(drawn).max() <= bound
     distance, critical = paper.kolmogorov_distance(drawn, cdf)
@@ -236,6 +258,33 @@ def test_options_of_initial_values(registry, rng, spec, cdf):
     drawn = registry.build("initializer", spec, d_model=48).draw(rng, [100, 100], "weight")
     distance, critical = paper.kolmogorov_distance(drawn, cdf)
     assert distance < critical
+
+
+@pytest.mark.parametrize("path, exponent", [("head.output.weight", -1.0), ("head.key.weight", -0.5)])
+def test_mup_draws_an_output_smaller(registry, rng, path, exponent):
+    """2203.03466, table 3: variance 1/fan_in² of output weights; a matrix of the head that is as wide as the model on
+    both sides is hidden."""
+    site, shape = ParameterSite(path), [48, 500] if "output" in path else [48, 48]
+    drawn = registry.build("initializer", "mup", d_model=48).draw_at(site, rng, shape, "weight")
+    distance, critical = paper.kolmogorov_distance(drawn, lambda x: paper.normal_cdf(x / 48**exponent))
+    assert distance < critical
+
+
+@pytest.mark.parametrize(
+    "path, shape, role, factor, expected",
+    [
+        ("encoder.layers.0.self_attention.query.weight", (48, 48), "weight", 1.0, 12 / 48),
+        ("head.output.weight", (48, 500), "weight", 1.0, 12 / 48),
+        ("head.output.bias", (500,), "weight", 1.0, 1.0),
+        ("encoder.encodings.0.table", (16, 48), "weight", 1.0, 1.0),
+        ("target_embedding.weight", (500, 48), "embedding", 4.0, 1 / 4),
+    ],
+)
+def test_rates_of_mup(registry, path, shape, role, factor, expected):
+    """2203.03466, table 3: Adam's rate is divided by the fan_in of hidden and output weights, which grows from 12 to 48
+    here. A table that is multiplied by a factor moves by the rate after it."""
+    initializer = registry.build("initializer", {"name": "mup", "base_width": 12}, d_model=48)
+    assert initializer.rate_factor(ParameterSite(path, factor=factor), shape, role) == pytest.approx(expected)
 
 
 def test_the_distance_tells_distributions_apart(rng):
