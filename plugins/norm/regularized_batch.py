@@ -7,6 +7,7 @@ from typing import ClassVar
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.protocols import Refusal
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
@@ -51,6 +52,9 @@ class RegularizedBatchNorm(BatchNorm):
         gap = paddle.square(self.running_mean.detach() - mean).sum() * self.mean_weight
         gap = gap + (self.running_variance.detach() - variance).abs().sum() * self.variance_weight
         self.add_aux_loss("regularized_batch", gap / count.clip(min=1.0))
+
+    def to_ctranslate2(self) -> Refusal:
+        return super().to_ctranslate2()
 
     def extra_repr(self) -> str:
         weights = f"mean_weight={self.mean_weight:g}, variance_weight={self.variance_weight:g}"
