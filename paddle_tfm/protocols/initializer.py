@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParameterSite:
-    """Where a parameter stands: its dotted `path` in the model, as in "decoder.layers.0.feed_forward.output.weight"; the
-    number of residual `branches` of its stack (two or three a layer; 0 outside the stacks); the depth of the model; for
-    a table of tokens, the `factor` that its vectors are multiplied by."""
+    """Where a parameter stands: its dotted `path` in the model, such as "decoder.layers.0.feed_forward.output.weight";
+    the number of residual `branches` of its stack (two or three a layer; 0 outside the stacks); the depth of the model;
+    for a table of tokens, the `factor` that its vectors are multiplied by."""
 
     path: str
     branches: int = 0
@@ -63,7 +63,7 @@ class Initializer(Component):
         return self.draw(rng, shape, role)
 
     def rate_factor(self, site: ParameterSite, shape: Sequence[int], role: str) -> float:
-        """By how much the learning rate of the parameter at `site` is multiplied, also of those that are not drawn (muP).
+        """By how much the learning rate of the parameter at `site` is multiplied, whether it is drawn or not (muP).
         Paddle's optimizers do it by the parameter's ``optimize_attr["learning_rate"]``."""
         return 1.0
 

@@ -24,12 +24,12 @@ class MuP(Initializer):
     the width, where with equal rates it changes them by m times as much. The vectors of a table count after they are
     multiplied by sqrt(C), if they are (`model.scale_embedding`): deviation and rate are divided by that.
 
-    Everything is widened together: d_ff in proportion to d_model, and more heads of one size, for which 1/sqrt(head_dim)
-    stays; the paper's 1/head_dim belongs to heads that grow. The head needs an output matrix of its own (`linear`): a
-    tied table would need two rates. The optimizer's part is to follow the rate of each parameter, as Paddle's and ours
-    do. The table holds for `adam` and its kin (`adamw`, `radam`, `lion`, `schedule_free`, `soap`); `sgd` has other
-    exponents, the updates of `muon` and of `adafactor` (relative) have the matrix's size already. A decoupled decay
-    falls with the rate, by m.
+    Everything is widened together: d_ff in proportion to d_model, and more heads of one size, for which
+    1/sqrt(head_dim) stays; the paper's 1/head_dim belongs to heads that grow. The head needs an output matrix of its
+    own (`linear`): a tied table would need two rates. The optimizer's part is to follow the rate of each parameter, as
+    Paddle's and ours do. The table holds for `adam` and its kin (`adamw`, `radam`, `lion`, `soap`, `schedule_free`);
+    `sgd` has other exponents, and the updates of `muon` and of a relative `adafactor` have the matrix's size already. A
+    decoupled decay falls with the rate, by m.
 
     Options:
         base_width: the d_model at which rates are those of the schedule: that of the model whose rate was tuned.
