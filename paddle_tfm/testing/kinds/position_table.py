@@ -57,7 +57,10 @@ def rows_reached(subject: Subject) -> Result:
 def _summed(encoding: PositionalEncoding, positions: Tensor, rng: np.random.Generator) -> Tensor:
     """Everything that the hooks give for these positions, with random signs, as one number."""
     length, uses, parts = positions.shape[1], encoding.uses(), []
-    q, k = noise(1, 1, HEADS, length, HEAD_DIM), noise(2, 1, HEADS, length, HEAD_DIM)
+    q = noise(1, 1, HEADS, length, HEAD_DIM)
+    k = noise(2, 1, HEADS, length, HEAD_DIM)
+    if rng.random() < 0.5:  # all alike and loud: gates that count tokens are open
+        q = k = 3.0 * q[:, :, :1].expand(q.shape)
     if "embed" in uses:
         parts.append(encoding.embed(noise(3, 1, length, WIDTH), positions))
     if "rotate" in uses:
