@@ -125,7 +125,7 @@ def position_numbers(answer: Mapping[str, Any], head_dim: int) -> dict[str, Any]
     numbers: dict[str, Any] = {}
     if "rotary_base" in answer:
         numbers |= {
-            "rotary_dim": np.int32(head_dim),
+            "rotary_dim": np.int32(answer.get("rotary_dim", head_dim)),
             "rotary_interleave": np.int8(1),
             "rotary_base": np.float32(answer["rotary_base"]),
         }

@@ -29,6 +29,7 @@ HELD = {
             "alibi",
             "kerple",
             "randomized",
+            "nope_hybrid",
         ),
     },
     "feed_forward": {"relu", "gelu", "swiglu", "geglu", "reglu"},
@@ -59,8 +60,8 @@ def test_the_catalogue_is_whole():
 def test_each_component_is_held_or_refuses_by_name(make_random, entry):
     tied = ["model.share_embeddings=true", "vocabulary.shared=true"] if entry.name == "tied" else []
     spec = OPTIONS.get(entry.name, entry.name)
-    if entry.kind == "position" and entry.name == "xpos":
-        spec = "{encoder: sinusoidal, decoder: xpos}"
+    if entry.kind == "position" and entry.name in ("xpos", "cope"):
+        spec = f"{{encoder: sinusoidal, decoder: {entry.name}}}"
     model = make_random(f"model.{entry.kind}={spec}", *tied)
     names = {entry.load(): entry.name for entry in ENTRIES}
     if entry.name in HELD[entry.kind]:
@@ -91,6 +92,7 @@ def test_each_component_is_held_or_refuses_by_name(make_random, entry):
             "where CTranslate2 knows no positions",
         ),
         (["model.position={name: randomized, encoding: rotary, longest: 256}"], "stand 4 apart"),
+        (["model.position={name: nope_hybrid, encoding: alibi}"], "has no bias in some layers"),
         (["model.decoder_layers=0", "model.head=linear"], "an encoder-only model writes no text"),
     ],
 )

@@ -63,10 +63,11 @@ class PlacementProbe:
         """x through these layers; `sublayer(number, x)` is every branch, numbered from the bottom."""
         positions = paddle.arange(4, dtype="int64").unsqueeze(0)
         info = TokenInfo(PositionalEncoding(), positions, paddle.ones([2, 4], dtype="bool"))
+        x = self.placements[0].enter(x, info)
         for layer in layers:
             first = layer * self.count
             x = self.placements[layer](x, [lambda y, i=first + i: sublayer(i, y) for i in range(self.count)], info)
-        return x.numpy()
+        return self.placements[-1].leave(x, info).numpy()
 
 
 def _stacks(subject: Subject) -> list[str]:
@@ -158,9 +159,9 @@ def identity_path(subject: Subject) -> Result:
 
         what = f"{stack}: all branches zero"
         if subject.cls.final_norm:  # a norm may stand between the embeddings and the residual stream, at its bottom
-            above = passed(probe.x, range(1, NUM_LAYERS))
+            without, above = passed(probe.x, range(0)), passed(probe.x, range(1, NUM_LAYERS))
             where = "x before and after the layers but the first (it has `final_norm`)"
-            if failed := difference(probe.x.numpy(), above, f"{what}, {where}", 1e-5):
+            if failed := difference(without, above, f"{what}, {where}", 1e-5):
                 return failed
         out = passed(probe.x)
         if distance(out, passed(probe.x.flip([-1]))) < 1e-3:
