@@ -152,6 +152,15 @@ NORM = {
     ),
     "dyt": held("arXiv:2503.10622, section 4: α₀ = 0.5", starts=GAINS | {"alpha": 0.5}, alpha=0.5),
     "none": held("ours: nothing to choose"),
+    "derf": held("arXiv:2512.10938: α = 0.5, s = 0", starts=GAINS | {"alpha": 0.5, "shift": 0.0}, alpha=0.5, shift=0.0),
+    "regularized_batch": held(
+        "arXiv:2210.05153, the authors' for pre-norm on IWSLT 2014",
+        starts=GAINS | {"running_mean": 0.0, "running_variance": 1.0},
+        mean_weight=0.1,
+        variance_weight=0.01,
+        momentum=0.05,
+        eps=1e-5,
+    ),
 }
 
 PLACEMENT = {
@@ -168,6 +177,20 @@ PLACEMENT = {
         "arXiv:2003.04887 and majumderb/rezero: α = 0, one for a layer", starts={"gates.*": 0.0}, share_gate=True
     ),
     "layer_scale": held("arXiv:2103.17239, section 2: 0.1 up to 18 layers", starts={"scales.*": 0.1}, initial=0.1),
+    "mix_ln": held("arXiv:2412.13795: a quarter", share=0.25),
+    "residual_dual": held("arXiv:2304.14802: nothing to choose"),
+    "hyper_connections": held(
+        "arXiv:2409.19606, section 2.3 and algorithm 2: reads stream k mod n, mixes by the identity; dynamic from 0.01",
+        starts={
+            "alphas.*": np.stack([np.c_[np.eye(4)[k], np.eye(4)] for k in range(3)]),
+            "betas.*": 1.0,
+            "maps.*": 0.0,
+            "alpha_scales.*": 0.01,
+            "beta_scales.*": 0.01,
+        },
+        streams=4,
+        dynamic=True,
+    ),
 }
 
 POSITION = {
@@ -177,7 +200,9 @@ POSITION = {
         "arXiv:1809.08895, section 3.2: α starts at 1", starts={"alpha": 1.0}, initial=1.0, base=10000.0
     ),
     "learned": held("arXiv:1705.03122, drawn by the recipe's initializer"),
-    "rotary": held("arXiv:2104.09864, section 3.2.2: 10000", base=10000.0),
+    "rotary": held(
+        "arXiv:2104.09864, section 3.2.2: 10000, all channels, not scaled", base=10000.0, fraction=1.0, ntk_factor=1.0
+    ),
     "xpos": held(
         "arXiv:2212.10554, section 2.2: γ = 0.4; microsoft/torchscale xpos.py: scale base 512",
         base=10000.0,
@@ -202,6 +227,17 @@ POSITION = {
     "transformer_xl": held("arXiv:1901.02860, R as in arXiv:1706.03762", base=10000.0),
     "randomized": held("ours: the range is the task's, which arXiv:2305.16843 sets to 2048", longest=None, stride=None),
     "chain": held("ours: nothing to choose"),
+    "yarn": held(
+        "arXiv:2309.00071, section 3.2: α = 1, β = 32 turns, s = 16",
+        factor=16.0,
+        trained_length=None,
+        base=10000.0,
+        fast=32.0,
+        slow=1.0,
+        by_turns=False,
+    ),
+    "cope": held("arXiv:2405.18719, listing: the table starts at 0", starts={"table": 0.0}, positions=None),
+    "nope_hybrid": held("arXiv:2501.18795: no positions in every 4th layer", encoding=None, every=4),
 }
 
 FEED_FORWARD = {
@@ -219,6 +255,17 @@ FEED_FORWARD = {
         top_k=2,
         balance_weight=0.01,
         **TWO_LAYERS,
+    ),
+    "deepseek_moe": held(
+        "arXiv:2412.19437, section 4.2: γ = 0.001, α = 0.0001, one shared expert; of 256 experts 8, ours of 8 two",
+        starts={"balance": 0.0},
+        experts=8,
+        top_k=2,
+        shared=1,
+        bias_rate=0.001,
+        sequence_balance_weight=0.0001,
+        bias=False,
+        inner_dropout=0.0,
     ),
 }
 
@@ -244,6 +291,9 @@ INITIALIZER = {
     "xavier": held("Glorot and Bengio 2010, equation 16: nothing to choose"),
     "normal": held("arXiv:1810.04805 (BERT) and GPT-2: 0.02", std=0.02),
     "uniform": held("ours: fairseq's LSTMs have ±0.1", low=-0.1, high=0.1),
+    "small": held("arXiv:1910.05895, section 2.1: nothing to choose"),
+    "gpt2": held("openai/gpt-2, model.py: 0.02", std=0.02),
+    "mup": held("arXiv:2203.03466, table 3; the width that was tuned is ours", base_width=256),
 }
 
 SCHEDULE = {
@@ -278,6 +328,24 @@ OPTIMIZER = {
         iterations=5,
         **TRANSFORMER_ADAM,
         weight_decay=0.01,
+    ),
+    "sgd": held("arXiv:1212.0901: momentum 0.9", momentum=0.9, nesterov=False, weight_decay=0.0),
+    "soap": held(
+        "nikhilvyas/SOAP, soap.py: 0.95 and 0.95, 1e-8, decay 0.01, every 10th step, up to 10,000",
+        beta1=0.95,
+        beta2=0.95,
+        preconditioner_beta=0.95,
+        epsilon=1e-8,
+        weight_decay=0.01,
+        frequency=10,
+        max_dim=10000,
+    ),
+    "schedule_free": held(
+        "arXiv:2405.15682; facebookresearch/schedule_free, adamw_schedulefree.py",
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-8,
+        weight_decay=0.0,
     ),
 }
 

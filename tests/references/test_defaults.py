@@ -35,8 +35,8 @@ def defaults(registry, kind, name):
 
 
 def starts(registry, kind, name):
-    """Parameter or buffer → (kept, its values in each of `DRAWS` components [DRAWS, …]), numbered ones together;
-    without matrices that the recipe's initializer draws, and without biases of zero."""
+    """Parameter or buffer → its values in each of `DRAWS` components, numbered ones together [DRAWS, n, …]; without
+    matrices that the recipe's initializer draws, and without biases of zero."""
     if kind not in BUILT:
         return {}
     collected = {}
@@ -52,7 +52,7 @@ def starts(registry, kind, name):
             if drawn or (key.endswith("bias") and not value.numpy().any()):
                 continue
             collected.setdefault(re.sub(r"\.\d+\b", ".*", key), []).append(value.numpy())
-    return {key: np.stack(values) for key, values in collected.items()}
+    return {key: np.reshape(values, [DRAWS, -1, *values[0].shape]) for key, values in collected.items()}
 
 
 def is_start(values, start):
@@ -119,4 +119,5 @@ def test_defaults_and_starting_values_are_those_of_the_table(registry, kind):
     names = shipped(registry, kind)
     problems = [problem for name in names for problem in differences(registry, kind, name)]
     problems += [f"{kind} '{name}' has an entry, and is not shipped" for name in DEFAULTS[kind] if name not in names]
-    assert not problems, "\n" + "\n".join(problems)
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
