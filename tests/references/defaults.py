@@ -47,6 +47,10 @@ def softplus(x):
     return np.log1p(np.exp(x))
 
 
+def log_softplus(x):
+    return np.log(softplus(x))
+
+
 IDENTITY = "the identity matrix"
 MULTIHEAD = {"bias": True, "head_dim": None}
 TWO_LAYERS = {"bias": True, "inner_dropout": 0.0}
@@ -77,7 +81,7 @@ ATTENTION = {
         starts={"mix_scores": IDENTITY, "mix_weights": IDENTITY},
         **MULTIHEAD,
     ),
-    "qk_norm": held(
+    "cosine": held(
         "arXiv:2010.04245, section 3: g starts at log2(L² − L), L the texts' 97.5th percentile; ours: L = 32",
         starts={"gain": np.log2(32**2 - 32)},
         length=32,
@@ -111,6 +115,45 @@ ATTENTION = {
         kernel=7,
         dynamic=False,
         bias=True,
+    ),
+    "qk_norm": held(
+        "arXiv:2505.09388 (Qwen 3): RMS, for each head",
+        starts={"query_norm.weight": 1.0, "key_norm.weight": 1.0},
+        norm="rms",
+        per_head=True,
+        **MULTIHEAD,
+    ),
+    "sinks": held(
+        "openai/gpt-oss learns them; their start at 0 is ours", starts={"sink": 0.0}, learned=True, **MULTIHEAD
+    ),
+    "sigmoid": held("arXiv:2409.04431, section 3: b = −log n, n the number of keys", length=None, **MULTIHEAD),
+    "interleaved": held(
+        "arXiv:2408.00118: every second layer; its window is 4,096, ours for short texts",
+        every=2,
+        window=16,
+        **MULTIHEAD,
+    ),
+    "mla": held(
+        "arXiv:2405.04434, DeepSeek-V2-Lite: queries from x; widths follow from D",
+        starts={"latent_norm.weight": 1.0},
+        head_dim=None,
+        latent=None,
+        rotary_dim=None,
+        query_latent=None,
+    ),
+    "forgetting": held("zhixuan-lin/forgetting-transformer: no bias but the gate's", bias=False, head_dim=None),
+    "gated_deltanet": held(
+        "fla-org/flash-linear-attention, layers/gated_deltanet.py: values twice as wide, kernels of 4, A from [0, 16), "
+        "time steps from [0.001, 0.1]",
+        starts={
+            "kernel": Uniform(-0.5, 0.5),
+            "log_rate": Uniform(0.0, 16.0, np.exp),
+            "norm.weight": 1.0,
+            "fade_bias": Uniform(np.log(0.001), np.log(0.1), log_softplus),
+        },
+        head_dim=None,
+        expand=2,
+        kernel=4,
     ),
 }
 

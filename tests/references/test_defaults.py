@@ -39,13 +39,13 @@ def starts(registry, kind, name):
     matrices that the recipe's initializer draws, and without biases of zero."""
     if kind not in BUILT:
         return {}
-    collected = {}
+    collected, filled = {}, (GIVENS.keys() | {"embedding", "norm"}) & registry.entry(kind, name).load().givens
     for _ in range(DRAWS):
         givens = GIVENS | {
             "embedding": Embedding(40, D_MODEL, 0, 1),
             "norm": lambda site, width: registry.build("norm", "none"),
         }
-        component = registry.build(kind, {"name": name, **PARTS.get(name, {})}, **givens)
+        component = registry.build(kind, {"name": name, **PARTS.get(name, {})}, **{key: givens[key] for key in filled})
         trained = dict(component.named_parameters())
         for key, value in component.state_dict().items():
             drawn = key in trained and value.ndim > 1 and not getattr(trained[key], "keep_initial", False)
