@@ -95,10 +95,10 @@ def _norm_problems(plan: ModelPlan) -> Iterator[Problem]:
     """A placement that wants a norm inside its branches, around a sublayer whose class takes none."""
     for (kind, stack, _), component in plan.at_sites.items():
         placement = plan.at("placement", stack, "self")
-        for given, (kinds, lack) in NORMS_INSIDE.items():
+        for parameter, (kinds, lack) in NORMS_INSIDE.items():
             if kind not in kinds or component.cls is None or placement is None:
                 continue
-            if getattr(placement.cls, given, False) and given not in component.parameters:
+            if getattr(placement.cls, parameter, False) and parameter not in component.parameters:
                 sentence = f"'{component.name}' has no {lack}, which the placement asks for"
                 yield Problem(component.path, sentence)
 
