@@ -220,6 +220,7 @@ PLACEMENT = {
         "arXiv:2003.04887 and majumderb/rezero: α = 0, one for a layer", starts={"gates.*": 0.0}, share_gate=True
     ),
     "layer_scale": held("arXiv:2103.17239, section 2: 0.1 up to 18 layers", starts={"scales.*": 0.1}, initial=0.1),
+    "hybrid_norm": held("arXiv:2503.04598: HybridNorm; its HybridNorm* has a first layer of its own", pre_first=False),
     "mix_ln": held("arXiv:2412.13795: a quarter", share=0.25),
     "residual_dual": held("arXiv:2304.14802: nothing to choose"),
     "hyper_connections": held(
