@@ -1,6 +1,7 @@
 """The model card of a run: what it says of a finished, an unfinished and a damaged one."""
 
 import re
+import shlex
 import shutil
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from command_line import TINY, call
 
 import paddle_tfm
+from paddle_tfm.card import lengths
 from paddle_tfm.card.facts import RunFacts
 from paddle_tfm.card.lengths import scores_by_length
 from paddle_tfm.card.samples import best_and_worst
@@ -51,8 +53,6 @@ def test_a_single_run_gets_a_card_with_all_its_parts(run):
 
 
 def test_its_commands_do_what_they_say(run, monkeypatch):
-    import shlex
-
     call("report", run, "--quick")
     html = (run / "report.html").read_text("utf-8")
     command = next(
@@ -112,7 +112,12 @@ def test_a_decoder_only_run_writes_a_text_of_its_own(tmp_path):
     assert call("report", folder).status == 0
     text = text_of(folder / "report.html")
     assert "A decoder-only Transformer" in text and "A text that it writes from nothing" in text
-    assert "paddle-tfm generate" in text and "tokens a second in one text" in text
+    assert "--prompt" in text and "tokens a second in one text" in text
+    command = re.search("<code>(paddle-tfm generate .*?)</code>", (folder / "report.html").read_text("utf-8"))[1]
+    done = call(*shlex.split(re.sub("<.*?>", "", command))[1:], "--length", "3")
+    assert done.status == 0 and done.err == ""
+    assert "1 decoder layer, d_model 16" in text and "the last 127 tokens" in text
+    assert not re.search(r"\btest\b", text.partition("By length")[0].partition("Scores")[2].partition("Outputs")[0])
 
 
 def test_best_and_worst_outputs():
@@ -150,6 +155,14 @@ def test_scores_by_length_are_those_of_the_examples_and_lie_in_their_interval(re
         assert (count, score) == (50, pytest.approx(right / 50))
         half = 1.96 * (score * (1 - score) / 50) ** 0.5  # the normal one, which the bootstrap's comes close to
         assert low == pytest.approx(max(0, score - half), abs=0.05) and high == pytest.approx(score + half, abs=0.05)
+
+
+def test_where_all_examples_are_right_no_interval_is_claimed(registry):
+    """Drawn again they are all right again: [100%, 100%] would say that no test set could show an error."""
+    rows = [Prediction("x " * n, "a", "a") for n in (1, 2, 3, 4) for _ in range(10)]
+    html = lengths.html("exact_match", registry.build("metric", "exact_match", ""), rows)
+    assert html.count("<small>no interval: every draw is 100.0%</small>") == 4
+    assert "95%:" not in html and 'class="interval"' not in html
 
 
 def test_a_run_without_its_recipe_is_refused(run, tmp_path):
