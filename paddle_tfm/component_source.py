@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paddle_tfm.class_source import ClassSource, evaluate, value_or_none, find_definition, lineage, place
+from paddle_tfm.class_source import ClassSource, evaluate, find_definition, lineage, place, value_or_none
 
 MAX_CHOICES = 24  # that are written out
 
