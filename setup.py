@@ -91,6 +91,7 @@ setup(
             "transformers>=5.0",  # positions and placements inside whole models: T5, Marian, Llama, GPT-J, Gemma 2, …
             "x-transformers>=2.0",  # gated, talking-heads and cosine attention, ScaleNorm, DyT, xPos
             "lion-pytorch>=0.2",  # Lion, by the author of x-transformers
+            "schedulefree>=1.4",  # schedule-free AdamW, by its authors
         ],
         "test": [
             "ctranslate2>=4.8.1",  # what exports are checked against

@@ -35,19 +35,40 @@ def code(page):
 
 
 def example(page):
-    """(the layer of section 1, what the kit prints of it)."""
+    """(the layer of section 2, what the kit prints of it)."""
     return re.findall(
-        r"^```(?:python)?\n((?:# my_transformer|\$ paddle-tfm).*?)^```", section(page, 1), re.DOTALL | re.MULTILINE
+        r"^```(?:python)?\n((?:# my_transformer|\$ paddle-tfm).*?)^```", section(page, 2), re.DOTALL | re.MULTILINE
     )
+
+
+def tables(page):
+    """The rows of the two tables of symptoms: curves and outputs, errors."""
+    return [
+        re.findall(r"^\| .*?\|$", table, re.MULTILINE)[1:]
+        for table in re.findall(r"(?:^\|.*\n)+", section(page, 1), re.MULTILINE)
+    ]
+
+
+def named(row):
+    """The checks in a row's last column."""
+    return re.findall(r"`(\w+)`", row.rsplit("|", 2)[1])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_reader_meets_the_symptoms_first(page):
+    """A symptom, its cause and its check, before any code and within the first twenty lines."""
+    lines = text(page).splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("| ") and "`causal`" in line)
+    assert first < 20 and not any(line.startswith("```") for line in lines[:first])
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_check_it_names_is_one(page):
     known = {check.name for kind in KINDS for check in checks(kind)} | {"norm_discrepancy_mean"}
-    rows = re.findall(r"^\| .*?\|$", section(page, 2), re.MULTILINE)[1:]
-    named = [re.findall(r"`(\w+)`", row.rsplit("|", 2)[1]) for row in rows]
-    assert len(rows) == 14 and all(named)
-    assert {name for names in named for name in names} <= known
+    assert [len(rows) for rows in tables(page)] == [14, 6]
+    for rows in tables(page):
+        assert all(named(row) for row in rows)
+        assert {name for row in rows for name in named(row)} <= known
     assert set(re.findall(r"^\*\*[^*]+\*\* ?[（(].*?`(\w+)`", section(page, 4), re.MULTILINE)) <= known
 
 
@@ -67,6 +88,9 @@ def test_both_languages_say_the_same():
     assert numbers[0] == numbers[1]
     assert example(PAGES[0]) == example(PAGES[1]) and len(example(PAGES[0])) == 2
     assert english[:12] == chinese[:12]
+    assert [[named(row) for row in rows] for rows in tables(PAGES[0])] == [
+        [named(row) for row in rows] for rows in tables(PAGES[1])
+    ]
     assert all(len(each.splitlines()) == 2 for page in PAGES for each in code(page))
 
 
@@ -95,6 +119,79 @@ def test_its_links_lead_somewhere(page):
         file = f"docs/{target}" if target else page
         assert (ROOT / file).exists(), target
         assert not anchor or anchor in set(anchors(file)), anchor
+
+
+LAYER = """
+import paddle
+from paddle import nn
+from paddle.nn import functional as F
+
+
+class Right(nn.Layer):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = [0, 0, num_heads, d_model // num_heads]
+        self.q, self.k, self.v, self.out = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def weights(self, scores, mask):
+        return F.softmax(paddle.where(mask, scores, paddle.full_like(scores, -1e9)))
+
+    def forward(self, query, key, value, mask):
+        q, k, v = (
+            f(x).reshape(self.heads).transpose([0, 2, 1, 3])
+            for f, x in ((self.q, query), (self.k, key), (self.v, value))
+        )
+        weights = self.weights(q @ k.transpose([0, 1, 3, 2]) / self.heads[3] ** 0.5, mask)
+        return self.out((weights @ v).transpose([0, 2, 1, 3]).reshape(query.shape))
+
+
+class masked_rows(Right):
+    def weights(self, scores, mask):
+        return F.softmax(paddle.where(mask, scores, paddle.full_like(scores, -float("inf"))))
+
+
+class extremes(Right):
+    def weights(self, scores, mask):
+        weights = scores.exp() * mask.astype(scores.dtype)
+        return weights / weights.sum(-1, keepdim=True).clip(1e-9)
+
+
+class evaluation(Right):
+    def weights(self, scores, mask):
+        return F.dropout(super().weights(scores, mask), 0.1)
+
+
+class saved(Right):
+    def __init__(self, d_model, num_heads):
+        super().__init__(d_model, num_heads)
+        self.gains = [paddle.uniform([d_model], min=0.5, max=1.5)]
+
+    def forward(self, query, key, value, mask):
+        return super().forward(query, key, value, mask) * self.gains[0]
+
+
+class trains(Right):
+    def weights(self, scores, mask):
+        return paddle.to_tensor(super().weights(scores, mask).numpy())
+
+
+class runs(Right):
+    def weights(self, scores, mask):
+        return super().weights(scores, mask.squeeze(1))
+"""
+
+
+def test_each_error_is_found_by_its_check_and_the_right_layer_passes(tmp_path, monkeypatch, capsys):
+    """An attention with the mistake of each row of the table of errors, a class called as its check."""
+    monkeypatch.chdir(tmp_path)
+    Path("layer.py").write_text(LAYER, "utf-8")
+    errors = {name for row in tables(PAGES[0])[1] for name in named(row)}
+    assert errors == set(re.findall(r"class (\w+)\(Right", LAYER))
+    for layer, only in [("Right", errors), *((name, {name}) for name in sorted(errors))]:
+        with pytest.raises(SystemExit):
+            main(["plugin", "check", "--as", "attention", f"layer.py:{layer}", *(f"--only={name}" for name in only)])
+        failed = set(re.findall(r"^  fail +(\w+)", capsys.readouterr().out, re.MULTILINE))
+        assert failed == (set() if layer == "Right" else only), layer
 
 
 def test_what_is_wrong_on_purpose_is_listed_when_asked_for_and_never_completed(capsys):

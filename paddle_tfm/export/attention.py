@@ -41,7 +41,7 @@ class Projections:
         its mean square, so that weights of 1 / sqrt(D) leave the length 1.
 
         That norm has the model's `eps`. Queries and keys are made 2^k times as long before it, which changes nothing
-        but how much eps matters: no more than the 1e-12 of `qk_norm`. Not with int16, where
+        but how much eps matters: no more than the 1e-12 of `cosine`. Not with int16, where
         they would share the scale of the values.
         """
         longer = 2.0 ** (stretch and max(0, math.ceil(math.log(eps * self.head_dim / 1.0e-12, 4))))
@@ -125,7 +125,7 @@ def position_numbers(answer: Mapping[str, Any], head_dim: int) -> dict[str, Any]
     numbers: dict[str, Any] = {}
     if "rotary_base" in answer:
         numbers |= {
-            "rotary_dim": np.int32(head_dim),
+            "rotary_dim": np.int32(answer.get("rotary_dim", head_dim)),
             "rotary_interleave": np.int8(1),
             "rotary_base": np.float32(answer["rotary_base"]),
         }

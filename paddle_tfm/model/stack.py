@@ -74,7 +74,7 @@ class Layer(paddle_compat.Layer):
         cross_context: AttentionContext | None,
         tap: Tap,
     ) -> tuple[Tensor, LayerState]:
-        """x [B, T, C] → (x, the state with these T tokens added).
+        """What travels between layers [B, T, …] (`Placement.enter`) → (it, the state with these T tokens added).
 
         Raises:
             ValueError: the layer has cross-attention, but `cross_context` is None.
@@ -160,9 +160,10 @@ class Stack(paddle_compat.Layer):
             positions = encoding.remap(positions, lambda: randomness.generator(*key))
         return self.drop(encoding.embed(x, positions)), positions
 
-    def leave(self, x: Tensor, positions: Tensor, valid: Tensor) -> Tensor:
-        """The output [B, T, C] after the final norm, if there is one."""
-        return x if self.final_norm is None else self.final_norm(x, valid, positions)
+    def leave(self, x: Tensor, info: TokenInfo) -> Tensor:
+        """The output [B, T, C] of what the top layer gives, after the final norm, if there is one."""
+        x = self.layers[-1].placement.leave(x, info)
+        return x if self.final_norm is None else self.final_norm(x, info.valid, info.positions)
 
     def contexts(
         self,
@@ -190,9 +191,10 @@ class Encoder(Stack):
         tap.within("encoder").record("input", x)
         mask = Mask(positions, positions, valid, False, self.encodings[0])
         contexts = self.contexts(self.encodings, positions, valid, mask)
+        x = self.layers[0].placement.enter(x, contexts[0].info)
         for i, (layer, context) in enumerate(zip(self.layers, contexts)):
             x, _ = layer(x, LayerState(), context, None, tap.within(f"encoder.{i}"))
-        return self.leave(x, positions, valid), positions
+        return self.leave(x, contexts[-1].info), positions
 
 
 class Decoder(Stack):
@@ -236,11 +238,12 @@ class Decoder(Stack):
                 memory_mask = memory_mask.with_queries(queries)
             cross_contexts = self.contexts(self.cross_encodings, queries, real, memory_mask)
         layers = []
+        x = self.layers[0].placement.enter(x, self_contexts[0].info)
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
             x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
             layers.append(layer_state)
         state = DecoderState(memory, tuple(layers), length, all_positions, all_valid, memory_mask, state.group)
-        return self.leave(x, positions, valid), state
+        return self.leave(x, self_contexts[-1].info), state
 
 
 def _positions(start: int, number: int) -> Tensor:

@@ -69,7 +69,9 @@ class Transformer(Layer):
             raise ValueError(
                 "a model with an encoder must have an embedding, of its own or of the target, but has none"
             )
-        x, positions = self.encoder(embedding(source), valid, Tap() if tap is None else tap)
+        tap = Tap() if tap is None else tap
+        with tap.of_this_pass():
+            x, positions = self.encoder(embedding(source), valid, tap)
         return Memory(x, positions, valid, source if copy_ids is None else copy_ids, extra)
 
     def start(self, memory: Memory | None) -> DecoderState:
@@ -92,7 +94,9 @@ class Transformer(Layer):
         """
         if self.decoder is None or self.target_embedding is None:
             raise ValueError(NO_DECODER)
-        return self.decoder(self.target_embedding(tokens), state, valid, Tap() if tap is None else tap)
+        tap = Tap() if tap is None else tap
+        with tap.of_this_pass():
+            return self.decoder(self.target_embedding(tokens), state, valid, tap)
 
     def label_states(self, memory: Memory | None) -> Tensor:
         """Without a decoder: the vectors that the head turns into labels. With `labels` "sequence": [B, 1, C], the

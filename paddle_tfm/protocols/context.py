@@ -27,6 +27,11 @@ class LayerSite:
         """Whether a position here must not see later ones: the decoder's self-attention."""
         return self.stack == "decoder" and self.sublayer == "self"
 
+    @property
+    def depth(self) -> int:
+        """How many layers its stack has."""
+        return self.encoder_layers if self.stack == "encoder" else self.decoder_layers
+
     def __str__(self) -> str:
         return f"{self.stack}.{self.layer}.{self.sublayer}"
 

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from paddle_tfm.protocols.component import Component
 
 if TYPE_CHECKING:
     from paddle import Tensor
+
+
+@dataclass(frozen=True)
+class ParameterSite:
+    """Where a parameter stands: its dotted `path` in the model, such as "decoder.layers.0.feed_forward.output.weight";
+    the number of residual `branches` of its stack (two or three a layer; 0 outside the stacks); the depth of the model;
+    for a table of tokens, the `factor` that its vectors are multiplied by."""
+
+    path: str
+    branches: int = 0
+    encoder_layers: int = 0
+    decoder_layers: int = 0
+    factor: float = 1.0
 
 
 class Initializer(Component):
@@ -43,6 +57,15 @@ class Initializer(Component):
         """A NumPy array of `shape` ([fan_in, fan_out] for a matrix, [V, C] for a table). `role`: weight | embedding.
         `rng` is a NumPy generator keyed by (seed, the parameter's path)."""
         raise NotImplementedError
+
+    def draw_at(self, site: ParameterSite, rng, shape: Sequence[int], role: str):
+        """`draw` for the parameter at `site`. Override it, and not `draw`, where values depend on place or depth."""
+        return self.draw(rng, shape, role)
+
+    def rate_factor(self, site: ParameterSite, shape: Sequence[int], role: str) -> float:
+        """By how much the learning rate of the parameter at `site` is multiplied, whether it is drawn or not (muP).
+        Paddle's optimizers do it by the parameter's ``optimize_attr["learning_rate"]``."""
+        return 1.0
 
 
 def keep_initial(parameter: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.paddle_compat import Layer
 from paddle_tfm.protocols.component import Component
+from paddle_tfm.protocols.tap import current_tap
 
 
 class Norm(Component, Layer):
@@ -55,6 +56,13 @@ class Norm(Component, Layer):
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """x [B, T, C] → [B, T, C]."""
         raise NotImplementedError
+
+    def add_aux_loss(self, name: str, value: Tensor) -> None:
+        """To be called in `forward`, where the norm adds to the training loss: `value` is a scalar already weighted,
+        per target token, as of `Tap.add_aux_loss`. A norm that is used outside of a model adds nothing."""
+        tap = current_tap()
+        if tap is not None:
+            tap.add_aux_loss(name, value)
 
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:
         """How far the running statistics are from those of this batch, which `forward` would be called with: scalars,

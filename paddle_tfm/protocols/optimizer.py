@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, ClassVar
 
 from paddle_tfm.protocols.component import Component
@@ -41,3 +42,9 @@ class Optimizer(Component):
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
         """A Paddle optimizer over `parameters`; the trainer sets its learning rate before each step."""
         raise NotImplementedError
+
+    def evaluated(self, optimizer: paddle.optimizer.Optimizer) -> AbstractContextManager[None]:
+        """Within this block the parameters that `optimizer`, from `create`, trains are where the model is evaluated and
+        saved, such as an average of where they have been; after it they are to the bit what they were before. By
+        default that is where they are trained."""
+        return nullcontext()

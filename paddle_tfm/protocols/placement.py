@@ -36,6 +36,9 @@ class Placement(Component, Layer):
         sites: one LayerSite a sublayer, in the order in which they run. d_model: C.
         norm: a function (site, width) → a new Norm. dropout: of each branch (settable).
 
+    Between the layers of a stack travels x itself, or what `enter` makes of it: several streams (hyper-connections), a
+    second residual (ResiDual). `leave` makes an x of it again.
+
     Invariances: each sublayer is called exactly once a pass; padding and later tokens change no output.
     Expected failures: `expected_failures` names checks such as "output_normalized", each with a reason.
     Raises: ValueError in the constructor, where an option is out of range.
@@ -61,6 +64,7 @@ class Placement(Component, Layer):
     settable = frozenset({"dropout"})
     final_norm: ClassVar[bool] = False  # whether the stack ends with a norm
     inner_norm: ClassVar[bool] = False  # whether each branch has a norm before its output projection
+    projection_norm: ClassVar[bool] = False  # whether queries, keys and values of each head pass a norm
     branch_gain: float = 1.0  # initial scale of branch_weights()
 
     def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
@@ -78,6 +82,17 @@ class Placement(Component, Layer):
         """All sublayers of the layer: by default `wrap` each in turn."""
         for i, sublayer in enumerate(sublayers):
             x = self.wrap(i, x, sublayer, info)
+        return x
+
+    def enter(self, x: Tensor, info: TokenInfo) -> Tensor:
+        """The embedded tokens x [B, T, C] → what travels between the layers, [B, T, …], each token's apart from the
+        others'. `wrap` and `forward` take and return it; a sublayer gets and gives [B, T, C]. The stack calls that of
+        its bottom layer."""
+        return x
+
+    def leave(self, x: Tensor, info: TokenInfo) -> Tensor:
+        """What comes out of the top layer → [B, T, C], to which the final norm is applied, if there is one. The stack
+        calls that of its top layer."""
         return x
 
     @classmethod

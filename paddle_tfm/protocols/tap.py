@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from paddle import Tensor
@@ -32,3 +35,20 @@ class Tap:
     def add_aux_loss(self, name: str, value: Tensor) -> None:
         """Add an auxiliary loss, a scalar already weighted, to the training loss (mixture-of-experts balance)."""
         self.aux_losses[name] = self.aux_losses[name] + value if name in self.aux_losses else value
+
+    @contextmanager
+    def of_this_pass(self) -> Iterator[None]:
+        """Within this block, a component that is not given the tap (a norm) adds its auxiliary losses to this one."""
+        token = _of_this_pass.set(self)
+        try:
+            yield
+        finally:
+            _of_this_pass.reset(token)
+
+
+_of_this_pass: ContextVar[Tap | None] = ContextVar("paddle_tfm_tap", default=None)
+
+
+def current_tap() -> Tap | None:
+    """The tap of the pass under way, or None outside of one (a layer used on its own)."""
+    return _of_this_pass.get()

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,8 @@ class Trainer:
         train, components = run.settings.train, run.plan.components
         schedule = components["train.schedule"].build(d_model=run.settings.model.d_model, steps=train.steps)
         parameters = [parameter for parameter in run.model.parameters() if not parameter.stop_gradient]
-        optimizer = components["train.optimizer"].build().create(parameters)
+        self.optimizer = components["train.optimizer"].build()
+        optimizer = self.optimizer.create(parameters)
         self.ema = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
         self.step = Step(run.model, parameters, optimizer, schedule, train, run.seed, self.ema)
         self.metrics = run.metrics()
@@ -177,8 +178,8 @@ class Trainer:
             raise Interrupted(run.name)
 
     def _evaluated_weights(self) -> AbstractContextManager[None]:
-        """Within this block the model has the weights to evaluate and save: the moving average, if there is one."""
-        return self.ema.applied() if self.ema is not None else nullcontext()
+        """Within this block the model has the weights to evaluate and save: the moving average, or the optimizer's."""
+        return self.ema.applied() if self.ema is not None else self.optimizer.evaluated(self.step.optimizer)
 
     def _score_valid(self) -> tuple[dict[str, float], list[Prediction]]:
         valid = self.run.encoded["valid"]

@@ -13,4 +13,5 @@ def register_feed_forwards():
         "geglu": "paddle_tfm_plugins.feed_forward.geglu:GEGLU",
         "reglu": "paddle_tfm_plugins.feed_forward.reglu:ReGLU",
         "mixture_of_experts": "paddle_tfm_plugins.feed_forward.mixture_of_experts:MixtureOfExperts",
+        "deepseek_moe": "paddle_tfm_plugins.feed_forward.deepseek_moe:DeepSeekMoE",
     }

@@ -9,4 +9,7 @@ def register_initializers():
         "xavier": "paddle_tfm_plugins.initializer.xavier:Xavier",
         "normal": "paddle_tfm_plugins.initializer.normal:Normal",
         "uniform": "paddle_tfm_plugins.initializer.uniform:Uniform",
+        "small": "paddle_tfm_plugins.initializer.small:Small",
+        "gpt2": "paddle_tfm_plugins.initializer.gpt2:GPT2",
+        "mup": "paddle_tfm_plugins.initializer.mup:MuP",
     }

@@ -61,7 +61,7 @@ class BatchNorm(Norm):
         rows, real = self._tokens(x, valid)
         if self.training:
             mean, variance, centred, count = self._statistics(rows, real)
-            self._remember(mean.detach(), variance.detach(), count)
+            self._remember(mean, variance, count)
         else:
             variance = self.running_variance.unsqueeze(0)  # [1, C]
             centred = algebra.add_outer(rows, algebra.column_of_ones(rows), -self.running_mean.unsqueeze(0))

@@ -42,7 +42,8 @@ class UpdateRule(paddle.optimizer.Optimizer):
             if index not in self._states:
                 self._states[index] = self.start(parameter)
             t = self._updates[index] = self._updates.get(index, 0) + 1
-            self.update(parameter, parameter.grad, self._states[index], t, rate)
+            factor = parameter.optimize_attr["learning_rate"]  # `Initializer.rate_factor`
+            self.update(parameter, parameter.grad, self._states[index], t, rate * factor)
 
     def state_dict(self) -> State:
         """The state of every parameter that has had a gradient, by the parameter's name."""

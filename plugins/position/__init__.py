@@ -11,6 +11,7 @@ def register_positions():
         "scaled_sinusoidal": "paddle_tfm_plugins.position.scaled_sinusoidal:ScaledSinusoidal",
         "learned": "paddle_tfm_plugins.position.learned:Learned",
         "rotary": "paddle_tfm_plugins.position.rotary:Rotary",
+        "yarn": "paddle_tfm_plugins.position.yarn:YaRN",
         "xpos": "paddle_tfm_plugins.position.xpos:XPos",
         "alibi": "paddle_tfm_plugins.position.alibi:ALiBi",
         "t5": "paddle_tfm_plugins.position.t5:T5",
@@ -18,6 +19,8 @@ def register_positions():
         "fire": "paddle_tfm_plugins.position.fire:FIRE",
         "shaw": "paddle_tfm_plugins.position.shaw:Shaw",
         "transformer_xl": "paddle_tfm_plugins.position.transformer_xl:TransformerXL",
+        "cope": "paddle_tfm_plugins.position.cope:CoPE",
+        "nope_hybrid": "paddle_tfm_plugins.position.nope_hybrid:NoPEHybrid",
         "randomized": "paddle_tfm_plugins.position.randomized:Randomized",
         "chain": "paddle_tfm_plugins.position.chain:Chain",
     }

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-from paddle import Tensor
+from paddle import Tensor, concat
 
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
 
 
 class Rotary(PositionalEncoding):
     """Queries and keys rotated by their position, so that scores depend on differences only (arXiv:2104.09864).
 
-    Neighbouring channels (2i, 2i + 1) are a complex number, turned by p · base^(−2i / D): the paper's interleaved
-    convention (the half-split one, of channels (i, i + D/2), is the same under a fixed permutation of channels).
+    Neighbouring channels (2i, 2i + 1) are a complex number, turned by p · base^(−2i / R): the paper's interleaved
+    convention (the half-split one, of channels (i, i + R/2), is the same under a fixed permutation of channels). R, the
+    number of channels that turn, is D, or the first `fraction` of them, rounded down: partial rotary, as in GPT-NeoX
+    (a quarter, arXiv:2204.06745). The other channels compare content alone.
+
+    NTK-aware scaling (Peng 2023, arXiv:2309.00071, section 3.1) turns a model trained on texts of a length into one
+    for texts s = `ntk_factor` times as long: with s^(R / (R − 2)) · base for base, the slowest pair turns s times as
+    slowly and the fastest as before.
 
     q, k [B, H, T, D], positions [B|1, T] → [B, H, T, D]. Any integer position; the angles are computed in float64.
 
-    Options: `base` sets the longest wavelength, about 2π · base.
+    Options: `base` sets the longest wavelength, about 2π · base. `fraction`: of D, that turns. `ntk_factor`: s.
 
     Raises:
-        ValueError: `head_dim` is odd, or `base` is not positive.
+        ValueError: the number of channels that turn is odd or 0, or 2 with an `ntk_factor`; `base` is not positive,
+            `fraction` not in (0, 1], `ntk_factor` below 1.
     """
 
-    def __init__(self, head_dim: int, base: float = 10000.0):
+    def __init__(self, head_dim: int, base: float = 10000.0, fraction: float = 1.0, ntk_factor: float = 1.0):
         super().__init__()
+        between("(0, 1]", fraction=fraction)
+        at_least(1, ntk_factor=ntk_factor)
+        self.width = int(head_dim * fraction)
+        if self.width == 0 or (fraction < 1 and self.width % 2):
+            raise ValueError(
+                f"`fraction` must let an even number of channels turn, but {fraction:g} of {head_dim} is {self.width}"
+            )
+        if ntk_factor > 1:
+            if self.width == 2:
+                raise ValueError(
+                    "`ntk_factor` slows all pairs but the first, so that there must be two, but there is one"
+                )
+            base *= ntk_factor ** (self.width / (self.width - 2))
         self.base = base
-        self.register_buffer("frequency", frequencies(head_dim, base), persistable=False)  # float64 [D/2]
+        self.register_buffer("frequency", frequencies(self.width, base), persistable=False)  # float64 [R/2]
 
     def query(self, q: Tensor, positions: Tensor) -> Tensor:
         return self._turn(q, positions)
@@ -34,10 +55,13 @@ class Rotary(PositionalEncoding):
         return self._turn(k, positions)
 
     def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
-        return rotate(x, positions.unsqueeze([1, -1]).astype(self.frequency.dtype) * self.frequency)
+        angle = positions.unsqueeze([1, -1]).astype(self.frequency.dtype) * self.frequency  # [B|1, 1, T, R/2]
+        if self.width == x.shape[-1]:
+            return rotate(x, angle)
+        return concat([rotate(x[..., : self.width], angle), x[..., self.width :]], -1)
 
     def extra_repr(self) -> str:
-        return f"{2 * self.frequency.shape[0]}, base={self.base:g}"
+        return f"{self.width}, base={self.base:g}"
 
     def to_ctranslate2(self) -> dict:
-        return {"rotary_base": self.base}
+        return {"rotary_base": self.base, "rotary_dim": self.width}

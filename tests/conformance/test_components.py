@@ -113,7 +113,8 @@ ROWS = [{kind: row[kind] for kind in KINDS} for row in covering({kind: installed
 INVARIANTS = ("causal", "padding", "neighbours", "cached", "beams", "saved", "masked_rows")
 
 # (kind, its variants, other kind) → variants of that kind beside which they are refused; every other pair is built.
-_NEED_SCORES = ("alibi", "fire", "kerple", "rotary", "shaw", "t5", "transformer_xl", "xpos")
+_NEED_QUERIES = ("cope", "nope_hybrid", "rotary", "shaw", "transformer_xl", "xpos", "yarn")
+_NEED_SCORES = (*_NEED_QUERIES, "alibi", "fire", "kerple", "t5")
 REFUSED = {
     (
         "attention",
@@ -121,9 +122,15 @@ REFUSED = {
         "position",
     ): _NEED_SCORES,  # they compute no score of two tokens
     ("attention", ("differential", "single_head"), "position"): ("shaw",),  # no term of the values
-    ("attention", ("synthesizer",), "position"): ("rotary", "shaw", "transformer_xl", "xpos"),  # no queries and keys
-    ("attention", ("single_head",), "placement"): ("sub_ln",),  # no place for a norm before the output projection
-    ("placement", ("sub_ln",), "feed_forward"): ("mixture_of_experts",),  # the same
+    ("attention", ("synthesizer",), "position"): _NEED_QUERIES,  # it has no queries and keys
+    ("attention", ("single_head",), "placement"): ("sub_ln", "hybrid_norm"),  # no norm before the output projection,
+    (
+        "attention",
+        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "mla"),
+        "placement",
+    ): ("hybrid_norm",),  # nor of q, k, v
+    ("norm", ("batch", "batch_per_position", "power", "regularized_batch"), "placement"): ("hybrid_norm",),  # the same
+    ("placement", ("sub_ln",), "feed_forward"): ("mixture_of_experts", "deepseek_moe"),  # the same
 }
 REFUSED_PAIRS = {
     ((kind, name), (other, partner))

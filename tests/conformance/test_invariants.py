@@ -21,6 +21,7 @@ REGISTRY = create_registry()
 OPTIONS = {  # what is tried beside the options that a component needs
     "chain": {"parts": ["sinusoidal", "alibi"]},
     "randomized": {"encoding": {"name": "chain", "parts": ["sinusoidal", "rotary", "shaw"]}, "longest": 100},
+    "nope_hybrid": {"every": 2},
 }
 QUICK = ("causal", "padding", "neighbours", "cached", "beams")
 MIXED_NORMS = {

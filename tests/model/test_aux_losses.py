@@ -5,6 +5,7 @@ import gc
 import pytest
 
 from paddle_tfm.protocols import FeedForward, Tap
+from paddle_tfm.protocols.tap import current_tap
 
 MIXTURE = "model.feed_forward={name: mixture_of_experts, balance_weight: 0.5}"
 
@@ -22,6 +23,21 @@ def test_the_loss_from_python_contains_the_balance_loss(make_model, make_batch):
     balance = float(tap.aux_losses["balance"])
     assert balance > 0.5 * len(routers(model)) * 0.99
     assert float(model.loss(batch)) / batch.tokens == pytest.approx(cross_entropy + balance, rel=1e-6)
+    model.eval()
+    assert float(model.loss(batch)) == pytest.approx(float(model.cross_entropy(batch)), rel=1e-7)
+
+
+def test_a_norm_adds_its_loss_in_training(make_model, make_batch):
+    """Of all norms of the encoder, which are called without a tap; once the pass is over, nobody's losses are taken."""
+    model, batch, tap = make_model("model.norm={encoder: regularized_batch, decoder: layer}"), make_batch(), Tap()
+    model.train()
+    loss = float(model.loss(batch, tap=tap)) / batch.tokens
+    cross_entropy = float(model.cross_entropy(batch)) / batch.tokens  # does not depend on running values, which moved
+    assert list(tap.aux_losses) == ["regularized_batch"]
+    penalty = float(tap.aux_losses["regularized_batch"])
+    assert penalty > 1e-3
+    assert loss == pytest.approx(cross_entropy + penalty, rel=1e-6)
+    assert current_tap() is None
     model.eval()
     assert float(model.loss(batch)) == pytest.approx(float(model.cross_entropy(batch)), rel=1e-7)
 

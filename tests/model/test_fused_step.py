@@ -26,6 +26,7 @@ SOME = {
     "transformer_xl": ["model.position=transformer_xl"],
     "alibi": ["model.position=alibi"],
     "grouped": ["model.attention={name: grouped_query, kv_heads: 1}"],
+    "cosine": ["model.attention=cosine"],
     "qk norm": ["model.attention=qk_norm"],
     "rotary": ["model.position=rotary"],
     "t5": ["model.position=t5"],

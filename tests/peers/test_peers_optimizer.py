@@ -171,3 +171,51 @@ def test_muon_is_pytorchs_without_its_rounding(walk, agree, monkeypatch, options
     the one and has 1e-7 added in the other."""
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
     agree(*walk({"name": "muon", **options}, pytorchs_muon(options), MATRICES), 1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.0}, {"momentum": 0.8, "nesterov": True}], ids=str)
+def test_sgd_is_pytorchs(walk, precision, agree, options):
+    def make(matrices, others):
+        momentum, nesterov = options.get("momentum", 0.9), options.get("nesterov", False)
+        return torch.optim.SGD([*matrices, *others], 1.0, momentum, nesterov=nesterov)
+
+    agree(*walk({"name": "sgd", **options}, make), precision.tolerance)
+
+
+@pytest.mark.parametrize("options", [{}, {**BETAS, "epsilon": 1e-2, "weight_decay": 0.3}], ids=str)
+def test_schedule_free_is_its_authors(walk, precision, agree, options):
+    """While it is trained, at y. Ours decays parameters of two dimensions alone."""
+    peer = pytest.importorskip("schedulefree")
+
+    def make(matrices, others):
+        groups = [
+            {"params": matrices, "weight_decay": options.get("weight_decay", 0.0)},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        pair = options.get("beta1", 0.9), options.get("beta2", 0.999)
+        optimizer = peer.AdamWScheduleFree(groups, 1.0, pair, eps=options.get("epsilon", 1e-8))
+        optimizer.train()
+        return optimizer
+
+    agree(*walk({"name": "schedule_free", **options}, make), precision.tolerance)
+
+
+def test_schedule_free_is_evaluated_where_its_authors_is(registry, rng):
+    peer = pytest.importorskip("schedulefree")
+    start, slopes = rng.normal(size=(4, 3)), rng.normal(size=(len(RATES), 4, 3))
+    ours = paddle.create_parameter([4, 3], "float64")
+    ours.set_value(start)
+    theirs = torch.nn.Parameter(torch.tensor(start))
+    component = registry.build("optimizer", "schedule_free")
+    optimizer, other = component.create([ours]), peer.AdamWScheduleFree([theirs], 1.0)
+    other.train()
+    for rate, slope in zip(RATES, slopes):
+        optimizer.set_lr(rate)
+        (ours * paddle.to_tensor(slope)).sum().backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        other.param_groups[0]["lr"], theirs.grad = rate, torch.tensor(slope)
+        other.step()
+    other.eval()
+    with component.evaluated(optimizer):
+        np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-9)

@@ -43,7 +43,29 @@ DENSE = {
     "geglu": feed_forward_geglu,
     "reglu": feed_forward_reglu,
 }
-REFERENCES = {**DENSE, "mixture_of_experts": paper.mixture_of_experts}
+
+
+def deepseek_moe(x, w, top_k, b):
+    """2412.19437, equations 12 to 16: h' = Σ FFN(s)(u) + Σ g_i FFN(r)(u), g' = s where s + b is among the K highest, else
+    0, g = g' / Σ g', s = Sigmoid(u · e). Tokens x [N, C], one at a time. Also how many tokens selected each."""
+    s, out, load = paper.sigmoid(x @ w["router.weight"]), np.zeros_like(x), np.zeros(len(b))
+    for t, token in enumerate(x):
+        chosen = sorted(range(len(b)), key=lambda i: s[t, i] + b[i])[-top_k:]
+        for i in chosen:
+            out[t] += (
+                s[t, i] / sum(s[t, j] for j in chosen) * paper.feed_forward_swiglu(token, part(w, f"experts.{i}."))
+            )
+            load[i] += 1
+        if any(name.startswith("shared.") for name in w):
+            out[t] += paper.feed_forward_swiglu(token, part(w, "shared."))
+    return out, load
+
+
+def part(w, prefix):
+    return {name.removeprefix(prefix): array for name, array in w.items() if name.startswith(prefix)}
+
+
+REFERENCES = {**DENSE, "mixture_of_experts": paper.mixture_of_experts, "deepseek_moe": deepseek_moe}
 EXPERTS = 4
 
 
@@ -123,3 +145,41 @@ def test_the_router_learns_from_the_output(build, precision, x, k):
     ours, _ = run(network, precision, x, training=True)
     (ours * ours).sum().backward()
     assert float(paddle.abs(network.router.weight.grad).max()) > 1e-3
+
+
+@pytest.mark.parametrize("k, shared", [(2, 1), (3, 2), (4, 0)])
+def test_deepseek_moe_is_the_papers(build, precision, x, k, shared):
+    """Over three training passes: 2408.15664, algorithm 1, b_i ← b_i + u · sign(mean(c) − c_i), with a large u."""
+    spec = {"name": "deepseek_moe", "experts": EXPERTS, "top_k": k, "shared": shared, "bias_rate": 0.3}
+    network, w = build("feed_forward", spec, **GIVEN)
+    assert ("shared.up.weight" in w) is bool(shared)
+    assert not shared or w["shared.up.weight"].shape == (D_MODEL, shared * D_FF)
+    b = np.zeros(EXPERTS)
+    for _ in range(3):
+        ours, _ = run(network, precision, x, training=True)
+        expected, load = deepseek_moe(x[VALID], w, k, b)
+        precision.same(ours.numpy()[VALID], expected)
+        b = b + 0.3 * np.sign(load.mean() - load)
+        precision.same(network.balance, b)
+    ours, _ = run(network, precision, x)
+    precision.same(ours.numpy()[VALID], deepseek_moe(x[VALID], w, k, b)[0])
+    precision.same(network.balance, b)
+    assert k == EXPERTS or np.abs(b).max() > 0.2
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_sequence_wise_loss_is_the_papers(build, precision, x, k):
+    """2412.19437, equations 17 to 20: α Σ f_i P_i of one sequence, selected without b; here the mean over sequences."""
+    spec = {"name": "deepseek_moe", "experts": EXPERTS, "top_k": k, "sequence_balance_weight": 0.05}
+    network, w = build("feed_forward", spec, **GIVEN)
+    network.balance.set_value(precision.tensor(np.array([5.0, 0.0, -5.0, 0.0])))
+    _, tap = run(network, precision, x, training=True)
+    losses = []
+    for sentence, valid in zip(x, VALID):
+        s = paper.sigmoid(sentence[valid] @ w["router.weight"])
+        f = np.zeros(EXPERTS)
+        for row in s:
+            f[np.argsort(-row)[:k]] += EXPERTS / (k * len(s))
+        losses.append(0.05 * f @ (s / s.sum(1, keepdims=True)).mean(0))
+    (loss,) = tap.aux_losses.values()
+    precision.same(loss, np.mean(losses))

@@ -1,11 +1,15 @@
 """Every norm against its paper's equations; those with running statistics in training, these statistics, and at
 evaluation."""
 
+import math
+
 import numpy as np
 import paddle
 import paper_equations as paper
 import pytest
 from paper_cases import D_MODEL, ENCODER, LENGTH, MAX_LENGTH, VALID, positions
+
+from paddle_tfm.protocols import Tap
 
 GIVEN = {"d_model": D_MODEL, "site": ENCODER, "max_length": MAX_LENGTH}
 
@@ -45,6 +49,11 @@ def dyt(x, w):
     return w["weight"] * (grown - 1.0) / (grown + 1.0) + w["bias"]
 
 
+def derf(x, w):
+    """γ erf(α x + s) + β: 2512.10938, equation 10."""
+    return w["weight"] * np.vectorize(math.erf)(w["alpha"] * x + w["shift"]) + w["bias"]
+
+
 class Power:
     """2003.07845, of one channel at a time over the real tokens, the gradient by hand.
 
@@ -81,8 +90,10 @@ TOKEN_WISE = {"layer": layer, "layer_std": layer_std, "rms": rms, "scale": scale
 REFERENCES = {
     **TOKEN_WISE,
     "dyt": dyt,
+    "derf": derf,
     "power": Power,
     "batch": paper.batch_norm,
+    "regularized_batch": paper.batch_norm,
     "batch_per_position": paper.batch_norm,
     "none": "composition",
 }
@@ -149,6 +160,23 @@ def test_dynamic_tanh_is_the_papers(build, precision, rng):
         precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), dyt(x, w))
 
 
+def test_dynamic_erf_is_the_papers(build, registry, precision, rng):
+    norm, w = build("norm", "derf", **GIVEN)
+    assert {name: value.shape for name, value in w.items()} == {
+        "alpha": (1,),
+        "shift": (1,),
+        "weight": (12,),
+        "bias": (12,),
+    }
+    x = rng.normal(size=(3, LENGTH, D_MODEL)) * 3.0
+    for mode in (norm.train, norm.eval):
+        mode()
+        precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), derf(x, w))
+    started = registry.build("norm", "derf", **GIVEN)  # α₀ = 0.5 and s₀ = 0, section 4
+    x = precision.tensor(x)
+    precision.same(started(x), derf(x.numpy(), {"alpha": 0.5, "shift": 0.0, "weight": np.ones(D_MODEL), "bias": 0.0}))
+
+
 def test_initial_numbers_of_scale_norm_and_dynamic_tanh(registry, precision):
     """g = sqrt(d): 1910.05895; α₀ = 0.5, γ = 1, β = 0: 2503.10622, section 4."""
     made = registry.build("norm", "scale", "norm", **GIVEN)
@@ -193,6 +221,40 @@ def test_batch_norm_is_the_papers(build, precision, rng, eps, momentum):
     np.testing.assert_allclose(ours.numpy()[VALID], expected[VALID], rtol=1e-5, atol=1e-5)
     after = state(norm)
     assert all((after[name] == running[name]).all() for name in running)
+
+
+@pytest.mark.parametrize("weights", [{}, {"mean_weight": 60.0, "variance_weight": 0.0}], ids=["pre-norm", "post-norm"])
+def test_regularized_batch_norm_is_the_authors(build, precision, rng, weights):
+    """wjxts/RegularizedBN, `MaskBatchNorm3d.loss_diff`: penalty_mean · Σ (running − batch mean)² + penalty_var · Σ
+    |running − batch variance|, of the running values after the batch's update with momentum 0.05; the gradient, by hand,
+    is that of the batch's mean and variance alone. 0.1 and 0.01 are its README's."""
+    norm, w = build("norm", {"name": "regularized_batch", **weights}, **GIVEN)
+    of_mean, of_variance = weights.get("mean_weight", 0.1), weights.get("variance_weight", 0.01)
+    mean, variance = np.zeros(D_MODEL), np.ones(D_MODEL)
+    norm.train()
+    for _ in range(2):
+        x, tap = inputs(rng), Tap()
+        batch_mean, batch_variance, n = paper.batch_statistics(x, VALID)
+        given = precision.tensor(x)
+        given.stop_gradient = False
+        with tap.of_this_pass():
+            ours = norm(given, precision.tensor(VALID), positions(LENGTH))
+        expected = paper.batch_norm(x, batch_mean, batch_variance, w["weight"], w["bias"], 1e-5)
+        precision.same(ours.numpy()[VALID], expected[VALID])
+        mean = paper.moving(mean, batch_mean, 0.05)
+        variance = paper.moving(variance, paper.unbiased(batch_variance, n), 0.05)
+        penalty = of_mean * ((mean - batch_mean) ** 2).sum() + of_variance * np.abs(variance - batch_variance).sum()
+        assert list(tap.aux_losses) == ["regularized_batch"]
+        precision.same(tap.aux_losses["regularized_batch"], penalty / n)
+        dx = paddle.grad(tap.aux_losses["regularized_batch"], given)[0].numpy()
+        to_mean = 2 * of_mean * (batch_mean - mean)
+        to_variance = of_variance * np.sign(batch_variance - variance) * 2 * (x - batch_mean)
+        np.testing.assert_allclose(dx[VALID], ((to_mean + to_variance) / n**2)[VALID], rtol=1e-4, atol=1e-7)
+        assert not dx[~VALID].any()
+    norm.eval()
+    with tap.of_this_pass():
+        norm(given, precision.tensor(VALID), positions(LENGTH))
+    precision.same(tap.aux_losses["regularized_batch"], penalty / n)  # evaluation adds nothing
 
 
 @pytest.mark.parametrize("first", [0, 4], ids=["from-0", "from-4"])

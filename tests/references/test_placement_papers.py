@@ -85,6 +85,31 @@ def layer_scale(x, branches, norms, w):
     return x
 
 
+def hybrid_norm(x, branches, norms, w):
+    """Y = Attention(X) + X, X' = FFN(Norm(Y)) + Norm(Y): 2503.04598, equations 7 and 8, a norm in front of the last branch
+    only; those inside of attention are in test_attention_papers.py."""
+    for f in branches[:-1]:
+        x = x + f(x)
+    y = norms[0](x)
+    return y + branches[-1](y)
+
+
+def hyper_connections(x, branches, norms, w, streams=4, dynamic=True):
+    """2409.19606, appendix J: width connection, layer, depth connection, over h [B, T, n, C]; copied at first, summed at
+    the end."""
+    h = np.stack([x] * streams, 2)
+    for i, (f, n) in enumerate(zip(branches, norms)):
+        alpha, beta = w[f"alphas.{i}"], w[f"betas.{i}"]
+        if dynamic:
+            normed = norm_of(w, f"state_norms.{i}")(h)
+            alpha = alpha + np.tanh(normed @ w[f"maps.{i}"][:, :-1]) * w[f"alpha_scales.{i}"]
+            beta = beta + np.tanh(normed @ w[f"maps.{i}"][:, -1]) * w[f"beta_scales.{i}"]
+        mix = np.swapaxes(np.broadcast_to(alpha, (*h.shape[:2], *alpha.shape[-2:])), -1, -2) @ h
+        out = f(n(mix[:, :, 0]))
+        h = np.einsum("btc,btn->btnc", out, np.broadcast_to(beta, h.shape[:3])) + mix[:, :, 1:]
+    return h.sum(2)
+
+
 REFERENCES = {
     "post": without_parameters(paper.post_norm),
     "pre": without_parameters(paper.pre_norm),
@@ -92,14 +117,21 @@ REFERENCES = {
     "parallel": without_parameters(paper.parallel),
     "sub_ln": without_parameters(paper.pre_norm),  # what sets it apart stands inside the branches: below, and per kind
     "admin": admin,
+    "hybrid_norm": hybrid_norm,
+    "mix_ln": without_parameters(paper.post_norm),  # of a bottom layer; a whole stack is below
+    "residual_dual": without_parameters(paper.post_norm),  # of a layer that is not the top one; a whole stack is below
+    "hyper_connections": hyper_connections,
     "sandwich": sandwich,
     "peri": peri,
     "deepnorm": deepnorm,
     "rezero": rezero,
     "layer_scale": layer_scale,
 }
-WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero"}
-NORMS = {"parallel": (1, 1), "rezero": (0, 0), "sandwich": (4, 6), "peri": (5, 7)}  # of an encoder and a decoder layer
+WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero", "residual_dual"}
+NORMS = {  # of an encoder and a decoder layer
+    "parallel": (1, 1), "rezero": (0, 0), "sandwich": (4, 6), "peri": (5, 7), "hybrid_norm": (1, 1),
+    "hyper_connections": (4, 6),
+}  # fmt: skip
 
 
 def norm_factory(registry, name="layer"):
@@ -128,7 +160,9 @@ def test_placement_is_the_papers(build, registry, precision, rng, name, sites):
         return paddle.tanh(y @ precision.tensor(matrices[i]))
 
     info = TokenInfo(PositionalEncoding(), positions(LENGTH), precision.tensor(VALID))
-    ours = placement(precision.tensor(x), [functools.partial(ours_branch, i) for i in range(len(sites))], info)
+    state = placement.enter(precision.tensor(x), info)
+    state = placement(state, [functools.partial(ours_branch, i) for i in range(len(sites))], info)
+    ours = placement.leave(state, info)
     branches = [lambda y, matrix=matrix: np.tanh(y @ matrix) for matrix in matrices]
     assert len([key for key in w if key.endswith("weight")]) == NORMS.get(name, (2, 3))[len(sites) - 2]
     count = min(len(sites), NORMS.get(name, (2, 3))[0 if len(sites) == 2 else 1])
@@ -143,6 +177,112 @@ def test_stack_ends_with_a_norm_where_the_papers_does(registry, name):
     placement = registry.entry("placement", name).load()
     assert placement.final_norm is (name not in WITHOUT_FINAL_NORM)
     assert placement.inner_norm is (name == "sub_ln")
+    assert placement.projection_norm is (name == "hybrid_norm")
+
+
+# ---------------------------------------------------------------------------- what depends on the stack as a whole
+
+
+class WholeStack:
+    """The placements of all layers of a stack, around branches that NumPy repeats."""
+
+    def __init__(self, build, registry, precision, rng, spec, stack="decoder", depth=3):
+        names = ["self", "cross", "feed_forward"] if stack == "decoder" else ["self", "feed_forward"]
+        layers = {"encoder_layers": depth, "decoder_layers": 1} if stack == "encoder" else {
+            "encoder_layers": 1, "decoder_layers": depth
+        }  # fmt: skip
+        sites = [[LayerSite(stack, name, i, **layers) for name in names] for i in range(depth)]
+        self.made = [place(build, registry, spec, of_layer) for of_layer in sites]
+        self.matrices = [rng.normal(scale=0.4, size=(D_MODEL, D_MODEL)) for _ in range(depth * len(names))]
+        self.x, self.count, self.precision = rng.normal(size=(3, LENGTH, D_MODEL)), len(names), precision
+
+    def norms(self):
+        return [norm for _, w in self.made for norm in norms_of(w, self.count)]
+
+    def branches(self):
+        return [lambda y, matrix=matrix: np.tanh(y @ matrix) for matrix in self.matrices]
+
+    def ours(self):
+        info = TokenInfo(PositionalEncoding(), positions(LENGTH), self.precision.tensor(VALID))
+        made = [placement.eval() or placement for placement, _ in self.made]
+        state = made[0].enter(self.precision.tensor(self.x), info)
+        for i, placement in enumerate(made):
+            matrices = self.matrices[i * self.count : (i + 1) * self.count]
+            tensors = [self.precision.tensor(matrix) for matrix in matrices]
+            state = placement(state, [lambda y, tensor=tensor: paddle.tanh(y @ tensor) for tensor in tensors], info)
+        return made[-1].leave(state, info)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_residual_dual_is_the_papers(build, registry, precision, rng, stack):
+    """2304.14802, equations 5-7, as in microsoft/ResiDual: the post-norm residual goes into every sublayer, the other is
+    the sum of the embedded tokens and of all branches; x + LN(dual) ends the stack."""
+    whole = WholeStack(build, registry, precision, rng, "residual_dual", stack)
+    x = dual = whole.x
+    for f, n in zip(whole.branches(), whole.norms(), strict=True):
+        branch = f(x)
+        dual = dual + branch
+        x = n(x + branch)
+    precision.same(whole.ours(), x + norm_of(whole.made[-1][1], "dual_norm")(dual))
+    assert [any("dual_norm" in name for name in w) for _, w in whole.made] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "depth, share, post", [(4, 0.25, 1), (3, 0.25, 1), (8, 0.25, 2), (4, 0.5, 2), (4, 0, 0), (2, 1, 2)]
+)
+def test_mix_ln_is_the_papers(build, registry, precision, rng, depth, share, post):
+    """2412.13795, section 4: the first ⌊αL⌋ layers are Post-LN, the others Pre-LN; ours is ⌈αL⌉, the same where αL is
+    whole, as in the paper's 12 to 32 layers."""
+    whole = WholeStack(build, registry, precision, rng, {"name": "mix_ln", "share": share}, "encoder", depth)
+    x = whole.x
+    for k, (f, n) in enumerate(zip(whole.branches(), whole.norms(), strict=True)):
+        x = n(x + f(x)) if k < 2 * post else x + f(n(x))
+    precision.same(whole.ours(), x)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_hybrid_norm_with_its_first_layer_pre_norm_is_the_papers(build, registry, precision, rng, stack):
+    """HybridNorm*: BryceZhuo/HybridNorm, norm_pos_special_config {0: {attn_norm: True, ffn_residual: False}}."""
+    spec = {"name": "hybrid_norm", "pre_first": True}
+    whole = WholeStack(build, registry, precision, rng, spec, stack)
+    branches, count = whole.branches(), whole.count
+    x = paper.pre_norm(whole.x, branches[:count], norms_of(whole.made[0][1], count))
+    for i in (1, 2):
+        w = whole.made[i][1]
+        x = hybrid_norm(x, branches[i * count : (i + 1) * count], norms_of(w, 1), w)
+    precision.same(whole.ours(), x)
+
+
+@pytest.mark.parametrize("streams, dynamic", [(1, True), (2, False), (3, True)])
+def test_hyper_connections_with_other_options(build, registry, precision, rng, streams, dynamic):
+    spec = {"name": "hyper_connections", "streams": streams, "dynamic": dynamic}
+    whole = WholeStack(build, registry, precision, rng, spec, "decoder", 1)
+    ((_, w),) = whole.made
+    assert any(name.startswith("maps") for name in w) is dynamic
+    expected = hyper_connections(whole.x, whole.branches(), whole.norms(), w, streams, dynamic)
+    precision.same(whole.ours(), expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_hyper_connections_start_as_pre_norm(registry, precision, rng, dynamic):
+    """2409.19606, equation 14: B = 1, A_m = e_{k mod n}, A_r = I, k counting sublayers from the bottom of the stack, so
+    that the sum of the n streams is n times what pre-norm has; W = 0 and s = 0.01."""
+
+    def build(kind, spec, **givens):
+        component = registry.build(kind, spec, **givens)
+        return component, parameters(component)
+
+    whole = WholeStack(build, registry, precision, rng, {"name": "hyper_connections", "dynamic": dynamic})
+    alphas = [w[f"alphas.{i}"] for _, w in whole.made for i in range(3)]
+    for k, alpha in enumerate(alphas):
+        np.testing.assert_array_equal(alpha, np.concatenate([np.eye(4)[:, [k % 4]], np.eye(4)], 1))
+    for _, w in whole.made:
+        assert all((w[f"betas.{i}"] == np.ones(4)).all() for i in range(3))
+        if dynamic:
+            assert all((w[f"maps.{i}"] == np.zeros((D_MODEL, 6))).all() for i in range(3))
+            scales = [w[f"{name}_scales.{i}"] for name in ("alpha", "beta") for i in range(3)]
+            np.testing.assert_allclose(scales, 0.01, rtol=1e-7)
+    precision.same(whole.ours(), 4 * paper.pre_norm(whole.x, whole.branches(), whole.norms()))
 
 
 # ------------------------------------------------------------------------------------------------------------ Admin

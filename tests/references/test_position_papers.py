@@ -2,6 +2,7 @@
 
 import functools
 import math
+from dataclasses import replace
 
 import numpy as np
 import paper_equations as paper
@@ -133,6 +134,67 @@ def xpos(h, q, k, v, allowed, w):
     return paper.softmax(scores / math.sqrt(width), allowed) @ v
 
 
+def yarn_frequencies(width, factor, length, base=10000.0, by_turns=False):
+    """2309.00071, section 3.2: h(θ_d) = (1 − γ) θ_d / s + γ θ_d, γ 0 below α = 1 turns within L, 1 above β = 32, between
+    them linear in the turns. The authors' code (LlamaYaRNScaledRotaryEmbedding) has it linear in d, from the largest
+    integer at which a pair turns β times to the smallest at which it turns α times."""
+    theta = np.array([base ** (-2 * d / width) for d in range(width // 2)])
+    if by_turns:
+        gamma = [min(max((length * t / (2 * math.pi) - 1) / 31, 0.0), 1.0) for t in theta]
+    else:
+        low, high = (width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base)) for turns in (32, 1))
+        low, high = max(math.floor(low), 0), min(math.ceil(high), width - 1)
+        gamma = [1 - min(max((d - low) / (high - low), 0.0), 1.0) for d in range(width // 2)]
+    return np.array([(1 - g) * t / factor + g * t for g, t in zip(gamma, theta)])
+
+
+def turned_scores(q, k, theta):
+    """Re Σ_d q_d k_d* e^{iθ_d(n−m)}, pairs being neighbouring channels."""
+    q, k = (rows[:, 0::2] + 1j * rows[:, 1::2] for rows in (q, k))
+    apart = np.arange(len(q))[:, None] - np.arange(len(k))[None, :]
+    return np.einsum("nd,md,nmd->nm", q, k.conj(), np.exp(1j * apart[..., None] * theta)).real
+
+
+def yarn(h, q, k, v, allowed, w, by_turns=False):
+    """softmax(qᵀk / (t sqrt(d))) with sqrt(1 / t) = 0.1 ln(s) + 1: 2309.00071, equations 21 and 22."""
+    theta = yarn_frequencies(q.shape[1], YARN_FACTOR, YARN_LENGTH, by_turns=by_turns)
+    temperature = (0.1 * math.log(YARN_FACTOR) + 1) ** -2
+    return paper.softmax(turned_scores(q, k, theta) / (temperature * math.sqrt(q.shape[1])), allowed) @ v
+
+
+def yarn_by_turns(h, q, k, v, allowed, w):
+    return yarn(h, q, k, v, allowed, w, by_turns=True)
+
+
+def rotary_partial(h, q, k, v, allowed, w):
+    """GPT-NeoX (2204.06745): the first half of the channels turns, θ_d = 10000^{−2d/(D/2)}; the others do not."""
+    half = q.shape[1] // 2
+    theta = 10000.0 ** (-2 * np.arange(half // 2) / half)
+    scores = turned_scores(q[:, :half], k[:, :half], theta) + q[:, half:] @ k[:, half:].T
+    return paper.softmax(scores / math.sqrt(q.shape[1]), allowed) @ v
+
+
+def rotary_ntk(h, q, k, v, allowed, w):
+    """2309.00071, section 3.1: b' = b s^{D/(D−2)}, here s = 8."""
+    width = q.shape[1]
+    theta = (10000.0 * 8 ** (width / (width - 2))) ** (-2 * np.arange(width // 2) / width)
+    return paper.softmax(turned_scores(q, k, theta) / math.sqrt(width), allowed) @ v
+
+
+def cope(h, q, k, v, allowed, w):
+    """2405.18719, equations 3 to 5: g_ij = σ(q_i k_j), p_ij = Σ_{k=j}^{i} g_ik, at most p_max, and
+    a_ij = softmax(q_iᵀ (k_j + e[p_ij])), e[p] = (p − ⌊p⌋) e[⌈p⌉] + (1 − p + ⌊p⌋) e[⌊p⌋]; both products over sqrt(d) as in
+    the authors' code."""
+    dim, table, scores = q.shape[-1], w["table"], np.zeros((len(q), len(k)))
+    for i, j in np.ndindex(*scores.shape):
+        if j <= i:
+            p = sum(paper.sigmoid(q[i] @ k[n] / math.sqrt(dim)) for n in range(j, i + 1))
+            p = min(p, len(table) - 1)
+            e = (p - math.floor(p)) * table[math.ceil(p)] + (1 - p + math.floor(p)) * table[math.floor(p)]
+            scores[i, j] = q[i] @ (k[j] + e)
+    return paper.softmax(scores / math.sqrt(dim), allowed) @ v
+
+
 def scaled_sinusoidal(x, at, w):
     """x_i = prenet(phoneme_i) + α PE(i): 1809.08895, section 3.2."""
     return x + w["alpha"][0] * paper.sinusoidal(at, D_MODEL)
@@ -145,9 +207,16 @@ def randomized(x, drawn, w):
 
 
 T5_BUCKETS, T5_MOST, FIRE_L, XPOS_BASE = 8, 5, 2.5, 3.0  # so that five tokens reach all there is
+YARN_FACTOR, YARN_LENGTH = 4.0, 120  # of two pairs, one stays, or nearly, and one is slowed down
 EMBEDDED = {"sinusoidal": sinusoidal, "learned": learned, "scaled_sinusoidal": scaled_sinusoidal}
 IN_ATTENTION = {
     "rotary": rotary,
+    "rotary partial": rotary_partial,
+    "rotary ntk": rotary_ntk,
+    "yarn": yarn,
+    "yarn by turns": yarn_by_turns,
+    "cope": cope,
+    "cope few": cope,
     "xpos": xpos,
     "alibi": alibi,
     "t5": biased(t5_bias),
@@ -163,15 +232,22 @@ SPECS = {
     "kerple power": {"name": "kerple", "kernel": "power"},
     "fire": {"name": "fire", "threshold": FIRE_L},
     "xpos": {"name": "xpos", "scale_base": XPOS_BASE},
+    "rotary partial": {"name": "rotary", "fraction": 0.5},
+    "rotary ntk": {"name": "rotary", "ntk_factor": 8.0},
+    "yarn": {"name": "yarn", "factor": YARN_FACTOR, "trained_length": YARN_LENGTH},
+    "yarn by turns": {"name": "yarn", "factor": YARN_FACTOR, "trained_length": YARN_LENGTH, "by_turns": True},
+    "cope few": {"name": "cope", "positions": 3},  # so that most counts are cut off
 }
 REFERENCES = {
     **EMBEDDED,
     **{name: look for name, look in IN_ATTENTION.items() if " " not in name},  # with their default options
     "randomized": randomized,
+    "nope_hybrid": rotary,
     "none": "composition",
     "chain": "composition",
 }
-WHERE = [(name, site) for name in IN_ATTENTION for site in SITES if name != "xpos" or site.causal]
+CAUSAL = ("xpos", "cope", "cope few")
+WHERE = [(name, site) for name in IN_ATTENTION for site in SITES if name not in CAUSAL or site.causal]
 
 
 @pytest.mark.parametrize("name", EMBEDDED)
@@ -207,6 +283,35 @@ def test_randomized_is_the_other_encoding_at_positions_of_a_longer_range(build, 
     at = drawn.numpy()[0]
     assert len(set(at)) == 5 and set(at) <= set(range(longest)) and list(at) == sorted(at)
     precision.same(encoding.embed(precision.tensor(x), drawn), randomized(x, at, w))
+
+
+@pytest.mark.parametrize("every, layers", [(4, (3, 7)), (2, (1, 3, 5, 7))])
+def test_nope_hybrid_has_no_positions_in_every_nth_layer(build, precision, rng, every, layers):
+    """Llama 4's configuration: layers i from 0 with (i + 1) % 4 == 0 have none; 2501.18795 has one in four as well."""
+    x, valid, _, _ = sentences(rng, DECODER)
+    attention, w = build("attention", "multihead", **GIVEN, dropout=0.0, site=DECODER)
+    allowed = paper.visible(valid, LENGTH, True)
+    for layer in range(8):
+        spec = {"name": "nope_hybrid", "encoding": "rotary", "every": every}
+        encoding, _ = build("position", spec, **GIVEN, site=replace(DECODER, layer=layer))
+        ours = attend(attention, precision, DECODER, x, valid, x, valid, encoding)
+        look = None if layer in layers else functools.partial(rotary, w={})
+        precision.same(ours, paper.multi_head_attention(x, x, w, HEADS, allowed, look=look))
+
+
+@pytest.mark.parametrize("by_turns", [False, True])
+def test_yarn_keeps_the_fastest_pair_and_slows_the_slowest(build, precision, by_turns):
+    """Of Llama 2's heads of 128 channels and 4,096 tokens, s = 16: by the authors' ranges, pairs 0 to 20 stay and those
+    from 46 on are slowed sixteen times."""
+    spec = {"name": "yarn", "factor": 16.0, "trained_length": 4096, "by_turns": by_turns}
+    encoding, _ = build("position", spec, head_dim=128, max_length=65536)
+    theta = 10000.0 ** (-2 * np.arange(64) / 128)
+    ratio = encoding.frequency.numpy() / theta
+    np.testing.assert_allclose(encoding.frequency.numpy(), yarn_frequencies(128, 16.0, 4096, by_turns=by_turns))
+    np.testing.assert_allclose(ratio[:21], 1.0)
+    np.testing.assert_allclose(ratio[46:], 1 / 16)
+    assert (np.diff(ratio[21:46]) < 0).all() or by_turns
+    assert float(encoding.stretch) == pytest.approx(0.1 * math.log(16) + 1)
 
 
 def test_none_leaves_attention_as_it_is(build, precision, rng):

@@ -4,16 +4,28 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from paddle_tfm.protocols import ParameterSite
 from paddle_tfm.randomness import generator
+from paddle_tfm_plugins.initializer.gpt2 import GPT2
+from paddle_tfm_plugins.initializer.mup import MuP
 from paddle_tfm_plugins.initializer.normal import Normal
+from paddle_tfm_plugins.initializer.small import Small
 from paddle_tfm_plugins.initializer.uniform import Uniform
 from paddle_tfm_plugins.initializer.xavier import Xavier
 
-ALL = {"xavier": Xavier(), "normal": Normal(), "uniform": Uniform()}
+ALL = {
+    "xavier": Xavier(),
+    "normal": Normal(),
+    "uniform": Uniform(),
+    "small": Small(7),
+    "gpt2": GPT2(),
+    "mup": MuP(7),
+}
+SITE = ParameterSite("encoder.layers.0.self_attention.output.weight", 4, 2, 2)
 
 
 def draw(initializer, shape, role="weight", key=0):
-    return initializer.draw(generator(key, "test"), shape, role)
+    return initializer.draw_at(SITE, generator(key, "test"), shape, role)
 
 
 def follows(values, distribution):
@@ -57,6 +69,8 @@ def test_uniform(role):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
+        (lambda: GPT2(std=-1.0), "`std` must be positive, but is -1.0"),
+        (lambda: MuP(8, base_width=0), "`base_width` must be positive, but is 0"),
         (lambda: Normal(std=0.0), "`std` must be positive, but is 0.0"),
         (lambda: Uniform(low=0.1, high=0.1), "`low` must be below `high`, but 0.1 is not below 0.1"),
     ],

@@ -7,6 +7,7 @@ import paddle_tfm  # noqa: F401  before Paddle: it sets the environment that Pad
 import numpy as np
 import paddle
 import pytest
+import yaml
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.corpus import load_corpus
@@ -17,6 +18,8 @@ from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Interrupted, Trainer
 
 OPTIMIZERS = ["adam", "adamw", "adafactor", "{name: adafactor, relative: true}", "lion", "radam", "muon"]
+OPTIMIZERS += ["sgd", "{name: sgd, nesterov: true}", "soap", "schedule_free"]
+FIRST_STEP = {"soap": 2}  # the gradient of a parameter that first moves it
 SHAPES = {  # by names as the engine gives them, so that `muon` finds its matrices
     "encoder.layers.0.self_attention.query.weight": [4, 3],
     "encoder.layers.0.self_attention.query.bias": [3],
@@ -41,9 +44,7 @@ def make(registry, name, dtype="float32"):
         parameter.set_value(rng.normal(size=shape).astype(dtype))
         parameter.name = path
         parameters.append(parameter)
-    spec = "adafactor" if "relative" in name else name
-    options = {"relative": True} if "relative" in name else {}
-    return parameters, registry.build("optimizer", {"name": spec, **options}).create(parameters)
+    return parameters, registry.build("optimizer", yaml.safe_load(name)).create(parameters)
 
 
 def step(parameters, optimizer, number, absent=()):
@@ -66,12 +67,15 @@ def values(parameters):
 def test_a_parameter_without_a_gradient_stays_and_counts_no_step(registry, name):
     """Its next update is what it would be, had the others never been there."""
     parameters, optimizer = make(registry, name)
+    gradients = [0] * 5
     for number in (1, 2, 3):
-        before = values(parameters)
-        step(parameters, optimizer, number, absent={2: (0, 1), 3: (4,)}.get(number, ()))
+        before, absent = values(parameters), {2: (0, 1), 3: (4,)}.get(number, ())
+        step(parameters, optimizer, number, absent)
         after = values(parameters)
         moved = [not np.array_equal(a, b) for a, b in zip(before, after)]
-        assert moved == [i not in {2: (0, 1), 3: (4,)}.get(number, ()) for i in range(5)]
+        gradients = [count + (i not in absent) for i, count in enumerate(gradients)]
+        steps = [count >= FIRST_STEP.get(name, 1) for count in gradients]
+        assert moved == [steps[i] and i not in absent for i in range(5)]
     alone, other = make(registry, name)
     for number in (1, 3):
         step(alone, other, number, absent=(2, 3, 4))
@@ -154,7 +158,7 @@ def test_parameters_of_float64_are_updated_in_float64(registry, name):
     assert all(np.isfinite(parameter.numpy()).all() for parameter in parameters)
 
 
-@pytest.mark.parametrize("name", ["adafactor", "lion", "radam", "muon"])
+@pytest.mark.parametrize("name", ["adafactor", "lion", "radam", "muon", "sgd", "soap", "schedule_free"])
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
