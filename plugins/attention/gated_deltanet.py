@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import paddle
 import paddle.nn.functional as F
@@ -94,8 +93,6 @@ class GatedDeltaNet(Attention):
         ValueError: outside a decoder's self-attention; num_heads does not divide d_model and head_dim is None; a number
             is below 1.
     """
-
-    expected_failures: ClassVar[dict[str, str]] = {}
 
     def __init__(
         self,
