@@ -41,7 +41,7 @@ class Projections:
         its mean square, so that weights of 1 / sqrt(D) leave the length 1.
 
         That norm has the model's `eps`. Queries and keys are made 2^k times as long before it, which changes nothing
-        but how much eps matters: no more than the 1e-12 of `qk_norm`. Not with int16, where
+        but how much eps matters: no more than the 1e-12 of `cosine`. Not with int16, where
         they would share the scale of the values.
         """
         longer = 2.0 ** (stretch and max(0, math.ceil(math.log(eps * self.head_dim / 1.0e-12, 4))))

@@ -151,6 +151,10 @@ class _Exporter:
         heads = {self._layer(f"{name}/layer_{i}", stack, layer, answers[i]) for i, layer in enumerate(stack.layers)}
         if len(heads) > 1:
             raise ExportRefused(f"the attentions of the {name} differ in heads, and CTranslate2 has one number for all")
+        windows = {self._answer(layer.self_attention).get("window") for layer in stack.layers}
+        if len(windows) > 1 and any("by_distance" in answer for answer in answers):
+            reason = "has a window in some layers only, beside a bias by distance, which CTranslate2 computes once"
+            raise self._refuse(stack.layers[0].self_attention, reason)
         self.arrays[f"{name}/num_heads"] = np.int16(heads.pop())
         if self._needs_table(answers[0], f"{name}/layer_0/self_attention"):
             table = position_table(answers[0].get("adds"), embedding.weight.shape[1], self.length)
@@ -233,11 +237,14 @@ class _Exporter:
         projections.numbers |= numbers
         if scale is not None:
             projections.scale_output(scale)
-        if "cosine" in answer and site == "cross":
+        if answer.keys() & {"cosine", "query_norm"} and site == "cross":
             reason = "normalizes each head, and CTranslate2's cross-attention all heads of a query together"
             raise self._refuse(attention, reason)
         if "cosine" in answer:
             self.cosines.append((scope, projections, answer["cosine"], site == "cross"))
+        if "query_norm" in answer:
+            self._norm(f"{scope}/q_norm", answer["query_norm"])
+            self._norm(f"{scope}/k_norm", answer["key_norm"])
         self._put(scope, projections.variables(site == "cross"))
         return projections.heads
 

@@ -79,13 +79,13 @@ def examine(
 
 
 def run_checks(subject, only: frozenset[str], on_outcome: Callable[[Outcome], None]) -> tuple[Outcome, ...]:
-    """The outcomes of all checks of a subject's kind, or of `only` these; none after `runs` where that fails."""
+    """The outcomes of all checks of a subject's kind, or of `only` these; none after a decisive one that fails."""
     outcomes = []
     for check in checks(subject.kind):
         if not only or check.name in only:
             outcomes.append(check.run(subject))
             on_outcome(outcomes[-1])
-            if check.name == "runs" and outcomes[-1].status == FAIL:
+            if check.decisive and outcomes[-1].status == FAIL:
                 break
     return tuple(outcomes)
 

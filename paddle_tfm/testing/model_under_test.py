@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm import randomness
 from paddle_tfm.data.batches import Batch
+from paddle_tfm.layers import Dropout
 from paddle_tfm.testing.results import CLOSE, Skip, distance
 
 Dtype = Literal["float32", "float64"]
@@ -27,6 +31,8 @@ class ModelUnderTest(ABC, Generic[Model]):
     """What losses and gradients are compared in."""
     training_tolerance: float = 1e-5
     """What they may differ by: a component may compute a part in float32."""
+    long_scenes: Sequence[ModelUnderTest] = ()
+    """The same with longer texts, for the checks that ask for them."""
     steps, learning_rate, loss_ratio = 60, 3e-3, 0.8
     """Training on one batch: steps of Adam, their learning rate, and the share of the first loss that must be left at
     most."""
@@ -77,13 +83,37 @@ class ModelUnderTest(ABC, Generic[Model]):
         only."""
         return iter(())
 
-    def training_model(self, dtype: Dtype = "float32") -> Model | Skip:
-        """A model in training mode that draws nothing."""
-        model, batch = self.model(dtype), self.batch()
+    def training_model(self, dtype: Dtype = "float32", dropout: float = 0.0) -> Model | Skip:
+        """A model in training mode; without `dropout` it draws nothing, with it the same in each pass."""
+        model, batch = self.model(dtype, dropout=dropout), self.batch()
         model.train()
         if self.foreign and distance(self.decoder_outputs(model, batch), self.decoder_outputs(model, batch)) > CLOSE:
             return Skip("its dropout could not be set to zero")
         return model
+
+
+def drop_nothing(model: nn.Layer) -> None:
+    """All dropout of a model off, also one with a rate of its own: in training it shall compute what it computes in
+    evaluation."""
+    for layer in model.sublayers(include_self=True):
+        if isinstance(layer, Dropout):
+            layer.rate = 0.0
+        elif isinstance(layer, nn.Dropout):
+            layer.p = 0
+
+
+@contextmanager
+def same_draws(model: nn.Layer, seed: int = 7) -> Iterator[None]:
+    """Within this block, what a model in training draws is a function of `seed`: a step, computed once more. In
+    evaluation it should draw nothing, and nothing is done about it."""
+    if not model.training:
+        yield
+        return
+    paddle.seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+    with randomness.random_context(seed, 1):
+        yield
 
 
 def select_rows(batch: Batch, rows: list[int]) -> Batch:

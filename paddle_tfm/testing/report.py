@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
@@ -22,17 +23,20 @@ class Check:
     function: Callable[[object], Result]
     each_scene: bool = False
     information: bool = False
+    long: bool = False  # also with texts of more than 70 tokens
+    decisive: bool = False  # where it fails, what else is seen says nothing
 
     def run(self, subject) -> Outcome:
         """Try it on everything that `subject` offers; the first failure ends it. An error is a failure too."""
         notes = []
-        for target in subject.scenes if self.each_scene else [subject]:
+        targets = subject.scenes if self.each_scene else [subject]
+        for target in [*targets, *subject.long_scenes] if self.long else targets:
             result = self.once(target)
             if isinstance(result, Skip):
                 return Outcome(self, SKIP, result.text)
             if isinstance(result, Failed):
-                where = f" [{target}]" if self.each_scene else ""
-                return self._failure(subject.expected_failures, f"{result.text}{where}")
+                where = f" [{target}]" if self.each_scene and str(target) else ""
+                return self._failure(subject.expected_failures, f"{result.text}{where}", result.names)
             if isinstance(result, Note):
                 notes.append(result.text)
         return Outcome(self, INFO if self.information else PASS, "; ".join(notes))
@@ -46,15 +50,41 @@ class Check:
             return Failed(str(error))
         except Exception as error:  # the component is anybody's code
             text = " ".join(str(error).split())
-            return Failed(f"{type(error).__name__}: {text[:200]}{_line(error)}")
+            return Failed(f"{type(error).__name__}: {text[:200]}{_line(error)}{_expected(target)}")
         if not isinstance(result, Result):
             raise TypeError(f"the check {self.name} must return Passed, Note, Skip or Failed, but returned {result!r}")
         return result
 
-    def _failure(self, expected_failures: Mapping[str, str], detail: str) -> Outcome:
-        if self.name in expected_failures:
+    def _failure(self, expected_failures: Mapping[str, str], detail: str, names: Sequence[str]) -> Outcome:
+        """A limit "trains *.experts.*" covers failures of the parameters that the pattern names, and no other."""
+        if names:
+            limits = {tuple(key.split()): why for key, why in expected_failures.items()}
+            patterns = {key[1]: why for key, why in limits.items() if len(key) == 2 and key[0] == self.name}
+            if all(any(fnmatch(name, pattern) for pattern in patterns) for name in names):
+                return Outcome(self, EXPECTED_FAILURE, "; ".join(dict.fromkeys(patterns.values())))
+            if self.name in expected_failures:
+                detail += f"; `expected_failures` must name which parameters it excuses: '{self.name} *.weight', say"
+        elif self.name in expected_failures:
             return Outcome(self, EXPECTED_FAILURE, expected_failures[self.name])
         return Outcome(self, FAIL, detail)
+
+
+CONTRACTS = {
+    "attention": "`forward` gets x [B, T, C] and what `project` made of [B, S, C], and returns [B, T, C]",
+    "norm": "`forward` gets x [B, T, C], and returns [B, T, C]",
+    "placement": "`wrap` gets x [B, T, C] and a sublayer [B, T, C] → [B, T, C], and returns [B, T, C]",
+    "position": "positions are [B|1, T]; x [B, T, C] stays so in `embed`, q and k [B, H, T, D] in `query` and `key`; "
+    "`bias` gives [B|1, H|1, Tq, Tk], `scores` [B, H, Tq, Tk], `values` [B, H, Tq, D]",
+    "feed_forward": "`forward` gets x [B, T, C], and returns [B, T, C]",
+    "head": "h is [B, T, C]; `log_probs` gives [B, T, V], `loss` [B, T]",
+}
+
+
+def _expected(target) -> str:
+    """What the kind's methods get and return, after an error of somebody's code."""
+    subject = getattr(target, "subject", target)
+    contract = CONTRACTS.get(getattr(subject, "kind", ""), "")
+    return f"; {contract}" if contract else ""
 
 
 def _line(error: BaseException) -> str:
@@ -116,11 +146,14 @@ def check(
     name: str = "",
     each_scene: bool = False,
     information: bool = False,
+    long: bool = False,
+    decisive: bool = False,
 ):
     """Register the function below as a check of these kinds, under its own name or `name`."""
 
     def register(function: Callable[[object], Result]) -> Callable[[object], Result]:
-        new = Check(name or function.__name__, invariant, consequence, hint, function, each_scene, information)
+        label = name or function.__name__
+        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, decisive)
         for kind in kinds:
             CHECKS.setdefault(kind, []).append(new)
         return function

@@ -30,9 +30,10 @@ class Skip:
 
 @dataclass(frozen=True)
 class Failed:
-    """The invariant does not hold; the text says what was seen."""
+    """The invariant does not hold; the text says what was seen, `names` which parameters are at fault, if some are."""
 
     text: str
+    names: tuple[str, ...] = ()
 
 
 Result = Passed | Note | Skip | Failed

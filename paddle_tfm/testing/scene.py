@@ -16,8 +16,11 @@ from paddle_tfm.data.vocabulary import BOS, PAD
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Memory, Tap
 from paddle_tfm.recipe.settings import ModelSettings
-from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
+from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_nothing, same_draws
 from paddle_tfm.testing.size import FIRST_WORD, VOCABULARY, Size
+
+FEW = 12  # tokens of a text of which each is looked at
+LEAST = -50.0  # log-probabilities below are the same: a word that is ruled out has some very negative number
 
 
 class ComponentUnderTest(Protocol):
@@ -113,6 +116,8 @@ class Scene(ModelUnderTest[Transformer]):
         settings = self.settings.model_copy(update={"dropout": dropout})
         with default_dtype(dtype):
             model = self.subject.make(settings, seed)
+        if dropout == 0.0:
+            drop_nothing(model)
         if moved:
             move(model, np.random.default_rng([seed, 9]))
             model.train()
@@ -149,23 +154,21 @@ class Scene(ModelUnderTest[Transformer]):
 
     # ---------------------------------------------------------------------------------------------------------- outputs
 
-    def compared_positions(self, batch: Batch) -> np.ndarray:
-        return np.ones(batch.target_in.shape, dtype=bool)
-
     def decoder_outputs(self, model: Transformer, batch: Batch) -> np.ndarray:
-        """h [B, T, C]"""
-        with paddle.no_grad():
-            return model(batch)[0].numpy()
+        """h and the head's log-probabilities [B, T, C + V]"""
+        with paddle.no_grad(), same_draws(model):
+            return _with_log_probs(model, *model(batch)).numpy()
 
     def outputs(self, model: Transformer, batch: Batch) -> np.ndarray:
         """Log-probabilities at real target tokens [N, V]."""
-        with paddle.no_grad():
+        with paddle.no_grad(), same_draws(model):
             h, memory = model(batch)
             return real(model.head.log_probs(h, memory), batch)
 
     def losses(self, model: Transformer, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         tap = Tap()
-        cross_entropy = model.cross_entropy(batch, smoothing, tap)
+        with same_draws(model):
+            cross_entropy = model.cross_entropy(batch, smoothing, tap)
         return cross_entropy, sum((batch.tokens * each for each in tap.aux_losses.values()), cross_entropy)
 
     def gradients_by_position(self, model: Transformer, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
@@ -175,7 +178,8 @@ class Scene(ModelUnderTest[Transformer]):
         x.stop_gradient = False
         h, _ = model.decoder(x, model.start(self.memory(model, batch)), batch.target_valid, Tap())
         row = int(np.argmax(self.size.target_lengths))  # the longest
-        for t in range(self.size.target_lengths[row]):
+        length = self.size.target_lengths[row]
+        for t in range(length) if length < FEW else (0, length // 2, length - 2):
             (gradient,) = paddle.grad(h[row, t].sum() + 0.1 * (h[row, t] ** 2).sum(), x, retain_graph=True)
             yield t, gradient.abs().sum(-1)[row].numpy()
 
@@ -186,18 +190,26 @@ class Scene(ModelUnderTest[Transformer]):
         return model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
 
     def stepwise_outputs(self, model: Transformer, batch: Batch, chunks: list[int]) -> np.ndarray:
-        """h [B, T, C] decoded through the cache, so many tokens at a time (the last number again and again)."""
+        """The same as `decoder_outputs`, decoded through the cache, so many tokens at a time (the last number again and
+        again)."""
         parts: list[Tensor] = []
         begin = 0
         with paddle.no_grad():
-            state = model.start(self.memory(model, batch))
+            memory = self.memory(model, batch)
+            state = model.start(memory)
             while begin < batch.target_in.shape[1]:
                 chunk = chunks[min(len(parts), len(chunks) - 1)]
                 part = slice(begin, begin + chunk)
                 h, state = model.decode(batch.target_in[:, part], state, batch.target_valid[:, part])
-                parts.append(h)
+                parts.append(_with_log_probs(model, h, memory))
                 begin += chunk
         return paddle.concat(parts, 1).numpy()
+
+
+def _with_log_probs(model: Transformer, h: Tensor, memory: Memory | None) -> Tensor:
+    """h [B, T, C] and what the head says of it [B, T, C + V]: a leak may be in either."""
+    log_probs = model.head.log_probs(h, memory)
+    return paddle.concat([h, log_probs.clip(min=LEAST).astype(h.dtype)], -1)
 
 
 def encoder_output(memory: Memory | None) -> Tensor:

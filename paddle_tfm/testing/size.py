@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-VOCABULARY, FIRST_WORD, MAX_LENGTH = 13, 4, 32
+VOCABULARY, FIRST_WORD, MAX_LENGTH = 13, 4, 96
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,4 @@ class Size:
 USUAL = Size(16, 2, 24, 2, 2, (5, 3, 4), (4, 6, 2))
 ODD = Size(24, 3, 20, 1, 3, (7, 1, 3), (1, 5, 9))
 ONE_SENTENCE = Size(8, 1, 12, 2, 1, (3,), (5,))
+LONG_TEXT = Size(16, 2, 24, 1, 1, (70, 4), (3, 72))  # longer than a table or a mask of 32 or 64 reaches

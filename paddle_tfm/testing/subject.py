@@ -19,7 +19,7 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry, component_kind
 from paddle_tfm.testing.scene import Scene
-from paddle_tfm.testing.size import MAX_LENGTH, ODD, ONE_SENTENCE, USUAL, VOCABULARY, Size
+from paddle_tfm.testing.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_SENTENCE, USUAL, VOCABULARY, Size
 
 PROBE = "probe of every hook"
 
@@ -185,6 +185,12 @@ class Subject:
         if len(alone) > 1:
             scenes += [Scene(self, USUAL, self.settings(USUAL, value), f"at {name}") for name, value in alone]
         return scenes
+
+    @cached_property
+    def long_scenes(self) -> list[Scene]:
+        """Texts of more than 70 tokens, with the component wherever it may stand."""
+        everywhere, _, _ = self._accepted
+        return [Scene(self, LONG_TEXT, self.settings(LONG_TEXT, everywhere), "a text of 72 tokens")]
 
     def _probed(self, everywhere: object) -> ModelSettings:
         """With an encoding that acts through all hooks that the attention supports."""

@@ -1,66 +1,72 @@
-"""Queries and keys of length one: scores that cannot grow."""
+"""Queries and keys through a norm: scores that grow with learned weights alone."""
 
 from __future__ import annotations
 
-import math
+from typing import Literal
 
-import paddle
-from paddle import Tensor, nn
+from paddle import Tensor
 
-from paddle_tfm import algebra
-from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
-from paddle_tfm.validators import at_least
+from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
-
-EPS = 1e-12  # added to a squared length, so that a vector of zeros is not divided by 0
+from paddle_tfm_plugins.norm.layer import LayerNorm
+from paddle_tfm_plugins.norm.rms import RMSNorm
 
 
 class QKNorm(MultiHead):
-    """Query-key normalization: scores are cosines times a learned number (Henry 2020, arXiv:2010.04245).
+    """QK-norm: queries and keys of each head pass a norm with learned weights (Dehghani 2023, arXiv:2302.05442).
 
-    head_h = softmax(g q̂_h k̂_hᵀ) v_h, q̂ = q / |q| and k̂ = k / |k| over the channels of a head; out = [head_1 …
-    head_H] W_o. g is one learned number of the layer in place of 1 / sqrt(D), at first log2(L² − L), where the paper
-    takes for L the length that 97.5 of 100 training sequences do not exceed. So |score| ≤ |g|, whatever the input; as
-    initialized, scores are spread by about g / sqrt(D).
+    head_h = softmax(norm_q(q_h) norm_k(k_h)ᵀ / sqrt(D)) v_h, out = [head_1 … head_H] W_o. The norms are two, over the D
+    channels of a head, and all heads share their weights [D]. Neither has a bias. While the weights are 1, |score| ≤
+    sqrt(D) whatever the input; what is learned besides is 2 D numbers.
 
-    It supports all positional-encoding hooks. q̂ and k̂ are rotated after the normalization, which a rotation leaves as
-    it is; a term on the scores is multiplied by g with them, and, like a bias, is not bounded. Dropout is
-    applied to the attention weights.
+    `norm` layer is that of ViT-22B (the paper above), rms that of Qwen 3 (arXiv:2505.09388) and Gemma 3
+    (arXiv:2503.19786). With `per_head` false the norms are over the H · D channels of all heads together, before these
+    are parted, each with weights of its own: OLMo 2 (arXiv:2501.00656). Scores that are cosines times one learned
+    number (Henry 2020) are `cosine`.
+
+    It supports all positional-encoding hooks: queries and keys are rotated after the norm, as in all of these models.
+    Dropout is applied to the attention weights.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys and values [B, H, S, D].
 
     Options:
-        length: L.
+        norm: rms (eps 1e-6) or layer (eps 1e-5).
+        per_head: whether the norms see one head or all of them together.
         bias: whether the four projections have one.
         head_dim: D; None: d_model / num_heads.
 
     Raises:
-        ValueError: length is below 2; what `multihead` raises.
+        ValueError: another `norm`; what `multihead` raises.
     """
 
-    def __init__(self, *, length: int = 32, **parent):
+    def __init__(self, *, norm: Literal["rms", "layer"] = "rms", per_head: bool = True, **parent):
         super().__init__(**parent)
-        at_least(2, length=length)
-        start = nn.initializer.Constant(math.log2(length**2 - length))
-        self.gain = self.create_parameter([1], default_initializer=start)
+        one_of(["rms", "layer"], norm=norm)
+        self.per_head = per_head
+        width = self.query.weight.shape[1]
+        width = width // self.num_heads if per_head else width
+        self.query_norm, self.key_norm = (
+            RMSNorm(width) if norm == "rms" else LayerNorm(width, bias=False) for _ in range(2)
+        )
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        key = unit(split_heads(self.key(source), self.num_heads))  # [B, H, S, D]
+        key = self.normalized(self.key(source), self.key_norm)
         return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = unit(split_heads(self.query(x), self.num_heads))  # [B, H, T, D]
-        context = attend(q, kv, info, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+        q = self.normalized(self.query(x), self.query_norm)
+        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
+        return project_out(context, info, self.inner_norm, self.output)
+
+    def normalized(self, x: Tensor, norm: Norm) -> Tensor:
+        """Queries or keys [B, T, H·D] → [B, H, T, D]."""
+        return norm(split_heads(x, self.num_heads)) if self.per_head else split_heads(norm(x), self.num_heads)
 
     def to_ctranslate2(self) -> dict | Refusal:
+        if not self.per_head:
+            return Refusal("normalizes all heads together, and CTranslate2's self-attention each by itself")
         answer = super().to_ctranslate2()
-        return answer if isinstance(answer, Refusal) else {**answer, "cosine": self.gain.item()}
-
-
-def unit(x: Tensor) -> Tensor:
-    """x / |x| over the last axis; zeros stay zeros."""
-    rows = algebra.flatten(x, x.dtype)
-    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
-    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + EPS), algebra.row_of_ones(rows)), x)
+        norms = {"query_norm": self.query_norm, "key_norm": self.key_norm}
+        return answer if isinstance(answer, Refusal) else {**answer, **norms}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "mutants"))
-from mutants_catalogue import AS_KIND, MASK, MUTANTS, TWINS, ZOO, Mutant, build, source
+from mutants_catalogue import AS_KIND, MASK, MUTANTS, RIGHT, TWINS, ZOO, Mutant, build, source
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, examine, with_class
@@ -33,6 +33,11 @@ def failures_of_twin(twin: str) -> list[str]:
 @pytest.mark.parametrize("twin", sorted(path.stem for path in TWINS.glob("*.py")))
 def test_the_twin_passes(twin):
     assert failures_of_twin(twin) == []
+
+
+@pytest.mark.parametrize("variant", RIGHT, ids=str)
+def test_a_right_variant_passes(variant):
+    assert [str(outcome) for outcome in report(variant.source(), variant.twin).failures] == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)

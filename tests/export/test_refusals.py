@@ -14,7 +14,7 @@ from paddle_tfm_plugins.attention.multihead import MultiHead
 
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
 HELD = {
-    "attention": {"multihead", "single_head", "grouped_query", "local", "full_width_heads"},
+    "attention": {"multihead", "single_head", "grouped_query", "local", "full_width_heads", "interleaved"},
     "norm": {"layer", "rms", "scale"},
     "placement": {"pre", "post", "sandwich", "peri", "layer_scale"},
     "position": {
@@ -36,6 +36,7 @@ HELD = {
     "head": {"linear", "tied"},
 }
 HELD_IN_PART = {  # what each depends on
+    ("attention", "cosine"): "normalizes each head, and CTranslate2's cross-attention all heads of a query together",
     ("attention", "qk_norm"): "normalizes each head, and CTranslate2's cross-attention all heads of a query together",
     ("placement", "parallel"): "runs sublayers side by side, which CTranslate2 does in decoder-only models alone",
     ("position", "chain"): "acts on embeddings and on scores, and CTranslate2 drops the former beside the latter",
@@ -44,6 +45,9 @@ OPTIONS = {
     "chain": "{name: chain, parts: [sinusoidal, alibi]}",
     "randomized": "{name: randomized, encoding: sinusoidal, longest: 100}",
     "local": "{self: local, cross: multihead}",
+    "interleaved": "{self: interleaved, cross: multihead}",
+    "forgetting": "{encoder: multihead, decoder: {self: forgetting, cross: multihead}}",
+    "gated_deltanet": "{encoder: multihead, decoder: {self: gated_deltanet, cross: multihead}}",
     "convolution": "{self: convolution, cross: multihead}",
     "recurrent": "{self: recurrent, cross: multihead}",
     "synthesizer": "{self: synthesizer, cross: multihead}",
@@ -90,6 +94,11 @@ def test_each_component_is_held_or_refuses_by_name(make_random, entry):
         (
             ["model.position={encoder: sinusoidal, decoder: sinusoidal, cross: t5}"],
             "where CTranslate2 knows no positions",
+        ),
+        (["model.attention={name: qk_norm, per_head: false}"], "CTranslate2's self-attention each by itself"),
+        (
+            ["model.attention={self: interleaved, cross: multihead}", "model.position=t5"],
+            "a bias by distance, which CTranslate2 computes once",
         ),
         (["model.position={name: randomized, encoding: rotary, longest: 256}"], "stand 4 apart"),
         (["model.position={name: nope_hybrid, encoding: alibi}"], "has no bias in some layers"),

@@ -196,9 +196,9 @@ def test_talking_heads_are_those_of_x_transformers(build, precision, agree, rng,
 
 @single
 @SITES
-def test_qk_norm_is_that_of_x_transformers(build, precision, agree, rng, site):
+def test_cosine_is_that_of_x_transformers(build, precision, agree, rng, site):
     """Its scale is a number that is not trained; ours is set to the same."""
-    ours, w = build("attention", {"name": "qk_norm", "bias": False}, **GIVEN, site=site)
+    ours, w = build("attention", {"name": "cosine", "bias": False}, **GIVEN, site=site)
     ours.gain.set_value(precision.ours(np.array([3.7])))
     texts = sentences(rng, site)
     options = {"qk_norm": True, "qk_norm_scale": 3.7}

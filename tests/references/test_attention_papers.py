@@ -73,11 +73,52 @@ def unit(rows):
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
-def query_key_normalized_attention(x, source, w, allowed, *, heads, inner=None):
+def cosine_attention(x, source, w, allowed, *, heads, inner=None):
     """2010.04245: softmax(g · Q̂ K̂ᵀ) V, each row of Q̂ and K̂ of a head divided by its Euclidean length."""
 
     def look(_, q, k, v, allowed):
         return paper.softmax(w["gain"] * (unit(q) @ unit(k).T), allowed) @ v
+
+    return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
+
+
+def qk_norm_attention(x, source, w, allowed, *, heads, norm=paper.rms_norm, per_head=True, inner=None):
+    """2302.05442, section 2.1: softmax(LN(X W^Q) (LN(X W^K))ᵀ / √d) X W^V. Qwen 3's and Gemma 3's code has an RMS norm
+    of each head, one weight for all; OLMo 2's (transformers, models/olmo2) one of all heads, before they are parted."""
+    w_q, w_k = w["query_norm.weight"], w["key_norm.weight"]
+
+    def look(_, q, k, v, allowed):
+        return paper.scaled_dot_product_attention(norm(q, w_q), norm(k, w_k), v, allowed)
+
+    if per_head:
+        return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
+    out, width = [], w_q.shape[0] // heads
+    for b in range(len(x)):
+        q, k = norm(project(x[b], w, "query"), w_q), norm(project(source[b], w, "key"), w_k)
+        parts = [[columns(t, h, width) for t in (q, k, project(source[b], w, "value"))] for h in range(heads)]
+        out.append(join([paper.scaled_dot_product_attention(*qkv, allowed[b]) for qkv in parts], w, inner))
+    return np.stack(out)
+
+
+def sinks_attention(x, source, w, allowed, *, heads, inner=None):
+    """2508.10925, section 2.3, and gpt-oss' code: a learned number b_h of each head is one more logit of its softmax,
+    whose weight is dropped: exp(s_j) / (exp(b_h) + Σ_k exp(s_k)). b_h = 0 is softmax1 of "Attention Is Off By One"."""
+
+    def look(h, q, k, v, allowed):
+        sink = w["sink"][h] if "sink" in w else 0.0
+        powers = np.where(allowed, np.exp(q @ k.T / math.sqrt(q.shape[-1])), 0.0)
+        return powers / (np.exp(sink) + powers.sum(-1, keepdims=True)) @ v
+
+    return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
+
+
+def sigmoid_attention(x, source, w, allowed, *, heads, length=None, inner=None):
+    """2409.04431, equation 3: σ(Q Kᵀ / √d + b) V with b = −log n, n the length of the sequence: here of what a query
+    may see, or `length`."""
+
+    def look(_, q, k, v, allowed):
+        n = allowed.sum(-1, keepdims=True) if length is None else length
+        return np.where(allowed, paper.sigmoid(q @ k.T / math.sqrt(q.shape[-1]) - np.log(n)), 0.0) @ v
 
     return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
 
@@ -126,13 +167,17 @@ REFERENCES = {
     "grouped_query": functools.partial(grouped_query_attention, heads=HEADS, kv_heads=1),
     "local": functools.partial(sliding_window_attention, heads=HEADS, window=WINDOW),
     "talking_heads": functools.partial(talking_heads_attention, heads=HEADS),
-    "qk_norm": functools.partial(query_key_normalized_attention, heads=HEADS),
+    "cosine": functools.partial(cosine_attention, heads=HEADS),
+    "qk_norm": functools.partial(qk_norm_attention, heads=HEADS),
+    "sinks": functools.partial(sinks_attention, heads=HEADS),
+    "sigmoid": functools.partial(sigmoid_attention, heads=HEADS),
+    "interleaved": functools.partial(sliding_window_attention, heads=HEADS, window=WINDOW),  # the lowest layer
     "gated": functools.partial(gated_attention, heads=HEADS),
     "differential": functools.partial(differential_attention, heads=EVEN),
 }
-OPTIONS = {"local": {"window": WINDOW}, "differential": {"num_heads": EVEN}}
+OPTIONS = {"local": {"window": WINDOW}, "interleaved": {"window": WINDOW}, "differential": {"num_heads": EVEN}}
 PLACES = [
-    (name, site) for name in REFERENCES for site in SITES if (name, site) != ("local", CROSS)
+    (name, site) for name in REFERENCES for site in SITES if name not in ("local", "interleaved") or site != CROSS
 ]  # a window needs one text
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "max_length": MAX_LENGTH}
 
@@ -164,7 +209,10 @@ def test_attention_is_the_papers(build, precision, rng, name, site, bias):
         ({"name": "grouped_query", "num_heads": 4, "kv_heads": 2}, {"query": (12, 12), "key": (12, 6), "value": (12, 6), "output": (12, 12)}),
         ({"name": "local", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
         ({"name": "talking_heads", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12), "mix_scores": (3, 3), "mix_weights": (3, 3)}),
+        ({"name": "cosine", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
         ({"name": "qk_norm", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
+        ({"name": "sinks", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
+        ({"name": "sigmoid", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
         ({"name": "gated", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12), "gate": (12, 18)}),
         ({"name": "differential", "num_heads": 4}, {"query": (12, 12), "key": (12, 12), "value": (12, 12), "output": (12, 12)}),
     ],
@@ -227,6 +275,69 @@ def test_windows_of_other_sizes(build, precision, rng, site, window):
     compare(attention, precision, site, rng, reference, w)
 
 
+@pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
+@pytest.mark.parametrize("every, in_window", [(2, [0, 2, 4]), (6, [0, 1, 2, 3, 4]), (1, [])], ids=["gemma2", "gemma3", "all"])  # fmt: skip
+def test_every_nth_layer_sees_all(build, precision, rng, every, in_window, site):
+    """2408.00118, section 2: alternating, the first a window's; 2503.19786, section 2: five of them for one global."""
+    for layer in range(6):
+        here = LayerSite(site.stack, "self", layer, 6, 6)
+        spec = {"name": "interleaved", "every": every, "window": WINDOW}
+        attention, w = build("attention", spec, **GIVEN, site=here)
+        compare(attention, precision, here, rng, REFERENCES["local" if layer in in_window else "multihead"], w)
+
+
+@pytest.mark.parametrize("site", SITES, ids=str)
+def test_a_sink_that_is_not_learned_is_softmax_off_by_one(build, precision, rng, site):
+    attention, w = build("attention", {"name": "sinks", "learned": False}, **GIVEN, site=site)
+    assert "sink" not in w
+    compare(attention, precision, site, rng, REFERENCES["sinks"], w)
+
+
+@pytest.mark.parametrize("site", SITES, ids=str)
+def test_sigmoids_of_a_given_length(build, precision, rng, site):
+    attention, w = build("attention", {"name": "sigmoid", "length": 7}, **GIVEN, site=site)
+    compare(attention, precision, site, rng, functools.partial(sigmoid_attention, heads=HEADS, length=7), w)
+
+
+@pytest.mark.parametrize("name, expected", [("sigmoid", 7 / 8), ("sinks", 7 / 8)])
+def test_equal_scores_leave_this_much_of_equal_values(build, precision, name, expected):
+    """n keys with score 0: n σ(−log n) = n / (1 + n), and n exp(0) / (exp(0) + n exp(0)), the same number."""
+    attention, _ = build("attention", {"name": name, "bias": False}, d_model=4, num_heads=2, dropout=0.0, site=ENCODER)
+    for part, matrix in (("query", 0), ("key", 0), ("value", 1), ("output", 1)):
+        getattr(attention, part).weight.set_value(precision.tensor(np.eye(4) * matrix))
+    if name == "sinks":
+        attention.sink.set_value(precision.tensor(np.zeros(2)))
+    x, valid = np.ones((1, 9, 4)), np.array([[True] * 7 + [False] * 2])
+    precision.same(attend(attention, precision, ENCODER, x, valid, x, valid), np.full((1, 9, 4), expected))
+
+
+@pytest.mark.parametrize("site", SITES, ids=str)
+@pytest.mark.parametrize("per_head", [True, False], ids=["per-head", "all-heads"])
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+@pytest.mark.parametrize("head_dim", [None, 6])
+def test_qk_norms_are_those_of_the_models_that_have_them(build, precision, rng, site, norm, per_head, head_dim):
+    spec = {"name": "qk_norm", "norm": norm, "per_head": per_head, "head_dim": head_dim}
+    attention, w = build("attention", spec, **GIVEN, site=site)
+    widths = {w[f"{part}_norm.weight"].shape for part in ("query", "key")}
+    assert widths == {(4 if head_dim is None else 6,) if per_head else (12 if head_dim is None else 18,)}
+    function = {"rms": paper.rms_norm, "layer": paper.layer_norm}[norm]
+    reference = functools.partial(qk_norm_attention, heads=HEADS, norm=function, per_head=per_head)
+    compare(attention, precision, site, rng, reference, w)
+
+
+@pytest.mark.parametrize("site", SITES, ids=str)
+def test_queries_and_keys_are_rotated_after_their_norm(build, precision, rng, site):
+    attention, w = build("attention", {"name": "qk_norm", "num_heads": 3}, **GIVEN, site=site)
+    encoding, _ = build("position", "rotary", head_dim=4)
+
+    def look(_, q, k, v, allowed):
+        q, k = paper.rms_norm(q, w["query_norm.weight"]), paper.rms_norm(k, w["key_norm.weight"])
+        return paper.rotary_attention(q, k, v, np.arange(len(q)), np.arange(len(k)), allowed)
+
+    reference = functools.partial(paper.multi_head_attention, heads=3, look=look)
+    compare(attention, precision, site, rng, reference, w, encoding)
+
+
 @pytest.mark.parametrize("layer", [0, 1, 5])
 def test_what_is_subtracted_at_first_grows_with_the_layer(build, precision, rng, layer):
     site = LayerSite("decoder", "self", layer, 2, 8)
@@ -280,7 +391,7 @@ def test_the_two_softmaxes_of_a_difference_are_rotated_alike(build, precision, r
 def test_scores_of_unit_vectors_start_at_the_papers_scale(registry):
     """2010.04245: g₀ = log₂(L² − L); L = 2 gives 1, and L = 32 log₂ 992."""
     for length, expected in [(2, 1.0), (32, 9.954196), (512, 17.997182)]:
-        attention = registry.build("attention", {"name": "qk_norm", "length": length}, **GIVEN, site=ENCODER)
+        attention = registry.build("attention", {"name": "cosine", "length": length}, **GIVEN, site=ENCODER)
         assert attention.gain.item() == pytest.approx(expected, abs=1e-5)
 
 

@@ -4,6 +4,7 @@ import pytest
 import test_attention_papers
 import test_feed_forward_papers
 import test_head_papers
+import test_latent_and_fading_papers
 import test_mixer_papers
 import test_norm_papers
 import test_optimizer_papers
@@ -12,7 +13,9 @@ import test_position_papers
 import test_schedule_papers
 
 REFERENCES = {
-    "attention": test_attention_papers.REFERENCES | test_mixer_papers.REFERENCES,
+    "attention": test_attention_papers.REFERENCES
+    | test_mixer_papers.REFERENCES
+    | test_latent_and_fading_papers.REFERENCES,
     "position": test_position_papers.REFERENCES,
     "norm": test_norm_papers.REFERENCES,
     "placement": test_placement_papers.REFERENCES,

@@ -7,6 +7,7 @@ import paddle
 import pytest
 
 from paddle_tfm.onednn import products
+from paddle_tfm.train.checkpoint import load_part
 from paddle_tfm.train.step import clip_gradients
 from paddle_tfm_plugins.attention import _attend, _projected
 from paddle_tfm_plugins.feed_forward import _one_function
@@ -47,6 +48,19 @@ def test_a_resumed_run_is_the_uninterrupted_one(make_trainer, train_in_parts, mo
     same(whole.run.model.state_dict(), parts.run.model.state_dict())
     moments = whole.step.optimizer.state_dict(), parts.step.optimizer.state_dict()
     same(*({name: value for name, value in of_one.items() if hasattr(value, "numpy")} for of_one in moments))
+
+
+def test_biases_that_balance_experts_are_resumed_exactly(make_trainer, train_in_parts):
+    """They move outside the gradient, in training alone: evaluations between steps change nothing."""
+    settings = ("model.feed_forward={name: deepseek_moe, experts: 4, bias_rate: 0.05}", "model.dropout=0.3")
+    whole, often = make_trainer(*settings), make_trainer(*settings, "evaluate.every=1", folder="often")
+    whole.train(), often.train()
+    parts, _ = train_in_parts(*settings, stops=(2, 7))
+    at_the_end = [load_part(each.run.folder / "checkpoints" / "last", "model") for each in (whole, often, parts)]
+    biases = [value.numpy() for name, value in at_the_end[0].items() if name.endswith("balance")]
+    assert biases and all(np.abs(bias).max() > 0 for bias in biases)
+    same(at_the_end[0], at_the_end[1])
+    same(at_the_end[0], at_the_end[2])
 
 
 def test_the_gradient_norm_is_that_of_all_gradients_and_clipping_keeps_their_direction():

@@ -121,7 +121,14 @@ class Forgetful(nn.Layer):
 
 
 @pytest.mark.parametrize(
-    "override", ["model.norm=batch", "model.norm=batch_per_position", "model.feed_forward=mixture_of_experts", None]
+    "override",
+    [
+        "model.norm=batch",
+        "model.norm=batch_per_position",
+        "model.feed_forward=mixture_of_experts",
+        "model.feed_forward=deepseek_moe",
+        None,
+    ],
 )
 def test_what_looks_at_whole_batches_is_not_shared(make_trainer, override):
     trainer = make_trainer(*([override] if override else []))

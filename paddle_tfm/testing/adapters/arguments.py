@@ -60,6 +60,8 @@ def constructor(cls: type[Any], values: Mapping[str, object], options: Mapping[s
         key = meaning.get(name.lower(), "")
         if name in options:
             arguments[name] = options[name]
+        elif key == "max_length" and key in values and _is_size(name, parameter.default):
+            arguments[name] = max(parameter.default, values[key])  # its own, where that is enough
         elif key in values and (parameter.default is parameter.empty or _is_size(name, parameter.default)):
             arguments[name] = values[key]
         elif parameter.default is parameter.empty:

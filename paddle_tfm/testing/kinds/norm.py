@@ -7,7 +7,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Note, Passed, Result, distance
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, distance
 from paddle_tfm.testing.subject import Subject
 
 WIDTH, ROWS, LENGTH = 32, 24, 6
@@ -69,6 +69,32 @@ def invariances(subject: Subject) -> Result:
         if moves[change] >= MAX_MOVE:
             return Failed(f"it says that it is invariant to {change}, and moves by {moves[change]:.2g}")
     return Note(f"invariant to {', '.join(sorted(c for c in CHANGES if moves[c] < MAX_MOVE)) or 'nothing'}")
+
+
+@check(
+    "norm",
+    invariant="`momentum` is the weight of the newest batch: with 1, evaluation gives what training on one batch gave",
+    consequence="running statistics follow the wrong batches, and re-estimating them gives other ones",
+    hint="running += momentum · (batch − running); Paddle's own `momentum` is 1 minus that",
+)
+def momentum(subject: Subject) -> Result:
+    probe = NormProbe(subject)
+    if probe.norm.momentum is None:
+        return Skip("it has no running statistics")
+    usual = [buffer.numpy().copy() for buffer in probe.norm.buffers()]
+    probe.norm.momentum = 0.0
+    probe.norm.train()
+    probe(probe.x)
+    for before, buffer in zip(usual, probe.norm.buffers()):
+        if before.dtype.kind == "f" and distance(before, buffer.numpy()) > 1e-6:
+            return Failed(
+                f"with momentum 0 a batch changes the running statistics by {distance(before, buffer.numpy()):.2g}"
+            )
+    probe.norm.momentum = 1.0
+    probe(probe.x)
+    if (gap := probe.gap()) > MAX_GAP:
+        return Failed(f"with momentum 1, after one batch, evaluation differs by {gap:.2g} from training")
+    return Passed()
 
 
 @check(

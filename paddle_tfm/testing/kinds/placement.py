@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -40,14 +41,14 @@ class CountingNorm(nn.Layer):
 class PlacementProbe:
     """The placements of a stack, around sublayers that are functions."""
 
-    def __init__(self, subject: Subject, stack: str = "decoder"):
+    def __init__(self, subject: Subject, stack: str = "decoder", training: bool = False, dropout: float = 0.0):
         self.norms: list[CountingNorm] = []
         names = ["self", "cross", "feed_forward"] if stack == "decoder" else ["self", "feed_forward"]
         self.placements, self.count = [], len(names)
         for layer in range(NUM_LAYERS):
             sites = [LayerSite(stack, name, layer, NUM_LAYERS, NUM_LAYERS) for name in names]
-            placement = subject.build(sites=sites, norm=self._norm, d_model=WIDTH)
-            placement.eval()
+            placement = subject.build(sites=sites, norm=self._norm, d_model=WIDTH, dropout=dropout)
+            placement.train() if training else placement.eval()
             for gate in placement.parameters():
                 if gate.ndim <= 1 and getattr(gate, "keep_initial", False):
                     gate.set_value(paddle.full_like(gate, GATE))
@@ -76,32 +77,35 @@ def _stacks(subject: Subject) -> list[str]:
 
 @check(
     "placement",
-    invariant="each sublayer is called exactly once a pass, and its output counts",
-    consequence="a sublayer is skipped, or its work is thrown away; or it is done twice",
+    invariant="each sublayer is called exactly once a pass, in their order, and its output counts; in training too",
+    consequence="a sublayer is skipped, or its work is thrown away; or it is done twice, or on what is not there yet",
     hint="the loop over sublayers; what is added to x",
 )
 def each_branch_once(subject: Subject) -> Result:
-    for stack in _stacks(subject):
-        probe = PlacementProbe(subject, stack)
+    for stack, training in itertools.product(_stacks(subject), (False, True)):
+        probe = PlacementProbe(subject, stack, training)
+        where = f"{stack}, in training" if training else stack
         rng = np.random.default_rng(4)
         total = NUM_LAYERS * probe.count
         shifts = [paddle.to_tensor(rng.normal(size=WIDTH).astype("float32")) for _ in range(total)]
-        calls = [0] * total
+        calls: list[int] = []
         out = probe(probe.x, _shifting(shifts, calls))
-        if set(calls) != {1}:
-            return Failed(f"{stack}: sublayers are called {calls} times")
+        if sorted(calls) != list(range(total)):
+            return Failed(f"{where}: sublayers are called {[calls.count(i) for i in range(total)]} times")
+        if calls != sorted(calls):
+            return Failed(f"{where}: sublayers are called in the order {calls}")
         for i in range(total):
             changed = probe(probe.x, _shifting(shifts, calls, inverted=i))
             if distance(out, changed) < 1e-4:
-                return Failed(f"{stack}: what sublayer {i} gives changes nothing")
+                return Failed(f"{where}: what sublayer {i} gives changes nothing")
     return Passed()
 
 
 def _shifting(shifts: list[Tensor], calls: list[int], inverted: int | None = None) -> Branch:
-    """Sublayers that count their calls; the one of this number gives what it gives with the other sign."""
+    """Sublayers that note their calls; the one of this number gives what it gives with the other sign."""
 
     def branch(i: int, y: Tensor) -> Tensor:
-        calls[i] += 1
+        calls.append(i)
         return (y * 0.3 + shifts[i]) * (-1.0 if i == inverted else 1.0)
 
     return branch
@@ -151,13 +155,13 @@ def norm_arguments(subject: Subject) -> Result:
     hint="`x +`: the sum is with the input of the norm, not with its output; whether the norm stands around the sum",
 )
 def identity_path(subject: Subject) -> Result:
-    for stack in _stacks(subject):
-        probe = PlacementProbe(subject, stack)
+    for stack, dropout in itertools.product(_stacks(subject), (0.0, 0.5)):
+        probe = PlacementProbe(subject, stack, training=dropout > 0, dropout=dropout)
 
         def passed(x: Tensor, layers: range = range(NUM_LAYERS), probe: PlacementProbe = probe) -> np.ndarray:
             return probe(x, lambda i, y: paddle.zeros_like(y), layers)
 
-        what = f"{stack}: all branches zero"
+        what = f"{stack}: all branches zero" + (f", in training with dropout {dropout:g}" if dropout else "")
         if subject.cls.final_norm:  # a norm may stand between the embeddings and the residual stream, at its bottom
             without, above = passed(probe.x, range(0)), passed(probe.x, range(1, NUM_LAYERS))
             where = "x before and after the layers but the first (it has `final_norm`)"

@@ -21,7 +21,7 @@ MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to it m
 MAX_FAR_SCORE = 30.0  # what a far key's score may be above a near one's
 
 
-def _encoding(subject: Subject, prefer: str = "") -> PositionalEncoding:
+def encoding_of(subject: Subject, prefer: str = "") -> PositionalEncoding:
     encoding = subject.build(subject.site(prefer), d_model=WIDTH, num_heads=HEADS, head_dim=HEAD_DIM)
     encoding.eval()
     return encoding
@@ -38,7 +38,7 @@ def pure(subject: Subject) -> Result:
     some = [7, 3, 4, 9]
     subset, every = position_ids(*some), position_ids(*range(12))
     for site in subject.site_names:
-        encoding = _encoding(subject, site)
+        encoding = encoding_of(subject, site)
         together = hook_outputs(encoding, every, every)
         alone, last = hook_outputs(encoding, subset, every), hook_outputs(encoding, position_ids(11), every)
         pairs = [("key", some, hook_outputs(encoding, subset, subset))] if "key" in together else []
@@ -78,7 +78,7 @@ def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | No
     hint="indexing by `positions`; a table filled for one position only; broadcasting over the time axis",
 )
 def positions_differ(subject: Subject) -> Result:
-    encoding = _encoding(subject)
+    encoding = encoding_of(subject)
     if not encoding.uses():
         return Failed("it does nothing: it overrides none of embed, query and key, bias, scores, values")
     _trained(encoding)
@@ -88,6 +88,11 @@ def positions_differ(subject: Subject) -> Result:
         smallest[hook] = min(float(np.abs(rows[i] - rows[j]).max()) for i in range(8) for j in range(i))
     if max(smallest.values()) < 1e-5:
         return Failed(f"of positions 0 … 7, two or more get the same ({', '.join(smallest)})")
+    long = position_ids(*range(MAX_LENGTH))
+    for hook in ("embed", "query"):  # what belongs to one position; a distance may be clipped
+        rows = hook_outputs(encoding, long, long).get(hook)
+        if rows is not None and len(np.unique(rows.reshape(MAX_LENGTH, -1).round(5), axis=0)) < MAX_LENGTH:
+            return Failed(f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same ({hook})")
     return Passed()
 
 
@@ -115,16 +120,17 @@ def order_matters(subject: Subject) -> Result:
         for encoding in model.sublayers():
             if isinstance(encoding, subject.cls):
                 _trained(encoding)
+        # Read where the same words stand, near and far: some encodings tell near distances only.
         tokens, exchanged = paddle.to_tensor([[4, 5, 6, 7, 8, 9]]), paddle.to_tensor([[5, 4, 6, 7, 8, 9]])
         valid = paddle.ones([1, 6], dtype="bool")
         with paddle.no_grad():
             if site.startswith("encoder"):
-                last = [encoder_output(model.encode(ids, valid)).numpy()[:, -1] for ids in (tokens, exchanged)]
+                last = [encoder_output(model.encode(ids, valid)).numpy()[:, 2:] for ids in (tokens, exchanged)]
             else:
                 memory = model.encode(tokens, valid)
-                last = [model.decode(ids, model.start(memory))[0].numpy()[:, -1] for ids in (tokens, exchanged)]
+                last = [model.decode(ids, model.start(memory))[0].numpy()[:, 2:] for ids in (tokens, exchanged)]
         if distance(*last) < 1e-6:
-            return Failed(f"{site}: the first two words exchanged, the last position's output is the same")
+            return Failed(f"{site}: the first two words exchanged, the outputs of the others are the same")
     return Passed()
 
 
@@ -137,7 +143,7 @@ def order_matters(subject: Subject) -> Result:
 def direction(subject: Subject) -> Result:
     if "encoder.self" not in subject.site_names:
         return Skip("it does not stand in an encoder")
-    encoding = _encoding(subject, "encoder.self")
+    encoding = encoding_of(subject, "encoder.self")
     _trained(encoding)
     forward, backward = position_ids(*range(8)), position_ids(*range(7, -1, -1))
     usual, mirrored = hook_outputs(encoding, forward, forward), hook_outputs(encoding, backward, backward)
@@ -159,7 +165,7 @@ def in_order(subject: Subject) -> Result:
     if subject.cls.remap is PositionalEncoding.remap:
         return Skip("it draws no positions")
     for site in subject.site_names:
-        encoding = _encoding(subject, site)
+        encoding = encoding_of(subject, site)
         encoding.train()
         for seed in range(8):
             positions = encoding.remap(position_ids(*range(8)), _source(np.random.default_rng(seed))).numpy()
@@ -179,7 +185,7 @@ def _source(rng: np.random.Generator) -> Callable[[], np.random.Generator]:
     hint="`+ sqrt(d_model)` where `* sqrt(d_model)` was meant; the scale of a table's initial values",
 )
 def magnitude(subject: Subject) -> Result:
-    encoding = _encoding(subject)
+    encoding = encoding_of(subject)
     if "embed" not in encoding.uses():
         return Skip("it adds nothing to the embeddings")
     x = noise(6, 4, 20, WIDTH)  # tokens of size 1, as with embeddings times sqrt(d_model)
@@ -198,7 +204,7 @@ def magnitude(subject: Subject) -> Result:
     hint="the sign of the rotation of keys; both rotated by their own position; the same frequencies for both",
 )
 def relative(subject: Subject) -> Result:
-    encoding = _encoding(subject)
+    encoding = encoding_of(subject)
     if "rotate" not in encoding.uses():
         return Skip("it rotates nothing")
     q, k = noise(7, 1, HEADS, 1, HEAD_DIM), noise(8, 1, HEADS, 1, HEAD_DIM)
@@ -224,15 +230,21 @@ def relative(subject: Subject) -> Result:
 )
 def nearness(subject: Subject) -> Result:
     for site in subject.site_names:
-        encoding = _encoding(subject, site)
+        encoding = encoding_of(subject, site)
         if "bias" not in encoding.uses():
             return Skip("it has no bias")
-        with paddle.no_grad():
-            bias = checked_term("bias", encoding.bias(position_ids(2000), position_ids(*range(0, 2001, 50))))
-        rows = np.broadcast_to(bias.numpy()[0], (bias.shape[1], 1, 41))[:, 0]
-        excess = float((rows[:, 0] - rows[:, -1]).max())
-        if excess > MAX_FAR_SCORE:
-            return Failed(f"{site}: a key 2,000 positions away gets a score {excess:.0f} higher than the nearest one")
+        for query, side in ((2000, "before"), (0, "after")):
+            if side == "after" and subject.site(site).causal:
+                continue
+            with paddle.no_grad():
+                bias = checked_term("bias", encoding.bias(position_ids(query), position_ids(*range(0, 2001, 50))))
+            rows = np.broadcast_to(bias.numpy()[0], (bias.shape[1], 1, 41))[:, 0]
+            near, far = rows[:, query // 50], rows[:, 40 - query // 50]
+            excess = float((far - near).max())
+            if excess > MAX_FAR_SCORE:
+                return Failed(
+                    f"{site}: a key 2,000 positions away, {side} the query, gets {excess:.0f} more than the nearest"
+                )
     return Passed()
 
 
@@ -244,7 +256,7 @@ def nearness(subject: Subject) -> Result:
 )
 def beyond_length(subject: Subject) -> Result:
     for site in subject.site_names:
-        encoding = _encoding(subject, site)
+        encoding = encoding_of(subject, site)
         positions = position_ids(*range(0, LONG, 3))
         try:
             outputs = hook_outputs(encoding, positions, positions)

@@ -10,6 +10,7 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 
+from mutants_places import PLACES, VARIANTS
 from mutants_zoo import OF_THE_ZOO
 
 from paddle_tfm import create_registry
@@ -731,4 +732,29 @@ WHOLE = _of(
 )  # fmt: skip
 
 ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
-MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO]
+PLACED = [Mutant(*broken) for broken in PLACES]
+MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO, *PLACED]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The twin with `changes` is another right component: no check may fail."""
+
+    twin: str
+    name: str
+    changes: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return f"{self.twin}: {self.name}"
+
+    def source(self) -> str:
+        """Raises ValueError if the twin does not have what is changed, once."""
+        text = source(self.twin)
+        for was, becomes in self.changes:
+            if text.count(was) != 1:
+                raise ValueError(f"{self}: the twin has {was!r} {text.count(was)} times")
+            text = text.replace(was, becomes)
+        return text
+
+
+RIGHT = [Variant(*variant) for variant in VARIANTS]

@@ -37,7 +37,7 @@ OF_THE_ZOO = [
         "bidirectional",
     ),
     (
-        "attention/qk_norm",
+        "attention/cosine",
         "unit length over axis 1 (heads), the default of F.normalize, instead of over a head's channels",
         "    rows = algebra.flatten(x, x.dtype)\n"
             "    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n"

@@ -7,15 +7,20 @@ import pytest
 from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import LayerSite, Mask, Norm, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.registry import parameters
+from paddle_tfm_plugins.attention.cosine import Cosine
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 from paddle_tfm_plugins.attention.gated import Gated
 from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
+from paddle_tfm_plugins.attention.interleaved import Interleaved
 from paddle_tfm_plugins.attention.linear import LinearAttention
 from paddle_tfm_plugins.attention.local import Local
+from paddle_tfm_plugins.attention.mla import MultiHeadLatent
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.qk_norm import QKNorm
+from paddle_tfm_plugins.attention.sigmoid import SigmoidAttention
 from paddle_tfm_plugins.attention.single_head import SingleHead
+from paddle_tfm_plugins.attention.sinks import Sinks
 from paddle_tfm_plugins.attention.talking_heads import TalkingHeads
 
 C, H = 8, 2
@@ -32,7 +37,19 @@ MAKERS = {
     "grouped_query": lambda site, **more: GroupedQuery(C, 4, 0.0, kv_heads=2, **more),
     "local": lambda site, **more: Local(d_model=C, num_heads=H, dropout=0.0, site=site, window=2, **more),
     "talking_heads": lambda site, **more: TalkingHeads(d_model=C, num_heads=H, dropout=0.0, **more),
+    "cosine": lambda site, **more: Cosine(d_model=C, num_heads=H, dropout=0.0, **more),
     "qk_norm": lambda site, **more: QKNorm(d_model=C, num_heads=H, dropout=0.0, **more),
+    "qk_norm over all heads": lambda site, **more: QKNorm(
+        d_model=C, num_heads=H, dropout=0.0, norm="layer", per_head=False, **more
+    ),
+    "sinks": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, **more),
+    "sinks zero": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, learned=False, **more),
+    "sigmoid": lambda site, **more: SigmoidAttention(d_model=C, num_heads=H, dropout=0.0, **more),
+    "interleaved": lambda site, **more: Interleaved(
+        d_model=C, num_heads=H, dropout=0.0, site=site, window=2, every=1, **more
+    ),
+    "mla": lambda site, **more: MultiHeadLatent(C, H, 0.0, **more),
+    "mla head_dim": lambda site, **more: MultiHeadLatent(C, H, 0.0, head_dim=8, query_latent=5, **more),
     "gated": lambda site, **more: Gated(d_model=C, num_heads=H, dropout=0.0, **more),
     "differential": lambda site, **more: Differential(d_model=C, num_heads=4, dropout=0.0, site=site, **more),
 }
@@ -43,6 +60,8 @@ GEOMETRIES = {  # (score_heads, kv_heads, head_dim) where they are not (H, H, C 
     "full_width_heads": ((H, H, C), {}),
     "multi-query": ((H, 1, C // H), {}),
     "grouped_query": ((4, 2, C // 4), {"num_heads": 4, "kv_heads": 2}),
+    "mla": ((H, 1, 2), {}),
+    "mla head_dim": ((H, 1, 4), {"head_dim": 8}),
     "differential": ((4, 4, C // 4), {"num_heads": 4}),
 }
 PROJECTED = [name for name in MAKERS if "single" not in name]
@@ -249,7 +268,7 @@ def test_the_inner_norm_stands_before_the_output_projection(name):
     plain, normed, x = make(name, FULL), make(name, FULL, inner_norm=Recorder), tensor(2, 4, C)
     here = at(x)
     out = normed(x, normed.project(x, here), here, mask(here, here, False), Tap())
-    bias = plain.output.bias.numpy()
+    bias = 0.0 if plain.output.bias is None else plain.output.bias.numpy()
     np.testing.assert_allclose(out.numpy() - bias, 3.0 * (attend(plain, x, False).numpy() - bias), rtol=1e-4, atol=1e-5)
     ((shape, valid, positions),) = normed.inner_norm.calls
     assert shape == [2, 4, normed.inner_norm.width] == [2, 4, normed.output.weight.shape[0]]
@@ -258,6 +277,9 @@ def test_the_inner_norm_stands_before_the_output_projection(name):
 
 @every
 def test_a_bias_is_an_option(name):
+    if "mla" in name:  # DeepSeek-V2 has none anywhere
+        assert not any(key.endswith("bias") for key in make(name, FULL).state_dict())
+        return
     with_bias = make(name, FULL) if name != "single_head head_size" else make(name, FULL, bias=True)
     assert any(key.endswith("bias") for key in with_bias.state_dict())
     if name != "single_head":
@@ -265,7 +287,21 @@ def test_a_bias_is_an_option(name):
 
 
 @pytest.mark.parametrize(
-    "cls", [MultiHead, LinearAttention, GroupedQuery, Local, TalkingHeads, QKNorm, Gated, Differential]
+    "cls",
+    [
+        MultiHead,
+        LinearAttention,
+        GroupedQuery,
+        Local,
+        TalkingHeads,
+        Cosine,
+        QKNorm,
+        Sinks,
+        SigmoidAttention,
+        MultiHeadLatent,
+        Gated,
+        Differential,
+    ],
 )
 def test_heads_that_do_not_divide_the_width_are_refused(cls):
     sentence = "`num_heads` must divide `d_model`, but 7 does not divide 256"
@@ -298,7 +334,18 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
             lambda: Local(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
             "a window needs one text: positions of source and target have no distance",
         ),
-        (lambda: QKNorm(d_model=8, num_heads=2, dropout=0.0, length=1), "`length` must be at least 2, but is 1"),
+        (
+            lambda: QKNorm(d_model=8, num_heads=2, dropout=0.0, norm="batch"),
+            "`norm` must be one of rms, layer, but is 'batch'",
+        ),
+        (
+            lambda: SigmoidAttention(d_model=8, num_heads=2, dropout=0.0, length=0),
+            "`length` must be at least 1, but is 0",
+        ),
+        (lambda: Interleaved(d_model=8, num_heads=2, dropout=0.0, every=0), "`every` must be at least 1, but is 0"),
+        (lambda: MultiHeadLatent(8, 8, 0.0), "`rotary_dim` must be at least 1, but is 0"),
+        (lambda: MultiHeadLatent(8, 2, 0.0, latent=0), "`latent` must be at least 1, but is 0"),
+        (lambda: Cosine(d_model=8, num_heads=2, dropout=0.0, length=1), "`length` must be at least 2, but is 1"),
         (
             lambda: Differential(d_model=9, num_heads=3, dropout=0.0, site=FULL),
             "`num_heads` must be even, for a head has two softmaxes, but is 3",

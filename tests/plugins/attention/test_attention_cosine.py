@@ -7,14 +7,14 @@ import paddle
 import pytest
 
 from paddle_tfm.protocols import Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm_plugins.attention.cosine import Cosine, unit
 from paddle_tfm_plugins.attention.multihead import MultiHead
-from paddle_tfm_plugins.attention.qk_norm import QKNorm, unit
 from paddle_tfm_plugins.position.rotary import Rotary
 
 B, T, C, H = 2, 6, 8, 2
 
 
-def made(cls=QKNorm, **more):
+def made(cls=Cosine, **more):
     attention, rng = cls(d_model=C, num_heads=H, dropout=0.0, **more), np.random.default_rng(0)
     for name, parameter in attention.named_parameters():
         if name != "gain":
@@ -55,7 +55,7 @@ def test_scores_are_bounded_whatever_the_input(times, encoding):
 
 
 def test_the_bound_is_reached_by_opposite_keys():
-    attention = QKNorm(d_model=2, num_heads=1, dropout=0.0, length=4, bias=False)
+    attention = Cosine(d_model=2, num_heads=1, dropout=0.0, length=4, bias=False)
     attention.query.weight.set_value(paddle.eye(2))
     attention.key.weight.set_value(paddle.eye(2))
     assert spread(attention, paddle.to_tensor([[[3.0, 4.0], [-30.0, -40.0]]])) == pytest.approx(
@@ -119,5 +119,5 @@ def test_vectors_of_any_size_have_length_one(size):
 
 
 def test_gradients(float64, assert_gradients):
-    attention, x = QKNorm(d_model=4, num_heads=2, dropout=0.0, length=4), tensor(dtype="float64")[:, :3, :4]
+    attention, x = Cosine(d_model=4, num_heads=2, dropout=0.0, length=4), tensor(dtype="float64")[:, :3, :4]
     assert_gradients(lambda: run(attention, x, encoding=Rotary(2)), x, *attention.parameters())

@@ -1,0 +1,152 @@
+"""What holds for layers of several kinds: inputs stay as they are, outputs have both signs, and precision is a token's
+own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.protocols import KeyValue, PositionalEncoding
+from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids
+from paddle_tfm.testing.kinds.attention import AttentionProbe
+from paddle_tfm.testing.kinds.feed_forward import FeedForwardProbe
+from paddle_tfm.testing.kinds.norm import NormProbe
+from paddle_tfm.testing.kinds.placement import PlacementProbe
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, difference
+from paddle_tfm.testing.subject import Subject
+
+LOUD = 1e3  # times as large as usual
+
+Case = tuple[Callable[[], object], dict[str, Tensor]]
+
+
+@check(
+    *("attention", "norm", "placement", "position", "feed_forward", "head"),
+    invariant="what it gets stays as it was: no input is changed in place",
+    consequence="the residual, the cache, or what the next layer reads is another number than the one before thought",
+    hint="methods that end with `_`, assignments to parts of an input such as `x[:, 0] = …`; work on a new tensor",
+)
+def inputs_unchanged(subject: Subject) -> Result:
+    call, inputs = CASES[subject.kind](subject)
+    before = {name: tensor.numpy().copy() for name, tensor in inputs.items()}
+    with paddle.no_grad():
+        call()
+    for name, tensor in inputs.items():
+        if not np.array_equal(before[name], tensor.numpy()):
+            return Failed(f"`{name}` {list(tensor.shape)} holds other numbers after the call")
+    return Passed()
+
+
+def _attention(subject: Subject) -> Case:
+    probe = AttentionProbe(subject)
+    with paddle.no_grad():
+        kv = probe.attention.project(probe.source, probe.info(probe.source))
+    cache = {"kv.key": kv.key, "kv.value": kv.value} if isinstance(kv, KeyValue) else {}
+
+    def call() -> None:
+        probe.project(probe.source)
+        probe(probe.x, kv)
+
+    return call, {"x": probe.x, "source": probe.source, **cache}
+
+
+def _norm(subject: Subject) -> Case:
+    probe = NormProbe(subject)
+    return lambda: probe(probe.x), {"x": probe.x, "valid": probe.valid, "positions": probe.positions}
+
+
+def _placement(subject: Subject) -> Case:
+    probe = PlacementProbe(subject, subject.site_names[0].split(".")[0])
+    return lambda: probe(probe.x, lambda i, y: y * 0.5 + i), {"x": probe.x}
+
+
+def _feed_forward(subject: Subject) -> Case:
+    probe = FeedForwardProbe(subject)
+    return lambda: probe(probe.x), {"x": probe.x}
+
+
+def _position(subject: Subject) -> Case:
+    encoding: PositionalEncoding = subject.build(subject.site(), d_model=WIDTH, num_heads=HEADS, head_dim=HEAD_DIM)
+    encoding.eval()
+    positions, x = position_ids(*range(6)), noise(1, 2, 6, WIDTH)
+    q, k = noise(2, 2, HEADS, 6, HEAD_DIM), noise(3, 2, HEADS, 6, HEAD_DIM)
+    weights = paddle.full([2, HEADS, 6, 6], 1 / 6)
+
+    def call() -> None:
+        encoding.embed(x, positions)
+        encoding.query(q, positions)
+        encoding.key(k, positions)
+        encoding.bias(positions, positions)
+        encoding.scores(q, k, positions, positions)
+        encoding.values(weights, positions, positions)
+
+    return call, {"x": x, "q": q, "k": k, "weights": weights, "positions": positions}
+
+
+def _head(subject: Subject) -> Case:
+    scene = subject.scenes[0]
+    model, batch = scene.model(), scene.batch()
+    with paddle.no_grad():
+        h, memory = model(batch)
+    target = model.target(batch)
+    source = {} if memory is None else {"memory.x": memory.x}
+
+    def call() -> None:
+        model.head.log_probs(h, memory)
+        model.head.loss(h, target, memory, 0.1)
+
+    return call, {"h": h, "target": target, **source}
+
+
+CASES: dict[str, Callable[[Subject], Case]] = {
+    "attention": _attention,
+    "norm": _norm,
+    "placement": _placement,
+    "position": _position,
+    "feed_forward": _feed_forward,
+    "head": _head,
+}
+
+
+@check(
+    *("attention", "norm", "feed_forward"),
+    invariant="outputs are of both signs",
+    consequence="what is added to the residual pushes in one direction only, and half of what could be said is lost",
+    hint="an activation after the last matrix, where it belongs before it; a square or an absolute value at the end",
+)
+def both_signs(subject: Subject) -> Result:
+    if subject.kind == "attention":
+        out = AttentionProbe(subject).attended()
+    elif subject.kind == "norm":
+        norm = NormProbe(subject)
+        norm.norm.eval()
+        out = norm(norm.x)
+    else:
+        feed_forward = FeedForwardProbe(subject)
+        out = feed_forward(feed_forward.x)
+    if out.min() >= 0 or out.max() <= 0:
+        return Failed(f"all {out.size} outputs are between {out.min():.3g} and {out.max():.3g}")
+    return Passed()
+
+
+@check(
+    *("norm", "feed_forward"),
+    invariant="numbers of other tokens, however large, take no precision from a token",
+    consequence="beside one outlier a translation is another one",
+    hint="a maximum, or a scale for rounding, over the whole tensor: take each token's own",
+)
+def precision(subject: Subject) -> Result:
+    if subject.kind == "norm":
+        probe: NormProbe | FeedForwardProbe = NormProbe(subject)
+        probe.norm.eval()
+    else:
+        probe = FeedForwardProbe(subject)
+    gain = paddle.ones([probe.x.shape[0], 1, 1])
+    gain[1:] = LOUD
+    count = int(probe.valid[0].sum()) if isinstance(probe, NormProbe) else None
+    usual, beside = (probe(x)[:count] if count else probe(x)[0] for x in (probe.x, probe.x * gain))
+    return difference(usual, beside, f"beside sentences whose numbers are {LOUD:g} times as large") or Passed()

@@ -1,0 +1,81 @@
+"""Attention that forgets by what it reads: a gate at each token fades all that lies before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor
+
+from paddle_tfm import paddle_compat
+from paddle_tfm.layers import Linear
+from paddle_tfm.protocols import LayerSite, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
+from paddle_tfm_plugins.attention.multihead import MultiHead
+
+
+@dataclass(frozen=True)
+class Fading:
+    """Keys and values [B, H, S, D] with the logarithms of the forget gates [B, H, S], 0 at padding."""
+
+    key: Tensor
+    value: Tensor
+    log_gate: Tensor
+
+    def extend(self, new: Fading) -> Fading:
+        pairs = (self.key, new.key), (self.value, new.value), (self.log_gate, new.log_gate)
+        return Fading(*(paddle.concat(pair, 2) for pair in pairs))
+
+    def select(self, rows: Tensor) -> Fading:
+        return Fading(*(part.index_select(rows, 0) for part in (self.key, self.value, self.log_gate)))
+
+
+class Forgetting(MultiHead):
+    """Forgetting attention: what lies between two tokens fades the score of one for the other (Lin 2025,
+    arXiv:2503.02130).
+
+    f_t = σ(x_t W_f + b_f), a number for each head; head_h = softmax(q_h k_hᵀ / sqrt(D) + F_h) v_h with F_ij = log
+    f_{j+1} + … + log f_i, the same as weighing exp(score) by the product of these gates; out = [head_1 … head_H] W_o.
+    Padding forgets nothing. b_f starts at 0, so that a token fades the past by about one half; W_f and b_f are C H + H
+    numbers more than `multihead` has.
+
+    A decay by distance that is learned from content: the paper leaves positional encodings out (`position: none`), and
+    finds that rotary changes little. It supports all hooks nevertheless. It needs an order and thus a decoder's
+    self-attention. What the paper's "Pro" block adds (an output gate and norm, QK-norm, shifted keys and values) is not
+    in here. Dropout is applied to the attention weights.
+
+    x [B, T, C], source [B, T, C] → [B, T, C]; keys and values [B, H, T, D], gates [B, H, T].
+
+    Options:
+        bias: whether the four projections have one; the authors' have none.
+        head_dim: D; None: d_model / num_heads.
+
+    Raises:
+        ValueError: outside a decoder's self-attention; what `multihead` raises.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int, site: LayerSite | None = None, bias: bool = False, **parent):
+        super().__init__(d_model=d_model, num_heads=num_heads, bias=bias, **parent)
+        if site is not None and not site.causal:
+            raise ValueError("it fades what lies further back, so it must stand in a decoder's self-attention")
+        self.forget = Linear(d_model, num_heads)
+
+    def project(self, source: Tensor, info: TokenInfo) -> Fading:
+        kv = self.keys_and_values(source, info)
+        log_gate = F.log_sigmoid(self.forget(source).astype(self.forget.bias.dtype))  # [B, T, H]
+        log_gate = log_gate * info.valid.astype(log_gate.dtype).unsqueeze(-1)
+        return Fading(kv.key, kv.value, log_gate.transpose([0, 2, 1]))  # [B, T, H] -> [B, H, T]
+
+    def forward(self, x: Tensor, kv: Fading, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
+        total = kv.log_gate.cumsum(-1)  # [B, H, S], whose last T are those of the queries
+        faded = total[:, :, -x.shape[1] :].unsqueeze(-1) - total.unsqueeze(-2)  # [B, H, T, S]
+        scores = scores_of(q, kv.key, info, mask)
+        weights = paddle_compat.softmax(mask.add_to(scores + faded.astype(scores.dtype)), -1)
+        tap.record("attention", weights)
+        context = gather(self.dropout(weights), kv.value, info, mask)
+        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+
+    def to_ctranslate2(self) -> Refusal:
+        return Refusal("fades scores by gates of the tokens between, which CTranslate2's attention has not")

@@ -1,0 +1,159 @@
+"""Bugs that escaped the kit because it looked in too few places, and right variants that it called wrong."""
+
+_LOGITS = "logits = self.output(h)"
+_WEIGHTS = "weights = F.softmax(scores + mask.dense(scores.dtype), -1)"
+
+# (twin, what is wrong, the lines as they are, the lines broken, the check that must fail)
+PLACES = [
+    (
+        "head", "adds the state before it", _LOGITS,
+        "logits = self.output(h + paddle.concat([paddle.zeros_like(h[:, :1]), h[:, :-1]], 1))", "cached",
+    ),
+    ("head", "adds the state after it", _LOGITS, "logits = self.output(h + h.roll(-1, 1))", "causal"),
+    ("head", "changes what it gets", _LOGITS, "logits = self.output(h.scale_(0.5))", "inputs_unchanged"),
+    (
+        "attention", "keys from the 33rd on are never seen", _WEIGHTS,
+        "far = (mask.k_positions >= 32).astype(scores.dtype).unsqueeze([1, 2]) * -1e9\n"
+            "        weights = F.softmax(scores + mask.dense(scores.dtype) + far, -1)",
+        "reaches",
+    ),
+    (
+        "attention", "the past is counted modulo 32", _WEIGHTS,
+        "wrapped = (info.positions % 32).unsqueeze([1, 3]) < (mask.k_positions % 32).unsqueeze([1, 2])\n"
+            "        hidden = wrapped.astype(scores.dtype) * -1e9 if mask.causal else mask.dense(scores.dtype)\n"
+            "        weights = F.softmax(scores + hidden, -1)",
+        "causal",
+    ),
+    ("attention", "dropout that nothing calls", "weights = self.dropout(weights)", "weights = weights * 1.0", "dropout"),
+    (
+        "attention", "keep probability taken for the rate", "self.dropout = Dropout(dropout)",
+        "self.dropout = Dropout(1 - dropout if dropout else 0.0)", "dropout",
+    ),
+    (
+        "attention", "noise in evaluation too", "weights = self.dropout(weights)", "weights = F.dropout(weights, 0.1)",
+        "deterministic",
+    ),
+    (
+        "attention", "a temperature in training only", "scores = scores / math.sqrt(self.head_dim)",
+        "scores = scores / math.sqrt(self.head_dim) * (0.8 if self.training else 1.0)", "modes",
+    ),
+    (
+        "attention", "one head's scores for all", "scores = scores / math.sqrt(self.head_dim)",
+        "scores = scores[:, :1].expand(scores.shape) / math.sqrt(self.head_dim)", "heads_differ",
+    ),
+    (
+        "attention", "a maximum over the whole batch", _WEIGHTS,
+        "scores = scores + mask.dense(scores.dtype)\n"
+            "        weights = paddle.exp(scores - scores.max())\n"
+            "        weights = weights / (weights.sum(-1, keepdim=True) + 1e-9)",
+        "precision",
+    ),
+    (
+        "attention", "queries scaled in place", "q = info.encoding.query(self.split(self.query(x)), info.positions)",
+        "q = info.encoding.query(self.split(self.query(x.scale_(0.9))), info.positions)", "inputs_unchanged",
+    ),
+    (
+        "layer_norm", "a gain that is a plain tensor",
+        "self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))",
+        "self.weight = paddle.ones([d_model])\n        self.weight.stop_gradient = False", "registered",
+    ),
+    ("layer_norm", "centred in place", "centred = x - x.mean(-1, keepdim=True)",
+     "centred = x.subtract_(x.mean(-1, keepdim=True))", "inputs_unchanged"),
+    (
+        "layer_norm", "an absolute value at the end", "* self.weight + self.bias", "* self.weight.abs() * centred.sign()",
+        "both_signs",
+    ),
+    (
+        "batch_norm", "momentum is the weight of the past", "self.mean + self.momentum * (mean - self.mean)",
+        "mean + self.momentum * (self.mean - mean)", "momentum",
+    ),
+    ("feed_forward", "an activation at the end", "return self.layers[1](hidden)", "return F.relu(self.layers[1](hidden))",
+     "both_signs"),
+    ("feed_forward", "dropout that nothing calls", "hidden = self.dropout(hidden)", "hidden = hidden * 1.0", "dropout"),
+    (
+        "feed_forward", "rounded by the largest number of the batch", "hidden = F.relu(self.layers[0](x))",
+        "step = x.abs().max() / 127\n        hidden = F.relu(self.layers[0](x + ((x / step).round() * step - "
+            "x).detach()))",
+        "precision",
+    ),
+    (
+        "pre", "dropout on the residual", "return x + self.drops[i](sublayer(normed))",
+        "return self.drops[i](x + sublayer(normed))", "identity_path",
+    ),
+    (
+        "pre", "a sublayer twice in training", "return x + self.drops[i](sublayer(normed))",
+        "x = x + sublayer(normed) * 0.5 if self.training else x\n        return x + self.drops[i](sublayer(normed))",
+        "each_branch_once",
+    ),
+    (
+        "own_placement", "backwards in training", "for i, sublayer in enumerate(sublayers):",
+        "for i, sublayer in list(enumerate(sublayers))[:: -1 if self.training else 1]:", "each_branch_once",
+    ),
+    (
+        "own_placement", "the rate that nothing uses", "F.dropout(branch, self.rate) if self.rate else branch", "branch",
+        "dropout",
+    ),
+    (
+        "alibi", "later keys the louder the farther", ".abs().unsqueeze(1)", ".unsqueeze(1)", "nearness",
+    ),
+    (
+        "learned", "a table that ends at 32", "positions.clip(0, last)", "positions.clip(0, 31)", "rows_reached",
+    ),
+    (
+        "learned", "positions that wrap at 64", "positions.clip(0, last)", "positions.clip(0, last) % 64",
+        "positions_differ",
+    ),
+    (
+        "schedule", "nothing for 99 steps, then everything",
+        "return 1e-3 * min(step / self.warmup, (self.warmup / step) ** 0.5)",
+        "return 1e-3 * (self.warmup / step) ** 0.5 if step >= self.warmup else 1e-30", "rates",
+    ),
+    (
+        "feed_forward/mixture_of_experts", "a router behind the limit that excuses experts",
+        "scores = self.router(tokens)", "scores = self.router(tokens).detach()", "trains",
+    ),
+    (
+        "transformer", "one object for all layers", "[Layer(d_model, num_heads, d_ff, dropout, True) for _ in range(num_layers)]",
+        "[Layer(d_model, num_heads, d_ff, dropout, True)] * num_layers", "registered",
+    ),
+    (
+        "transformer", "a causal mask of 32",
+        "past = paddle.tril(paddle.ones([tgt.shape[1], tgt.shape[1]])).astype(\"bool\")",
+        "past = paddle.ones([tgt.shape[1], tgt.shape[1]])\n        past[:32, :32] = "
+            "paddle.tril(past[:32, :32])\n        past = past.astype(\"bool\")",
+        "causal",
+    ),
+]  # fmt: skip
+
+# (twin, what is other, the changes)
+VARIANTS = [
+    (
+        "attention", "a dropout rate of its own",
+        (("num_heads: int, dropout: float):", "num_heads: int):"), ("Dropout(dropout)", "Dropout(0.1)")),
+    ),
+    (
+        "attention", "a window of one token on either side",
+        (
+            ("dropout: float):", "dropout: float, site):"),
+            ("        super().__init__()", "        super().__init__()\n        self.near = site.sublayer == 'self'"),
+            ("def forward(self, x, kv, info, mask, tap):",
+             "def forward(self, x, kv, info, mask, tap):\n"
+             "        mask = mask.restricted(('near', 1), lambda q, k: (q - k).abs() <= 1) if self.near else mask"),
+        ),
+    ),
+    (
+        "attention", "a norm on the context",
+        (
+            ("context = context if relative is None else context + relative",
+             "context = context if relative is None else context + relative\n"
+             "        context = context * paddle.rsqrt((context * context).mean(-1, keepdim=True) + 1e-6)"),
+            ("    supports = ", "    expected_failures = {'values': 'the context is normalized'}\n    supports = "),
+        ),
+    ),
+    (
+        "alibi", "the neighbours only",
+        (("distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)",
+          "distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().clip(max=2).unsqueeze(1)"),),
+    ),
+    ("ordinary_position", "a short table of its own", (("max_len=200", "max_len=50"),)),
+]  # fmt: skip

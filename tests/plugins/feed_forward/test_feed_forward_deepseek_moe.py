@@ -1,0 +1,173 @@
+"""DeepSeek's mixture: what moves its biases, and what does not; the formulas stand under tests/references."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
+from paddle_tfm_plugins.feed_forward.deepseek_moe import DeepSeekMoE
+
+C, F, N = 5, 7, 4
+
+
+def make(seed=0, **options):
+    moe, rng = DeepSeekMoE(C, F, **{"experts": N, **options}), np.random.default_rng(seed)
+    for parameter in moe.parameters():
+        parameter.set_value(rng.normal(size=parameter.shape).astype("float32"))
+    return moe
+
+
+def tensor(*shape, seed=1):
+    return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"), stop_gradient=False)
+
+
+def at(x, valid=None):
+    positions = paddle.arange(x.shape[1]).unsqueeze(0)
+    return TokenInfo(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
+
+
+def load_of(moe, x):
+    """The share of choices that falls on each expert, of the scores and b as they are."""
+    s = 1 / (1 + np.exp(-x.numpy().reshape(-1, C) @ moe.router.weight.numpy())) + moe.balance.numpy()
+    counts = np.bincount(np.argsort(-s)[:, : moe.top_k].ravel(), minlength=N)
+    return counts / counts.sum()
+
+
+def test_biases_even_out_a_router_that_prefers_one_expert():
+    """b moves by steps, so that loads swing: their mean over some passes is even."""
+    moe, x, loads = make(bias_rate=0.01, top_k=1), tensor(16, 8, C).abs(), []
+    weight = moe.router.weight.numpy()
+    weight[:, 0] = 2.0  # all are drawn to the first
+    moe.router.weight.set_value(weight)
+    assert load_of(moe, x)[0] > 0.95
+    moe.train()
+    for _ in range(150):
+        moe(x, at(x), Tap())
+        loads.append(load_of(moe, x))
+    assert np.mean(loads[-50:], 0).max() < 0.35
+    assert float(moe.balance[0]) < float(moe.balance[1:].min())
+
+
+def test_biases_stay_in_evaluation_without_gradients_and_over_padding():
+    moe, x = make(), tensor(2, 6, C)
+    moe.eval()
+    moe(x, at(x), Tap())
+    moe.train()
+    with paddle.no_grad():
+        moe(x, at(x), Tap())
+    moe(x, at(x, paddle.zeros([2, 6], "bool")), Tap())
+    assert not moe.balance.numpy().any()
+    moe(x, at(x), Tap())
+    assert set(np.abs(np.round(moe.balance.numpy(), 7))) <= {np.float32(0.001), 0} and moe.balance.numpy().any()
+
+
+def test_without_a_rate_there_is_no_bias():
+    moe, x = make(bias_rate=0.0), tensor(2, 6, C)
+    moe.train()
+    moe(x, at(x), Tap())
+    assert not moe.balance.numpy().any()
+
+
+def test_biases_are_saved_and_are_no_parameters():
+    moe, x = make(bias_rate=0.1), tensor(2, 6, C)
+    moe.train()
+    for _ in range(3):
+        moe(x, at(x), Tap()).sum().backward()
+    assert moe.balance.grad is None and "balance" not in dict(moe.named_parameters())
+    loaded = make(seed=3)
+    loaded.set_state_dict(moe.state_dict())
+    moe.eval(), loaded.eval()
+    np.testing.assert_array_equal(loaded.balance.numpy(), moe.balance.numpy())
+    np.testing.assert_array_equal(loaded(x, at(x), Tap()).numpy(), moe(x, at(x), Tap()).numpy())
+
+
+def test_a_bias_decides_who_is_selected_and_not_how_much_he_counts():
+    """With all selected b changes nothing; with one of two, it is s that is divided by the sum of s."""
+    everyone, x = make(top_k=N), tensor(2, 6, C)
+    everyone.eval()
+    before = everyone(x, at(x), Tap()).numpy()
+    everyone.balance.set_value(np.array([5, 0, -5, 1], "float32"))
+    np.testing.assert_allclose(everyone(x, at(x), Tap()).numpy(), before, rtol=1e-5, atol=1e-5)
+    few = make(top_k=2)
+    few.eval()
+    few.balance.set_value(np.array([9, 9, 0, 0], "float32"))
+    s = 1 / (1 + np.exp(-x.numpy() @ few.router.weight.numpy()))[..., :2]
+    gates = s / s.sum(-1, keepdims=True)
+    parts = [few.experts[e](x, at(x), Tap()).numpy() * gates[..., e : e + 1] for e in range(2)]
+    expected = few.shared(x, at(x), Tap()).numpy() + parts[0] + parts[1]
+    np.testing.assert_allclose(few(x, at(x), Tap()).numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("top_k", [1, 2])
+def test_the_router_learns_from_the_output(top_k):
+    moe, x = make(top_k=top_k, sequence_balance_weight=0.0), tensor(2, 5, C)
+    moe.train()
+    (moe(x, at(x), Tap()) * tensor(2, 5, C, seed=2).detach()).sum().backward()
+    assert np.abs(moe.router.weight.grad.numpy()).max() > 1e-3
+
+
+def test_neighbours_and_padding_change_nothing_in_training():
+    """Two networks of the same weights, for one that has trained is another; the loss is a mean over sentences."""
+    pull, results = tensor(2, 4, C, seed=5).detach(), []
+    for columns in (0, 3):
+        moe, x, tap = make(sequence_balance_weight=0.5), tensor(2, 4, C), Tap()
+        moe.train()
+        padded = paddle.concat([x, 50 * tensor(2, columns, C, seed=2)], 1) if columns else x
+        valid = paddle.arange(4 + columns).unsqueeze(0).expand([2, 4 + columns]) < 4
+        out = moe(padded, at(padded, valid), tap)[:, :4]
+        ((out * pull).sum() + tap.aux_losses["sequence_balance"]).backward()
+        gradients = [parameter.grad for parameter in moe.parameters() if parameter.grad is not None]
+        results.append(
+            [array.numpy() for array in (out, tap.aux_losses["sequence_balance"], moe.balance, x.grad, *gradients)]
+        )
+    assert len(results[0]) == len(results[1])
+    for alone, beside in zip(*results):
+        np.testing.assert_allclose(beside, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_the_sequence_wise_loss_is_its_weight_where_all_is_even():
+    moe, x = DeepSeekMoE(4, F, experts=4, top_k=1, sequence_balance_weight=0.5), paddle.eye(4).unsqueeze(0)
+    losses = []
+    for router in (np.eye(4), np.tile([1.0, -1.0, -1.0, -1.0], (4, 1))):
+        moe.router.weight.set_value((50.0 * (2 * router - 1 if router[1, 1] else router)).astype("float32"))
+        tap = Tap()
+        moe.train()
+        moe(x, at(x), tap)
+        losses.append(float(tap.aux_losses["sequence_balance"]))
+    assert losses == pytest.approx([0.5, 2.0], rel=1e-4)
+    moe.eval()
+    moe(x, at(x), tap := Tap())
+    assert not tap.aux_losses
+
+
+def test_scores_of_a_model_in_half_precision_are_computed_in_float32():
+    """The experts themselves have no kernel for bfloat16 on a CPU."""
+    moe, x = make().to(dtype="bfloat16"), tensor(40, C).astype("bfloat16")
+    scores = moe._affinities(x)
+    x, weight = (array.astype("float32").numpy().astype("float64") for array in (x, moe.router.weight))
+    np.testing.assert_allclose(scores.numpy(), 1 / (1 + np.exp(-x @ weight)), rtol=1e-5)
+
+
+def test_branch_weights_scale_the_output():
+    moe, x = make(), tensor(2, 4, C)
+    moe.eval()
+    before, mine = moe(x, at(x), Tap()).numpy(), {id(parameter) for parameter in moe.parameters()}
+    for weight in moe.branch_weights():
+        assert id(weight) in mine
+        weight.set_value(weight * 2.0)
+    np.testing.assert_allclose(moe(x, at(x), Tap()).numpy(), 4.0 * before, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"top_k": 5}, "`top_k` must be from 1 to `experts`, 4, but is 5"),
+        ({"shared": -1}, "`shared` must not be negative, but is -1"),
+        ({"bias_rate": -0.1}, "`bias_rate` must not be negative, but is -0.1"),
+        ({"sequence_balance_weight": -1.0}, "`sequence_balance_weight` must not be negative, but is -1.0"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_a_sentence(options, sentence):
+    with pytest.raises(ValueError) as error:
+        make(**options)
+    assert str(error.value) == sentence
