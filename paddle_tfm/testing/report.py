@@ -24,6 +24,7 @@ class Check:
     each_scene: bool = False
     information: bool = False
     long: bool = False  # also with texts of more than 70 tokens
+    of_one_kind: bool = False  # it looks at the part alone
     decisive: bool = False  # where it fails, what else is seen says nothing
 
     def run(self, subject) -> Outcome:
@@ -127,6 +128,15 @@ class Report:
         """The checks that failed."""
         return [outcome for outcome in self.outcomes if outcome.status == FAIL]
 
+    @property
+    def likely_cause(self) -> Outcome | None:
+        """Of several failures, the one that most likely brings the others about: a check of the part alone knows it
+        better than one of a whole model, and what is wrong in one pass shows in decoding and training too."""
+        failures = self.failures
+        if len(failures) < 2:
+            return None
+        return min(failures, key=lambda outcome: (not outcome.check.of_one_kind, self.outcomes.index(outcome)))
+
     def __getitem__(self, name: str) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.check.name == name)
 
@@ -153,7 +163,8 @@ def check(
 
     def register(function: Callable[[object], Result]) -> Callable[[object], Result]:
         label = name or function.__name__
-        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, decisive)
+        alone = len(kinds) == 1 and not each_scene
+        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, alone, decisive)
         for kind in kinds:
             CHECKS.setdefault(kind, []).append(new)
         return function
