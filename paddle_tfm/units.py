@@ -83,11 +83,17 @@ def _scale(unit: str) -> int:
     return 100 if unit == "%" else 1
 
 
+def _share_decimals(share: float) -> int:
+    """One, or as many as keep a share that is not all or nothing from looking so: 99.97%, 0.03%."""
+    rest = 100 * min(share, 1 - share)
+    return min(MAX_DECIMALS, max(1, math.ceil(-math.log10(rest)))) if rest > 0 else 1
+
+
 def _number(value: float, unit: str, sign: str = "", uncertainty: float | None = None) -> str:
     if (places := decimals(uncertainty, unit)) is not None:
         return f"{_scale(unit) * value:{sign}.{places}f}"
     if unit == "%":
-        return f"{100 * value:{sign}.1f}"
+        return f"{100 * value:{sign}.{1 if sign else _share_decimals(value)}f}"
     if unit == "points":
         return f"{value:{sign}.2f}"
     return f"{value:{sign}.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:{sign}.3g}"

@@ -45,17 +45,19 @@ def html(name: str, metric: Metric, predictions: Sequence[Prediction]) -> str:
     lines = ""
     for length, count, value, low, high in rows:
         half = (high - low) / 2
-        ends = f"{units.text(low, metric.unit, half)} to {units.text(high, metric.unit, half)}"
+        score = units.text(value, metric.unit, half)
+        ends = f"95%: {units.text(low, metric.unit, half)} to {units.text(high, metric.unit, half)}"
+        ends = ends if half > 0 else f"no interval: every draw is {score}"
         left, right = axis.share(low) * SIZE, axis.share(high) * SIZE
         bar = f'<path class="interval" d="M{left:.1f} 500H{right:.1f}M{left:.1f} 380v240M{right:.1f} 380v240"/>'
+        bar = bar if half > 0 else ""
         mean = f'<path class="mean" d="{dot(axis.share(value), 0.5)}"/>'
-        score = units.text(value, metric.unit, half)
         frame = f'viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img" aria-label="{score}, {ends}"'
         cells = (
             f'<div role="rowheader" class="name">{escape(length)} {unit}<small>{count:,} examples</small></div>',
             f'<div role="cell" class="score">{score}</div>',
             f'<div role="cell" class="dots c1"><svg {frame}>{grid}{bar}{mean}</svg></div>',
-            f'<div role="cell" class="against"><small>95%: {ends}</small></div>',
+            f'<div role="cell" class="against"><small>{ends}</small></div>',
         )
         lines += f'<div role="row">{"".join(cells)}</div>'
     head = "".join(

@@ -32,8 +32,9 @@ def writing(run: Run, sources: Sequence[str]) -> str:
     """Of the search, measured here and now, after one call that is not counted."""
     threads = f"{runtime.threads()} thread{'' if runtime.threads() == 1 else 's'}"
     if not sources:
+        number = min(LENGTH, len(run.generate("", LENGTH).ids) + 1)  # an end that comes before is a step too
         seconds = _seconds(lambda: run.generate("", LENGTH), 3)
-        return f"{LENGTH / seconds:,.0f} tokens a second in one text of {LENGTH} ({threads}, where this page was made)"
+        return f"{number / seconds:,.0f} tokens a second in one text of {number} ({threads}, where this page was made)"
     texts = list(sources[:TEXTS])
     together = _seconds(lambda: run.translate(texts), 1)
     alone = median(_seconds(partial(run.translate, [text]), 1) for text in texts[:SINGLES])

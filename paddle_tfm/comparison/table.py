@@ -164,6 +164,7 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         if row.variant != baseline:
             row.difference = _difference(groups[row.variant], groups[baseline], metric, higher, largest)
     worst = -math.inf if higher else math.inf
+    rows.sort(key=lambda row: row.variant != baseline)  # among equals the baseline leads
     rows.sort(
         key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
         reverse=higher,

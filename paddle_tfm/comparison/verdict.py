@@ -25,12 +25,22 @@ def verdict(comparison: Comparison) -> str:
     if not others:
         text = f"“{best.variant}” is the only variant here: {value} over {plural(len(best.seeds), 'seed')}"
     elif best.variant == comparison.baseline:
-        text = f"The baseline “{best.variant}” has the best mean ({value}){_standing(others)}"
+        text = f"The baseline “{best.variant}” {_leads(comparison)} ({value}){_standing(others)}"
     else:
-        text = f"“{best.variant}” has the best mean ({value}) {_against(comparison, best.difference)}"
+        text = f"“{best.variant}” {_leads(comparison)} ({value}) {_against(comparison, best.difference)}"
     if best.diverged:
         text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
     return text + "."
+
+
+def _leads(comparison: Comparison) -> str:
+    """`has the best mean`, or with whom it shares it: equal means may be written to different digits."""
+    metric = comparison.metric
+    best, *rest = comparison.rows
+    equal = [f"“{row.variant}”" for row in rest if math.isclose(row.mean[metric], best.mean[metric], rel_tol=1e-12)]
+    if not equal:
+        return "has the best mean"
+    return f"shares the best mean with {' and '.join(filter(None, [', '.join(equal[:-1]), equal[-1]]))}"
 
 
 def _standing(others: list[Row]) -> str:

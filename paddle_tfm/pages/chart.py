@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from itertools import pairwise
 from typing import NamedTuple
 
 from paddle_tfm.pages.axis import Axis
@@ -13,6 +14,8 @@ from paddle_tfm.pages.axis import Axis
 SIZE = 1000  # of a drawing's own units, in both directions
 NUM_COLOURS = 8
 MAX_DOTS = 40  # more would run together
+NARROW = 20.0  # the width of a drawing on a phone, in sizes of the letters below it
+LETTER, GAP = 0.6, 0.6  # the width of a letter, and of what keeps two names apart
 
 
 class Point(NamedTuple):
@@ -78,13 +81,27 @@ def line_chart(
 
 
 def xlabels(axis: Axis, name: Callable[[float], str]) -> str:
-    """The names of an axis' ticks, below a drawing; one at an end stands within it."""
+    """The names of an axis' ticks, below a drawing; one at an end stands within it. Those of the class `spare` would
+    run into others where the drawing is narrow: each second stays there, or third, …, counted from the last."""
+    ticks = [(axis.share(tick), name(tick)) for tick in axis.ticks()]
+    boxes = []
+    for share, text in ticks:
+        width = LETTER * len(text)
+        left = share * NARROW - width * {"first": 0.0, "": 0.5, "last": 1.0}[_side(share)]
+        boxes.append((left, left + width + GAP))
+    last = len(ticks) - 1
+    each = next(
+        (n for n in range(1, last + 1) if all(a[1] <= b[0] for a, b in pairwise(boxes[last % n :: n]))), last + 1
+    )
     spans = ""
-    for tick in axis.ticks():
-        share = axis.share(tick)
-        side = ' class="first"' if share < 0.03 else ' class="last"' if share > 0.97 else ""
-        spans += f'<span{side} style="left:{100 * share:.2f}%">{escape(name(tick))}</span>'
+    for i, (share, text) in enumerate(ticks):
+        kinds = " ".join(filter(None, [_side(share), "spare" if (last - i) % each else ""]))
+        spans += f'<span class="{kinds}" style="left:{100 * share:.2f}%">{escape(text)}</span>'
     return f'<div class="xlabels" aria-hidden="true">{spans}</div>'
+
+
+def _side(share: float) -> str:
+    return "first" if share < 0.03 else "last" if share > 0.97 else ""
 
 
 def _series(item: Series, x: Axis, y: Axis, name: Callable[[float], str]) -> str:

@@ -68,6 +68,12 @@ def definitions(items: Sequence[tuple[str, str]]) -> str:
     return f'<dl class="facts">{rows}</dl>'
 
 
+def _layout(columns: int, texts: int) -> str:
+    """Below which width a table of so many columns, some of them texts, becomes cards (`style.CARDS`): a phone has room
+    for three of numbers."""
+    return "" if columns + texts <= 3 else ' class="narrow"' if columns <= 6 else ' class="wide"'
+
+
 def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> str:
     """A table that becomes a card for each row where there is no room for it. Cells are HTML, the first names its row;
     `texts`: columns that hold no numbers."""
@@ -81,8 +87,8 @@ def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], te
             body += f'<td role="cell" data-label="{escape(header[i])}"{_kind(i, texts)}>{cell}</td>'
         body += "</tr>\n"
     return (
-        f'<table role="table"><caption>{escape(caption)}</caption><thead role="rowgroup"><tr role="row">{head}</tr>'
-        f'</thead>\n<tbody role="rowgroup">\n{body}</tbody></table>'
+        f'<table role="table"{_layout(len(header), len(texts))}><caption>{escape(caption)}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n<tbody role="rowgroup">\n{body}</tbody></table>'
     )
 
 
@@ -91,5 +97,6 @@ def _kind(column: int, texts: Sequence[int]) -> str:
 
 
 def commands(lines: Sequence[str]) -> str:
-    """Lines to be typed, which break where there is no room for them."""
-    return "".join(f'<pre class="command"><code>{escape(line)}</code></pre>' for line in lines)
+    """Lines to be typed, which break where there is no room for them, but not within the name of an option."""
+    options = (re.sub(r"(?<!\S)--[\w-]+", r"<span>\g<0></span>", escape(line)) for line in lines)
+    return "".join(f'<pre class="command"><code>{line}</code></pre>' for line in options)

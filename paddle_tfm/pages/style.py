@@ -39,10 +39,11 @@ nav ul { display: flex; flex-wrap: wrap; gap: 0 1.5rem; margin: 0; padding: 0.4r
 nav a { display: inline-block; padding: 0.25rem 0; font-size: 0.9rem; text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 section { margin-top: 3.25rem; scroll-margin-top: 1rem; }
-bdi, dd, td, th { overflow-wrap: anywhere; }
+bdi, dd, td.text, tbody th { overflow-wrap: anywhere; }
 code { font: 0.9em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 pre.command { margin: 0 0 0.4rem; padding: 0.5rem 0.8rem; border-radius: 6px; background: var(--card);
   white-space: pre-wrap; overflow-wrap: anywhere; }
+pre.command span { white-space: nowrap; }
 
 .facts { margin: 0; }
 .facts > div { display: grid; grid-template-columns: 9rem minmax(0, 1fr); gap: 0 1.5rem; padding: 0.55rem 0;
@@ -144,10 +145,8 @@ mark { border-radius: 2px; color: inherit; }
 mark.missing { background: var(--good-paper); box-shadow: inset 0 -2px var(--good); }
 mark.extra { background: var(--bad-paper); box-shadow: inset 0 -2px var(--bad); }
 
-@media (max-width: 47.99rem) {
-  .page { padding: 1.5rem 1rem 3rem; }
-  h1 { font-size: 1.6rem; } .verdict { font-size: 1.1rem; } section { margin-top: 2.5rem; }
-  .facts > div { grid-template-columns: minmax(0, 1fr); }
+@media (max-width: 63.99rem) {
+  .xlabels .spare { display: none; }
   .results { grid-template-columns: minmax(0, 1fr) max-content; }
   .results > .head { display: none; }
   .results > [role="row"] { padding: 0.7rem 0; }
@@ -157,6 +156,11 @@ mark.extra { background: var(--bad-paper); box-shadow: inset 0 -2px var(--bad); 
   .results .against small { display: inline; }
   .results .scale > div { grid-column: 1 / -1; }
   .results svg { height: 2.6rem; }
+}
+@media (max-width: 47.99rem) {
+  .page { padding: 1.5rem 1rem 3rem; }
+  h1 { font-size: 1.6rem; } .verdict { font-size: 1.1rem; } section { margin-top: 2.5rem; }
+  .facts > div { grid-template-columns: minmax(0, 1fr); }
   .plot > svg, .ylabels { height: 13rem; }
   .pairs { grid-template-columns: minmax(0, 1fr); }
   .pairs li { display: block; margin-bottom: 0.4rem; } .pairs span { display: block; }
@@ -177,7 +181,7 @@ CARDS = """
   .CLASS tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 5.6rem), 1fr));
     gap: 0.4rem 0.9rem; align-content: start; padding: 0.7rem 0.9rem; border-radius: 8px; background: var(--card); }
   .CLASS :is(tbody th, td) { padding: 0; border: 0; text-align: left; }
-  .CLASS tbody th { grid-column: 1 / -1; font-weight: 600; }
+  .CLASS :is(tbody th, td.text) { grid-column: 1 / -1; } .CLASS tbody th { font-weight: 600; }
   .CLASS td::before { content: attr(data-label); display: block; color: var(--soft); font-size: 0.8rem; }
 """
 

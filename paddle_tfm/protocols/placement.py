@@ -64,6 +64,7 @@ class Placement(Component, Layer):
     settable = frozenset({"dropout"})
     final_norm: ClassVar[bool] = False  # whether the stack ends with a norm
     inner_norm: ClassVar[bool] = False  # whether each branch has a norm before its output projection
+    projection_norm: ClassVar[bool] = False  # whether queries, keys and values of each head pass a norm
     branch_gain: float = 1.0  # initial scale of branch_weights()
 
     def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):

@@ -12,6 +12,12 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, model_components, sites
 from paddle_tfm.registry import Registry
 
+# norms that a placement may ask for inside its branches: the given → the kinds that must take it, and what they lack
+NORMS_INSIDE = {
+    "inner_norm": (("attention", "feed_forward"), "norm before its output projection"),
+    "projection_norm": (("attention",), "norm of its queries, keys and values"),
+}
+
 StackSublayer = tuple[str, str]  # (stack, sublayer)
 
 
@@ -71,7 +77,7 @@ def plan_model(
     geometries: dict[StackSublayer, Geometry] = {}
     plan = ModelPlan(settings, components, at_sites, geometries, ())
     problems = [problem for component in components.values() for problem in component.problems]
-    problems += [*_head_problems(plan), *_inner_norm_problems(plan), *_encoding_problems(plan, geometries)]
+    problems += [*_head_problems(plan), *_norm_problems(plan), *_encoding_problems(plan, geometries)]
     return ModelPlan(settings, components, at_sites, geometries, tuple(dict.fromkeys(problems)))
 
 
@@ -85,15 +91,16 @@ def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
         yield Problem(head.path, sentence)
 
 
-def _inner_norm_problems(plan: ModelPlan) -> Iterator[Problem]:
-    """A placement that wants a norm before the output projection, around a sublayer whose class takes none."""
+def _norm_problems(plan: ModelPlan) -> Iterator[Problem]:
+    """A placement that wants a norm inside its branches, around a sublayer whose class takes none."""
     for (kind, stack, _), component in plan.at_sites.items():
         placement = plan.at("placement", stack, "self")
-        if kind not in ("attention", "feed_forward") or component.cls is None or placement is None:
-            continue
-        if placement.cls is not None and placement.cls.inner_norm and "inner_norm" not in component.parameters:
-            sentence = f"'{component.name}' has no norm before its output projection, which the placement asks for"
-            yield Problem(component.path, sentence)
+        for parameter, (kinds, lack) in NORMS_INSIDE.items():
+            if kind not in kinds or component.cls is None or placement is None:
+                continue
+            if getattr(placement.cls, parameter, False) and parameter not in component.parameters:
+                sentence = f"'{component.name}' has no {lack}, which the placement asks for"
+                yield Problem(component.path, sentence)
 
 
 def _encoding_problems(plan: ModelPlan, geometries: dict[StackSublayer, Geometry]) -> Iterator[Problem]:

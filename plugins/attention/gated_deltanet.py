@@ -177,7 +177,7 @@ def recall(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor, mem
     total = log_alpha.cumsum(2)  # log γ
     faded = paddle.exp((total - total.transpose([0, 1, 3, 2])).clip(max=0.0)).tril()  # γ_t / γ_i, [B, H, T, T]
     gamma = paddle.exp(total)
-    # The diagonal is written out: with `unitriangular`, Paddle's gradient (3.3.1) is not that of the solution.
+    # The diagonal is written out: under `unitriangular` Paddle (3.3.1) gives a gradient to what is not read.
     system = paddle.eye(k.shape[2], dtype=k.dtype) + (beta * faded * paddle.matmul(k, k, transpose_y=True)).tril(-1)
     wrong = beta * (v - gamma * paddle.matmul(k, memory))
     written = paddle.linalg.triangular_solve(system, wrong, upper=False)  # [B, H, T, V]

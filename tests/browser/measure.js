@@ -1,9 +1,10 @@
-// What a reader with eyes would see wrong on this page: texts beyond the window or their box, and texts of too little
-// contrast (WCAG 2.1: 4.5:1, large ones 3:1). Colours are the computed ones, over all backgrounds behind a text.
+// What a reader with eyes would see wrong on this page: texts beyond the window or their box, short words that are broken
+// in two lines, and texts of too little contrast (WCAG 2.1: 4.5:1, large ones 3:1). Colours are the computed ones, over all backgrounds behind a text.
 (() => {
   const shown = (element) => {
     const style = getComputedStyle(element);
-    if (style.visibility === "hidden" || style.clipPath !== "none") return false;
+    if (style.visibility === "hidden") return false;
+    for (let at = element; at; at = at.parentElement) if (getComputedStyle(at).clipPath !== "none") return false;
     return element.getClientRects().length > 0;
   };
   const rgba = (text) => {
@@ -59,5 +60,23 @@
     const ratio = contrast(over(colour, behind), behind);
     if (ratio < 3) faint.push(`${path(element)} of a figure ${ratio.toFixed(2)}`);
   }
-  return { wide, faint, small, least, texts };
+  const broken = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (walker.nextNode()) {
+    const node = walker.currentNode, element = node.parentElement;
+    if (element.closest("code, svg, style, .skip") || !shown(element)) continue;
+    for (const word of node.data.matchAll(/[A-Za-z0-9.,%_]+/g)) {
+      if (word[0].length > 14) continue; // longer ones may have no room
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const tops = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (tops.size > 1 && getComputedStyle(element).writingMode === "horizontal-tb")
+        broken.push(`${path(element)} breaks ${word[0]}`);
+    }
+  }
+  for (const labels of document.querySelectorAll(".xlabels")) {
+    const boxes = [...labels.children].filter(shown).map((label) => label.getBoundingClientRect());
+    for (let i = 1; i < boxes.length; i++)
+      if (boxes[i].left < boxes[i - 1].right + 2) wide.push(`${labels.children[i].textContent} runs into another name`);
+  }
+  return { wide, faint, small, broken, least, texts };
 })()

@@ -33,6 +33,7 @@ def require_readable(chromium, page, width, dark, media="screen"):
     assert seen["wide"] == []
     assert seen["faint"] == []
     assert seen["small"] == []
+    assert seen["broken"] == []
     assert chromium.complaints() == []
 
 
@@ -42,8 +43,9 @@ def test_everything_can_be_read(chromium, page, width, dark):
     require_readable(chromium, page, width, dark)
 
 
-def test_on_paper_it_is_light_whatever_the_screen_is(chromium, page):
+def test_on_paper_it_is_light_whatever_the_screen_is_and_has_nothing_to_choose(chromium, page):
     require_readable(chromium, page, 794, dark=True, media="print")
+    assert chromium.js("[...document.querySelectorAll('input[type=radio]')].every(e => !e.getClientRects().length)")
     assert chromium.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
@@ -80,12 +82,14 @@ def test_the_measure_sees_what_is_wrong(chromium, page, tmp_path):
     wrong = (
         '<div style="width:900px">far too wide</div><p style="color:#888">too faint</p><p style="font-size:9px">tiny</p>'
         '<div style="width:20px;overflow:hidden">cut off, as nobody can see</div>'
+        '<p style="width:2em;overflow-wrap:anywhere">scattered</p>'
         '<script>console.error("of the console"); fetch("http://localhost:9/"); throw new Error("thrown")</script>'
     )
     bad.write_text(page.read_text("utf-8").replace("<main", f"{wrong}<main"), "utf-8")
     chromium.open(bad, 360)
     seen = chromium.js(MEASURE)
     assert any("far too wide" in line for line in seen["wide"]) and any("cut off" in line for line in seen["wide"])
+    assert any("breaks scattered" in line for line in seen["broken"])
     assert any("too faint" in line for line in seen["faint"]) and any("tiny" in line for line in seen["small"])
     complaints = " ".join(chromium.complaints())
     assert all(word in complaints for word in ("of the console", "Uncaught", "localhost"))

@@ -8,6 +8,7 @@ import pytest
 from command_line import TINY, call
 
 import paddle_tfm
+from paddle_tfm.card import lengths
 from paddle_tfm.card.facts import RunFacts
 from paddle_tfm.card.lengths import scores_by_length
 from paddle_tfm.card.samples import best_and_worst
@@ -150,6 +151,14 @@ def test_scores_by_length_are_those_of_the_examples_and_lie_in_their_interval(re
         assert (count, score) == (50, pytest.approx(right / 50))
         half = 1.96 * (score * (1 - score) / 50) ** 0.5  # the normal one, which the bootstrap's comes close to
         assert low == pytest.approx(max(0, score - half), abs=0.05) and high == pytest.approx(score + half, abs=0.05)
+
+
+def test_where_all_examples_are_right_no_interval_is_claimed(registry):
+    """Drawn again they are all right again: [100%, 100%] would say that no test set could show an error."""
+    rows = [Prediction("x " * n, "a", "a") for n in (1, 2, 3, 4) for _ in range(10)]
+    html = lengths.html("exact_match", registry.build("metric", "exact_match", ""), rows)
+    assert html.count("<small>no interval: every draw is 100.0%</small>") == 4
+    assert "95%:" not in html and 'class="interval"' not in html
 
 
 def test_a_run_without_its_recipe_is_refused(run, tmp_path):

@@ -192,8 +192,8 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
             "apart from it by 2 seeds.",
         ),
         (
-            {"base": [0.75], "other": [0.75]},
-            "The baseline “base” has the best mean (exact match 75.0%), but 1 seed cannot tell these apart.",
+            {"other": [0.75], "base": [0.75]},
+            "The baseline “base” shares the best mean with “other” (exact match 75.0%), but 1 seed cannot tell these apart.",
         ),
         ({"base": [0.5, 0.7]}, "“base” is the only variant here: exact match 60% over 2 seeds."),
     ],

@@ -32,8 +32,8 @@ def html(facts: Facts) -> str:
     band = " The band is the range of the seeds, the line their mean." if seeds > 1 else ""
     note = f"Colours are those of the scores above.{band} The loss of training is a mean over stretches of steps."
     return (
-        f'<div class="curves"><fieldset><legend>against</legend>{radios}</fieldset>{_legend(facts)}{figures}'
-        f'<p class="note">{escape(note)}</p></div>'
+        f'<div class="curves"><fieldset class="against-what"><legend>against</legend>{radios}</fieldset>'
+        f'{_legend(facts)}{figures}<p class="note">{escape(note)}</p></div>'
     )
 
 
