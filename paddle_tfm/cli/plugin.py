@@ -257,8 +257,6 @@ class ReportPrinter:
         if not self.brief:
             for note in report.notes:
                 console().print(f"  [dim]{'note':<{STATUS_WIDTH}}[/] {escape(note)}")
-        if cause := report.likely_cause:
-            console().print(f"  [bold]begin with {cause.check.name}[/]: {escape(cause.detail)}")
         summary = ", ".join(f"[{COLOURS[status]}]{number} {status}[/]" for status, number in counts.items() if number)
         console().print(f"[bold]{self.title}[/]: {summary}")
 

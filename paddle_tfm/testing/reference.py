@@ -1,7 +1,7 @@
 """A component beside a reference of its author's: NumPy functions, or a module of PyTorch's.
 
-What no law can see (heads in another order, an exponent doubled, a window off by one) a second description of the same
-formula does: values and gradients, on random inputs, under all masks and lengths.
+What no check can see (heads in another order, an exponent doubled, a window off by one) a second description of the
+same formula does: values and gradients, on random inputs, under all masks and lengths.
 """
 
 from __future__ import annotations

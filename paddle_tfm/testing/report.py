@@ -24,7 +24,6 @@ class Check:
     each_scene: bool = False
     information: bool = False
     long: bool = False  # also with texts of more than 70 tokens
-    of_one_kind: bool = False  # it looks at the part alone
     decisive: bool = False  # where it fails, what else is seen says nothing
 
     def run(self, subject) -> Outcome:
@@ -59,8 +58,8 @@ class Check:
     def _failure(self, expected_failures: Mapping[str, str], detail: str, names: Sequence[str]) -> Outcome:
         """A limit "trains *.experts.*" covers failures of the parameters that the pattern names, and no other."""
         if names:
-            limits = {tuple(key.split()): why for key, why in expected_failures.items()}
-            patterns = {key[1]: why for key, why in limits.items() if len(key) == 2 and key[0] == self.name}
+            declarations = {tuple(key.split()): why for key, why in expected_failures.items()}
+            patterns = {key[1]: why for key, why in declarations.items() if len(key) == 2 and key[0] == self.name}
             if all(any(fnmatch(name, pattern) for pattern in patterns) for name in names):
                 return Outcome(self, EXPECTED_FAILURE, "; ".join(dict.fromkeys(patterns.values())))
             if self.name in expected_failures:
@@ -128,15 +127,6 @@ class Report:
         """The checks that failed."""
         return [outcome for outcome in self.outcomes if outcome.status == FAIL]
 
-    @property
-    def likely_cause(self) -> Outcome | None:
-        """Of several failures, the one that most likely brings the others about: a check of the part alone knows it
-        better than one of a whole model, and what is wrong in one pass shows in decoding and training too."""
-        failures = self.failures
-        if len(failures) < 2:
-            return None
-        return min(failures, key=lambda outcome: (not outcome.check.of_one_kind, self.outcomes.index(outcome)))
-
     def __getitem__(self, name: str) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.check.name == name)
 
@@ -163,8 +153,7 @@ def check(
 
     def register(function: Callable[[object], Result]) -> Callable[[object], Result]:
         label = name or function.__name__
-        alone = len(kinds) == 1 and not each_scene
-        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, alone, decisive)
+        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, decisive)
         for kind in kinds:
             CHECKS.setdefault(kind, []).append(new)
         return function

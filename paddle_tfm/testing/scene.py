@@ -19,7 +19,7 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_nothing, same_draws
 from paddle_tfm.testing.size import FIRST_WORD, VOCABULARY, Size
 
-FEW = 12  # tokens of a text of which each is looked at
+SHORT = 12  # tokens of a text of which each is looked at
 MIN_LOG_PROB = -50.0  # log-probabilities below are the same: a word that is ruled out has some very negative number
 
 
@@ -184,7 +184,7 @@ class Scene(ModelUnderTest[Transformer]):
         h, _ = model.decoder(x, model.start(self.memory(model, batch)), batch.target_valid, Tap())
         row = int(np.argmax(self.size.target_lengths))  # the longest
         length = self.size.target_lengths[row]
-        for t in range(length) if length < FEW else (0, length // 2, length - 2):
+        for t in range(length) if length < SHORT else (0, length // 2, length - 2):
             (gradient,) = paddle.grad(h[row, t].sum() + 0.1 * (h[row, t] ** 2).sum(), x, retain_graph=True)
             yield t, gradient.abs().sum(-1)[row].numpy()
 

@@ -1,4 +1,4 @@
-"""A component beside a reference: shipped ones agree with the papers' equations of tests/references, what no law can see is
+"""A component beside a reference: shipped ones agree with the papers' equations of tests/references, what no check can see is
 seen, and what `plugin new` writes agrees with its twin."""
 
 import sys
@@ -38,7 +38,7 @@ def test_a_shipped_component_agrees_with_the_papers_equations(kind, name, file, 
     assert outcome.status == PASS and "gradients agree" in outcome.detail, outcome.detail
 
 
-UNSEEN = [  # what breaks no law
+UNSEEN = [  # what breaks no invariant
     ("attention/local", "a window of one more", "(q - k).abs() <= self.window", "(q - k).abs() <= self.window + 1",
      "test_attention_papers.py:REFERENCES"),
     ("norm/layer", "epsilon beside the deviation", None, None, "test_norm_papers.py:layer_std"),
@@ -47,7 +47,7 @@ UNSEEN = [  # what breaks no law
 
 
 @pytest.mark.parametrize("twin, name, was, becomes, file", UNSEEN, ids=[name for _, name, *_ in UNSEEN])
-def test_what_no_law_can_see_a_reference_does(twin, name, was, becomes, file):
+def test_what_no_check_can_see_a_reference_does(twin, name, was, becomes, file):
     registry, (kind, component) = create_registry(), twin.split("/")
     if was is not None:
         cls = build(Mutant(twin, name, was, becomes, "reference").source(), twin)
