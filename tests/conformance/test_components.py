@@ -118,10 +118,11 @@ _NEED_SCORES = (*_NEED_QUERIES, "alibi", "fire", "kerple", "t5")
 REFUSED = {
     (
         "attention",
-        ("convolution", "linear", "recurrent"),
+        ("convolution", "gated_deltanet", "linear", "recurrent"),
         "position",
     ): _NEED_SCORES,  # they compute no score of two tokens
     ("attention", ("differential", "single_head"), "position"): ("shaw",),  # no term of the values
+    ("attention", ("mla",), "position"): ("cope", "shaw", "transformer_xl"),  # no terms of scores and values
     ("attention", ("synthesizer",), "position"): _NEED_QUERIES,  # it has no queries and keys
     ("attention", ("single_head",), "placement"): ("sub_ln", "hybrid_norm"),  # no norm before the output projection,
     (
