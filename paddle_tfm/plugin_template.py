@@ -16,6 +16,7 @@ from string import Template
 from paddle_tfm.errors import UserError
 
 TEMPLATES = Path(__file__).parent / "templates"
+REFERENCED = ("attention", "norm", "placement", "position", "feed_forward", "head", "schedule")  # with a NumPy twin
 WHAT = {
     "attention": "attention",
     "norm": "norm",
@@ -23,6 +24,7 @@ WHAT = {
     "position": "positional encoding",
     "feed_forward": "feed-forward sublayer",
     "head": "head",
+    "initializer": "initializer",
     "task": "task",
     "dataset": "dataset",
     "tokenizer": "tokenizer",
@@ -30,6 +32,7 @@ WHAT = {
     "search": "search",
     "schedule": "learning-rate schedule",
     "optimizer": "optimizer",
+    "listener": "listener",
 }
 SETTINGS = {  # kind -> what a recipe says for a component that is no part of a model: a dotted path, and its value
     "task": ("task", "$module"),
@@ -61,8 +64,9 @@ def write(
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
-        kind: one of `WHAT`. out: the folder, or the file with `single_file`; default: by the name, here. taken: names
-            of components that are there already, with what they are.
+        kind: one of `WHAT`; a listener, which is no class that recipes name, is always one file. out: the folder, or
+            the file with `single_file`; default: by the name, here. taken: names of components that are there
+            already, with what they are.
     Raises:
         UserError: the name cannot be a package's, belongs to another, or something is there already.
     """
@@ -76,12 +80,21 @@ def write(
     words["A_what"] = words["a_what"].capitalize()
     _refuse_name(name, words["module"], taken or {})
     component = _filled(f"component/{kind}.py", words)
+    if kind == "listener":
+        file = out or Path(f"{words['module']}.py")
+        _write({file: component})
+        return NewPlugin(
+            (file,), _advice(f"plugin check {file}", f"run reverse --plugin {file}", "what does it write?")
+        )
     if single_file:
         file = out or Path(f"{words['module']}.py")
-        _write({file: _single(component, words)})
+        beside = file.with_name(f"{file.stem}_numpy.py")
+        twin = {beside: _filled(f"reference/{kind}.py", words)} if kind in REFERENCED else {}
+        _write({file: _single(component, words), **twin})
         setting = f"{path}={words['value']}"
         setting = f'"{setting}"' if " " in setting else setting
-        return NewPlugin((file,), _advice(f"plugin check {file}", f"run reverse {setting} --plugin {file}"))
+        check = f"plugin check {file}{f' --reference {beside}' if twin else ''}"
+        return NewPlugin((file, *twin), _advice(check, f"run reverse {setting} --plugin {file}"))
     folder = out or Path(name)
     files = {
         folder / "pyproject.toml": _filled("package/pyproject.toml", words),
@@ -91,6 +104,8 @@ def write(
         folder / "recipe.yaml": _filled("package/alone.yaml" if kind in ALONE else "package/recipe.yaml", words),
         folder / "README.md": _filled("package/README.md", words),
     }
+    if kind in REFERENCED:
+        files[folder / "tests" / f"{words['module']}_numpy.py"] = _filled(f"reference/{kind}.py", words)
     _write(files)
     advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}")
     return NewPlugin(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
@@ -114,9 +129,9 @@ def _refuse_name(name: str, module: str, taken: Mapping[str, str]) -> None:
     raise UserError(f"'{name}' {version} is installed already, and installing yours would replace it; {another}")
 
 
-def _advice(check: str, run: str) -> str:
+def _advice(check: str, run: str, question: str = "is it better?") -> str:
     width = max(len(check), len(run)) + 13
-    return f"{f'paddle-tfm {check}':<{width}}# is it right?\n{f'paddle-tfm {run}':<{width}}# is it better?"
+    return f"{f'paddle-tfm {check}':<{width}}# is it right?\n{f'paddle-tfm {run}':<{width}}# {question}"
 
 
 def _filled(template: str, words: dict[str, str]) -> str:

@@ -314,8 +314,9 @@ FEED_FORWARD = {
 }
 
 HEAD = {
-    "linear": held("ours, as a linear layer of PyTorch", bias=True),
-    "tied": held("arXiv:1608.05859: no bias", bias=False),
+    "linear": held("ours, as a linear layer of PyTorch", bias=True, cap=None),
+    "tied": held("arXiv:1608.05859: no bias; no cap, for Gemma 2's 30 belongs to Gemma 2", bias=False, cap=None),
+    "pointer_coverage": held("arXiv:1704.04368, equation 13: λ = 1, section 5", coverage_weight=1.0, bias=True),
     "pointer": held("arXiv:1704.04368, equation 4: with b", bias=True),
     "pointer_network": held("arXiv:1506.03134; what a position stands for is ours", output="word"),
     "fix": held(
