@@ -235,24 +235,37 @@ def trains(model_under_test: ModelUnderTest) -> Result:
         for parameter in model.parameters():
             noise = rng.normal(scale=1e-2, size=parameter.shape).astype("float32")
             parameter.set_value(parameter + paddle.to_tensor(noise))
-    alive, connected = set(), set()
+    moved: dict[str, np.ndarray] = {}  # which numbers of a parameter got a gradient in some batch
     for seed in range(NUM_BATCHES):
         model.clear_gradients()
         model_under_test.losses(model, model_under_test.batch(seed=seed))[1].backward()
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
-                connected.add(name)
-                if parameter.grad.numpy().any():
-                    alive.add(name)
+                moved[name] = moved.get(name, False) | (parameter.grad.numpy() != 0)
     wrong = {}
     for name, parameter in model.named_parameters():
         if model_under_test.foreign and parameter.stop_gradient:
             continue
-        if name not in connected:
+        if name not in moved:
             wrong[name] = f"no gradient reaches {name} {list(parameter.shape)}"
-        elif name not in alive and parameter.ndim > 1:  # a vector may do nothing: softmax forgets a key's bias
-            wrong[name] = f"the gradient of {name} {list(parameter.shape)} is zero"
+        elif not moved[name].any():
+            if parameter.ndim > 1 or not name.endswith("bias"):  # softmax forgets a key's bias
+                wrong[name] = f"the gradient of {name} {list(parameter.shape)} is zero"
+        elif part := _idle_part(moved[name]):
+            wrong[name] = f"{part} of {name} {list(parameter.shape)} get no gradient: nothing uses them"
     return Failed(next(iter(wrong.values())), tuple(wrong)) if wrong else Passed()
+
+
+def _idle_part(moved: np.ndarray) -> str:
+    """Which part of a parameter no gradient reaches, "16 of 32 columns"; "" where there is none. A part is a block at
+    either end, of at least a quarter: hidden units that ReLU shuts off lie scattered. Rows of a matrix do not count:
+    those of a table are tokens or distances, which a few batches need not hold."""
+    for axis in range(moved.ndim == 2, moved.ndim if moved.ndim > 1 else 0):
+        used = moved.any(tuple(other for other in range(moved.ndim) if other != axis))
+        idle = int(used.size - used.sum())
+        if 4 * idle >= used.size > idle and (used[idle:].all() or used[: used.size - idle].all()):
+            return f"{idle} of {used.size} {'columns' if moved.ndim == 2 else f'slices of axis {axis}'}"
+    return ""
 
 
 @check(

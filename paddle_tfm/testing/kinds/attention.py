@@ -54,7 +54,7 @@ class AttentionProbe:
     def key_value(self) -> KeyValue | Skip:
         """Keys and values of the source, or why there are none."""
         kv = self.project(self.source)
-        if isinstance(kv, OneText) or not isinstance(kv, KeyValue):
+        if isinstance(kv, OneText) or not isinstance(kv, KeyValue) or 0 in (*kv.key.shape, *kv.value.shape):
             return Skip(f"it keeps {type(kv).__name__} instead of keys and values")
         return kv
 

@@ -37,18 +37,21 @@ def _problem(subject: Subject, rate: float):
 
 @check(
     "optimizer",
-    invariant="it lowers a loss, and leaves a parameter without a gradient alone",
-    consequence="nothing is learned, or weights move that nothing asked to move",
+    invariant="it lowers a loss, moves each parameter with a gradient, and leaves one without alone",
+    consequence="nothing is learned, a part never is, or weights move that nothing asked to move",
     hint="the sign and size of the update; parameters whose `grad` is None",
 )
 def lowers(subject: Subject) -> Result:
     parameters, _, step = _problem(subject, 1e-2)
-    idle = parameters[2].numpy().copy()
+    before = [parameter.numpy().copy() for parameter in parameters]
     losses = [step() for _ in range(200)]
     if not losses[-1] < 0.9 * losses[0]:
         return Failed(f"200 steps with the rate 0.01 on least squares: {losses[0]:.3g} to {losses[-1]:.3g}")
-    if not np.array_equal(idle, parameters[2].numpy()):
+    same = [np.array_equal(values, parameter.numpy()) for values, parameter in zip(before, parameters)]
+    if not same[2]:
         return Failed("a parameter without a gradient moved")
+    if any(same[:2]):
+        return Failed(f"200 steps left {sum(same[:2])} of 2 parameters with a gradient where they were")
     return Passed()
 
 

@@ -204,5 +204,3 @@ class PrefixRate(Metric):
     def value(self, total):
         positive(words=total[1])
         return total[0] / total[1]
-
-

@@ -129,7 +129,8 @@ class Interpolated(PositionalEncoding):
     def bias(self, q_positions, k_positions):
         far = distance(q_positions, k_positions).abs().astype("float32")
         scale = paddle.log1p(paddle.clip(q_positions.astype("float32"), min=8.0)).unsqueeze(-1)
-        return self.outer(F.relu(self.inner((paddle.log1p(far) / scale).unsqueeze(-1)))).transpose([0, 3, 1, 2])
+        ratio = (paddle.log1p(far) / scale).unsqueeze(-1).astype(self.inner.weight.dtype)
+        return self.outer(F.relu(self.inner(ratio))).transpose([0, 3, 1, 2])
 
 
 class Ramp(PositionalEncoding):
