@@ -63,8 +63,8 @@ class Questions(Task):
             facts = [(*divmod(int(each), len(VERBS)), self._people(rng, split)) for each in chosen]
             role, verb, people = facts[rng.integers(self.facts)]
             question = f"Whom did the {ROLES[role]} {VERBS[verb][1]}?"
-            told = [f"The {ROLES[r]} {VERBS[v][0]} {_listed(several)}." for r, v, several in facts]
-            yield Example(" ".join([question, *told]), ", ".join(people))
+            sentences = [f"The {ROLES[r]} {VERBS[v][0]} {_listed(several)}." for r, v, several in facts]
+            yield Example(" ".join([question, *sentences]), ", ".join(people))
 
     def _people(self, rng: np.random.Generator, split: str) -> list[str]:
         return [person(rng, split, self.data_seed) for _ in range(rng.integers(1, self.names + 1))]
