@@ -14,7 +14,7 @@ from command_line import call
 from paddle_tfm.ordinary_layers import AS_KINDS
 
 TWINS = Path(__file__).parents[1] / "conformance" / "mutants" / "twins"
-KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
+KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
 
 
 def twin(name: str, *changes: tuple[str, str]) -> Path:
