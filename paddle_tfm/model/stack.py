@@ -154,10 +154,11 @@ class Stack(paddle_compat.Layer):
     def enter(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Embedded tokens [B, T, C] with positions added and dropout applied, and the positions of this pass."""
         encoding = self.encodings[0]
-        context = randomness.current_context()
+        context, draw = randomness.current_context(), None
         if self.training and context is not None:
             key = (context.seed, "positions", self.stack_name, context.step, context.micro_batch)
-            positions = encoding.remap(positions, lambda: randomness.generator(*key))
+            draw = partial(randomness.generator, *key)
+        positions = encoding.remap(positions, draw)
         return self.drop(encoding.embed(x, positions)), positions
 
     def leave(self, x: Tensor, info: TokenInfo) -> Tensor:

@@ -86,7 +86,8 @@ class PositionalEncoding(Component, Layer):
         """[B, H, Tq, D] added to weights · V (Shaw's value term)."""
         return None
 
-    def remap(self, positions: Tensor, draw: Callable[[], object]) -> Tensor:
-        """Positions [B|1, T] → positions, once a training pass and before anything else; `draw()` gives a NumPy
-        generator that is a function of (seed, step)."""
+    def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
+        """Positions [B|1, T] → where they stand for all that goes by position; once a pass, before anything else.
+        `draw()` gives a NumPy generator that is a function of (seed, step); in evaluation there is none, `draw` is
+        None."""
         return positions

@@ -55,7 +55,7 @@ class Chain(PositionalEncoding):
     def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
         return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)
 
-    def remap(self, positions: Tensor, draw: Callable[[], object]) -> Tensor:
+    def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
         for part in self.parts:
             positions = part.remap(positions, draw)
         return positions

@@ -268,7 +268,12 @@ POSITION = {
     ),
     "shaw": held("arXiv:1803.02155, section 4.1: k = 16 in the base model, both terms", clip=16, with_values=True),
     "transformer_xl": held("arXiv:1901.02860, R as in arXiv:1706.03762", base=10000.0),
-    "randomized": held("ours: the range is the task's, which arXiv:2305.16843 sets to 2048", longest=None, stride=None),
+    "randomized": held(
+        "ours: the range is the task's, which arXiv:2305.16843 sets to 2048",
+        longest=None,
+        stride=None,
+        drawn="positions",
+    ),
     "chain": held("ours: nothing to choose"),
     "yarn": held(
         "arXiv:2309.00071, section 3.2: α = 1, β = 32 turns, s = 16",
