@@ -149,13 +149,11 @@ class _Exporter:
         if "adds" in answers[0] and len(answers[0]) > 1:
             reason = "acts on embeddings and on scores, and CTranslate2 drops the former beside the latter"
             raise self._refuse(encodings[0], reason)
+        self.apart = _apart(stack.encodings[0])
         heads = {self._layer(f"{name}/layer_{i}", stack, layer, answers[i]) for i, layer in enumerate(stack.layers)}
         if len(heads) > 1:
             raise ExportRefused(f"the attentions of the {name} differ in heads, and CTranslate2 has one number for all")
         windows = {self._answer(layer.self_attention).get("window") for layer in stack.layers}
-        if windows != {None} and _moves(stack.encodings[0]):
-            reason = "has a window, and the encoding moves positions, which CTranslate2 does not"
-            raise self._refuse(stack.layers[0].self_attention, reason)
         if len(windows) > 1 and any("by_distance" in answer for answer in answers):
             reason = "has a window in some layers only, beside a bias by distance, which CTranslate2 computes once"
             raise self._refuse(stack.layers[0].self_attention, reason)
@@ -169,7 +167,7 @@ class _Exporter:
     def _position_answer(self, encoding: PositionalEncoding) -> dict:
         """What an encoding answers, at the positions that it gives to those of a text."""
         answer = self._answer(encoding)
-        if not _moves(encoding):
+        if _apart(encoding) == 1:
             return answer
         moved = {
             "adds": lambda x, positions: encoding.embed(x, encoding.remap(positions, None)),
@@ -237,6 +235,8 @@ class _Exporter:
         answer = self._answer(attention)
         projections = Projections(answer)
         window, bias, causal = answer.get("window"), position.get("by_distance"), site == "decoder"
+        if window is not None:
+            window //= self.apart  # of positions, as tokens
         if causal and (window is not None or (bias is not None and not position.get("alibi"))):
             self.prompt_at_once = False
         numbers = position_numbers(position, projections.head_dim)
@@ -277,7 +277,7 @@ class _Exporter:
                 self._put(f"{scope}/ffn/{part}", {"weight": np.ascontiguousarray(weight), "bias": bias})
 
 
-def _moves(encoding: PositionalEncoding) -> bool:
-    """Whether tokens stand elsewhere than at 0, 1, 2 … in evaluation."""
-    ranks = paddle.arange(2, dtype="int64").unsqueeze(0)
-    return bool((encoding.remap(ranks, None) != ranks).any())
+def _apart(encoding: PositionalEncoding) -> int:
+    """How far neighbours stand apart in evaluation."""
+    positions = encoding.remap(paddle.arange(2, dtype="int64").unsqueeze(0), None)
+    return int(positions[0, 1] - positions[0, 0])

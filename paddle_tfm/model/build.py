@@ -15,7 +15,7 @@ from paddle_tfm.model.initialize import initialize
 from paddle_tfm.model.stack import Decoder, Encoder, Layer, Stack
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import LayerSite, Norm, Placement, PositionalEncoding
-from paddle_tfm.recipe.model_plan import ModelPlan, encoding_givens
+from paddle_tfm.recipe.model_plan import ModelPlan, encoding_givens, inner_norm_at
 
 AnyStack = TypeVar("AnyStack", bound=Stack)
 
@@ -139,7 +139,7 @@ class _Builder:
             kwargs["d_ff"] = settings.d_ff
         else:
             kwargs |= {"num_heads": settings.num_heads, "max_length": settings.max_length}
-        if placement.cls is not None and placement.cls.inner_norm and self._has_norm(site):
+        if inner_norm_at(placement, site.sublayer) and self._has_norm(site):
             kwargs["inner_norm"] = lambda width: self._norm(site, width, "inner_norm")
         return self._build(self.plan.component(kind, site.stack, site.sublayer), str(site), **kwargs)
 
@@ -154,5 +154,7 @@ class _Builder:
             encoding = self._build(component, f"{stack}.{sublayer}.{len(encodings)}.position", **kwargs)
             if encoding is None:
                 return []
+            if encodings:
+                encoding.share(encodings[0])
             encodings.append(encoding)
         return encodings

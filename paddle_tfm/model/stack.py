@@ -123,9 +123,10 @@ class Layer(paddle_compat.Layer):
         info = TokenInfo(encoding, memory.positions, memory.valid)
         return LayerState(None, self.cross_attention.project(memory.x, info))
 
-    def branches(self) -> list[Attention | FeedForward]:
-        """The sublayers in order."""
-        return [part for part in (self.self_attention, self.cross_attention, self.feed_forward) if part is not None]
+    def branches(self) -> dict[str, Attention | FeedForward]:
+        """The sublayers in order, by name."""
+        parts = {"self": self.self_attention, "cross": self.cross_attention, "feed_forward": self.feed_forward}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 class Stack(paddle_compat.Layer):

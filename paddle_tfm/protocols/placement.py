@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,8 +19,7 @@ NormFactory = Callable[[LayerSite, int], Norm]
 
 @dataclass(frozen=True)
 class Profile:
-    """Statistics of one pass over data at initialization: the variance of a stack's input, and of each branch's output,
-    in the order in which the branches ran."""
+    """One pass over data at initialization: the variance, over real tokens, of a stack's input and of each branch."""
 
     input_variance: float
     branch_variances: list[float]
@@ -36,8 +35,7 @@ class Placement(Component, Layer):
         sites: one LayerSite a sublayer, in the order in which they run. d_model: C.
         norm: a function (site, width) → a new Norm. dropout: of each branch (settable).
 
-    Between the layers of a stack travels x itself, or what `enter` makes of it: several streams (hyper-connections), a
-    second residual (ResiDual). `leave` makes an x of it again.
+    Between layers travels x, or what `enter` makes of it (hyper-connections: several streams) until `leave` undoes it.
 
     Invariances: each sublayer is called exactly once a pass; padding and later tokens change no output.
     Expected failures: `expected_failures` names checks such as "output_normalized", each with a reason.
@@ -63,8 +61,7 @@ class Placement(Component, Layer):
     givens = frozenset({"d_model", "sites", "norm", "dropout"})
     settable = frozenset({"dropout"})
     final_norm: ClassVar[bool] = False  # whether the stack ends with a norm
-    inner_norm: ClassVar[bool] = False  # whether each branch has a norm before its output projection
-    branch_gain: float = 1.0  # initial scale of branch_weights()
+    branch_gain: float | Mapping[str, float] = 1.0  # initial scale of branch_weights(), or sublayer → scale
 
     def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
         from paddle_tfm.layers import Dropout
@@ -72,6 +69,11 @@ class Placement(Component, Layer):
         super().__init__()
         self.norms = LayerList([norm(site, d_model) for site in sites])
         self.drops = LayerList([Dropout(dropout) for _ in sites])
+
+    @classmethod
+    def inner_norm(cls, sublayer: str, **options: object) -> bool:
+        """Whether the branch of `sublayer` (self, cross, feed_forward) has a norm before its output projection."""
+        return False
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         """One sublayer: x [B, T, C] → [B, T, C]. Call `sublayer` exactly once."""
@@ -90,8 +92,7 @@ class Placement(Component, Layer):
         return x
 
     def leave(self, x: Tensor, info: TokenInfo) -> Tensor:
-        """What comes out of the top layer → [B, T, C], to which the final norm is applied, if there is one. The stack
-        calls that of its top layer."""
+        """What comes out of the top layer, which the stack asks → [B, T, C], before the final norm, if there is one."""
         return x
 
     @classmethod

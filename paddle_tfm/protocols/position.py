@@ -62,6 +62,9 @@ class PositionalEncoding(Component, Layer):
             if any(getattr(cls, method) is not getattr(base, method) for method in methods)
         )
 
+    def share(self, lowest: PositionalEncoding) -> None:
+        """Take from the encoding of the stack's lowest layer what is not per layer; called where `per_layer`."""
+
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x [B, T, C] at the bottom of the stack → the same with positions added (sinusoidal, learned)."""
         return x

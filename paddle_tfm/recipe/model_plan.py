@@ -85,13 +85,20 @@ def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
         yield Problem(head.path, sentence)
 
 
+def inner_norm_at(placement: ComponentPlan, sublayer: str) -> bool:
+    """Whether a placement wants a norm before the output projection of this sublayer."""
+    cls = placement.cls
+    return cls is not None and cls.inner_norm(sublayer, **placement.options)
+
+
 def _inner_norm_problems(plan: ModelPlan) -> Iterator[Problem]:
     """A placement that wants a norm before the output projection, around a sublayer whose class takes none."""
-    for (kind, stack, _), component in plan.at_sites.items():
+    for (kind, stack, sublayer), component in plan.at_sites.items():
         placement = plan.at("placement", stack, "self")
         if kind not in ("attention", "feed_forward") or component.cls is None or placement is None:
             continue
-        if placement.cls is not None and placement.cls.inner_norm and "inner_norm" not in component.parameters:
+        site = "feed_forward" if kind == "feed_forward" else sublayer
+        if inner_norm_at(placement, site) and "inner_norm" not in component.parameters:
             sentence = f"'{component.name}' has no norm before its output projection, which the placement asks for"
             yield Problem(component.path, sentence)
 

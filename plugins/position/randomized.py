@@ -77,6 +77,9 @@ class Randomized(PositionalEncoding):
         self.longest = max_length if longest is None else longest
         self.stride = max(1, self.longest // max_length) if stride is None else stride
 
+    def share(self, lowest: PositionalEncoding) -> None:
+        self.encoding.share(lowest.encoding)
+
     def uses(self) -> frozenset[str]:
         return self.encoding.uses()
 

@@ -61,8 +61,18 @@ def test_a_model_with_small_scales_begins_close_to_its_embeddings(make_model, ma
         model = make_model(f"model.placement={{name: layer_scale, initial: {initial}}}")
         h, _ = model(batch)
         x, positions = model.decoder.enter(model.target_embedding(batch.target_in), paddle.arange(6).unsqueeze(0))
-        moved.append(float((h - model.decoder.leave(x, positions, batch.target_valid)).abs().max()))
+        here = TokenInfo(PositionalEncoding(), positions, batch.target_valid)
+        moved.append(float((h - model.decoder.leave(x, here)).abs().max()))
     assert moved[0] > 1 > moved[1] > 1e-2 and moved[2] < 1e-4
+
+
+@pytest.mark.parametrize("depth, initial", [(6, 0.1), (18, 0.1), (19, 1e-5), (24, 1e-5), (25, 1e-6), (36, 1e-6)])
+def test_scales_start_by_the_depth_of_their_stack(depth, initial):
+    """2103.17239, section 2: 0.1 until depth 18, 1e-5 for depth 24, 1e-6 for deeper networks."""
+    givens = {"norm": lambda site, width: Norm(), "d_model": 3, "dropout": 0.0}
+    for stack, layers in (("encoder", (depth, 100)), ("decoder", (100, depth))):
+        placement = LayerScale(sites=[LayerSite(stack, "self", 0, *layers)], **givens)
+        np.testing.assert_allclose(placement.scales[0].numpy(), np.full(3, initial), rtol=1e-6)
 
 
 @pytest.mark.parametrize("initial", [0.0, -0.1, math.inf, math.nan])
