@@ -25,6 +25,8 @@ CHINESE = ".zh-CN.md"
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 ENGLISH_LINK = re.compile(r"\[([^]]+)\]\(([^)\s#]+(?<!\.zh-CN)\.md)(#[^)\s]*)?\)")
 SWITCH = re.compile(r"\*\*\[(?:中文|English)\]\([^)]*\)\*\*(?: · )?")  # the site has a menu of languages
+# A line of Chinese that goes on in the next: browsers would show the break as a space, which Chinese has not.
+BROKEN_LINE = re.compile(r"(?<=[\u3001-\u301f\u4e00-\u9fff\uff01-\uff60”])\n *(?=[\u4e00-\u9fff“（《])")
 CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 _folders: list[str] = []
 
@@ -90,7 +92,7 @@ def _rewritten(file: str, page: str, pages: dict[str, str], folder: Path) -> str
 
     parts = CODE.split(SWITCH.sub("", (ROOT / file).read_text("utf-8")))
     if file.endswith(CHINESE):
-        parts[::2] = [ENGLISH_LINK.sub(to_english, part) for part in parts[::2]]
+        parts[::2] = [BROKEN_LINE.sub("", ENGLISH_LINK.sub(to_english, part)) for part in parts[::2]]
     parts[::2] = [LINK.sub(link, part) for part in parts[::2]]
     return "".join(parts)
 

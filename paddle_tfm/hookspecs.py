@@ -67,6 +67,7 @@ KINDS: dict[str, str] = {
     "schedule": "register_schedules",
     "optimizer": "register_optimizers",
 }
+LISTENER = "listener"  # what a plugin with `on_` hooks is: it registers nothing, and has its plugin's name
 
 
 @hookspec

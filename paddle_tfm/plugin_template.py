@@ -23,6 +23,7 @@ WHAT = {
     "position": "positional encoding",
     "feed_forward": "feed-forward sublayer",
     "head": "head",
+    "initializer": "initializer",
     "task": "task",
     "dataset": "dataset",
     "tokenizer": "tokenizer",
@@ -30,6 +31,7 @@ WHAT = {
     "search": "search",
     "schedule": "learning-rate schedule",
     "optimizer": "optimizer",
+    "listener": "listener",
 }
 SETTINGS = {  # kind -> what a recipe says for a component that is no part of a model: a dotted path, and its value
     "task": ("task", "$module"),
@@ -61,8 +63,9 @@ def write(
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
-        kind: one of `WHAT`. out: the folder, or the file with `single_file`; default: by the name, here. taken: names
-            of components that are there already, with what they are.
+        kind: one of `WHAT`; a listener, which is no class that recipes name, is always one file. out: the folder, or
+            the file with `single_file`; default: by the name, here. taken: names of components that are there
+            already, with what they are.
     Raises:
         UserError: the name cannot be a package's, belongs to another, or something is there already.
     """
@@ -76,6 +79,12 @@ def write(
     words["A_what"] = words["a_what"].capitalize()
     _refuse_name(name, words["module"], taken or {})
     component = _filled(f"component/{kind}.py", words)
+    if kind == "listener":
+        file = out or Path(f"{words['module']}.py")
+        _write({file: component})
+        return NewPlugin(
+            (file,), _advice(f"plugin check {file}", f"run reverse --plugin {file}", "what does it write?")
+        )
     if single_file:
         file = out or Path(f"{words['module']}.py")
         _write({file: _single(component, words)})
@@ -114,9 +123,9 @@ def _refuse_name(name: str, module: str, taken: Mapping[str, str]) -> None:
     raise UserError(f"'{name}' {version} is installed already, and installing yours would replace it; {another}")
 
 
-def _advice(check: str, run: str) -> str:
+def _advice(check: str, run: str, question: str = "is it better?") -> str:
     width = max(len(check), len(run)) + 13
-    return f"{f'paddle-tfm {check}':<{width}}# is it right?\n{f'paddle-tfm {run}':<{width}}# is it better?"
+    return f"{f'paddle-tfm {check}':<{width}}# is it right?\n{f'paddle-tfm {run}':<{width}}# {question}"
 
 
 def _filled(template: str, words: dict[str, str]) -> str:

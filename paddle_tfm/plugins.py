@@ -72,6 +72,16 @@ class Plugins:
                 )
 
 
+def listeners(plugins: Plugins) -> dict[str, list[str]]:
+    """Plugin → its hooks that listen, of all that have any."""
+    hooks = {}
+    for name in plugins.providers:
+        callers = plugins.manager.get_hookcallers(plugins.manager.get_plugin(name)) or []
+        if events := sorted(caller.name for caller in callers if caller.name.startswith("on_")):
+            hooks[name] = events
+    return hooks
+
+
 def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
     """A manager with all installed plugins and those of `files`.
 
@@ -84,7 +94,7 @@ def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
     for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         _guarded(plugins, entry)
     for file in dict.fromkeys(map(Path, files)):
-        _load_file(plugins, file)
+        load_file(plugins, file)
     return plugins
 
 
@@ -100,7 +110,12 @@ def _provider(entry: importlib.metadata.EntryPoint) -> Provider:
     return Provider(entry.name, name, version)
 
 
-def _load_file(plugins: Plugins, path: Path) -> None:
+def load_file(plugins: Plugins, path: Path) -> None:
+    """Add the plugin in a file.
+
+    Raises:
+        UserError: there is no such file, it cannot be imported, or it registers nothing.
+    """
     if not path.is_file():
         raise UserError(f"--plugin {path}: no such file")
     source = path.read_bytes()

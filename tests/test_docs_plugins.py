@@ -14,7 +14,7 @@ import pytest
 from paddle_tfm import protocols
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
-from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.plugin_template import SETTINGS
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, checks
 
@@ -116,11 +116,11 @@ def _tables(page):
     return pair.findall(shared), of_kinds, pair.findall(whole)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, WHOLE])
+@pytest.mark.parametrize("kind", [*KINDS, LISTENER, WHOLE])
 @pytest.mark.parametrize("page", PAGES)
 def test_the_table_of_checks_is_complete(page, kind):
     shared, own, whole = _tables(page)
-    assert set(own) == set(KINDS)
+    assert set(own) == {*KINDS, LISTENER}
     listed = whole if kind == WHOLE else [*(shared if kind in LAYERS else []), *own[kind]]
     known = {each.name: each.invariant for each in checks(kind)}
     assert sorted(name for name, _ in listed) == sorted(known)
@@ -221,25 +221,35 @@ def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsy
         assert capsys.readouterr().err.strip() in _text(PAGE)
 
 
-def test_the_package_is_what_the_page_says(folder, monkeypatch, capsys):
+def test_the_package_is_what_the_page_says(folder, installed, capsys):
     commands = [words for words in _commands(PAGE) if words[:2] == ["plugin", "new"]]
-    assert len(commands) == 2
+    assert len(commands) == 3
     assert _tell(capsys, *commands[0])[1] in _text(PAGE)
     (toml,) = [text for language, text in _blocks(PAGE) if language == "toml"]
     assert toml in Path("my-norm/pyproject.toml").read_text("utf-8")
     (test,) = [text for language, text in _blocks(PAGE) if language == "python" and "pytest" in text]
     written = Path("my-norm/tests/test_my_norm.py").read_text("utf-8")
     assert test.replace(", eps=1e-3", "") in written
-    _install(monkeypatch)
+    installed()
     out = _tell(capsys, "plugin", "ls")[1]
     (shown,) = [line for language, text in _blocks(PAGE) for line in text.splitlines() if "my-norm 0.1.0" in line]
     assert shown.split() in [line.split() for line in out.splitlines()]
     assert _tell(capsys, "check", "my-norm/recipe.yaml")[0] == 0
-    assert _tell(capsys, *commands[1])[0] == 0 and Path("my_encoding.py").is_file()
+    for command in commands[1:]:
+        assert _tell(capsys, *command)[0] == 0
+    assert Path("my_encoding.py").is_file() and Path("my_log.py").is_file()
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """As `pip install -e my-norm` does: the package can be imported, and its entry point found. Afterwards it is
+    forgotten, so that no other test imports it."""
+    yield lambda: _install(monkeypatch)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "my_norm"]:
+        del sys.modules[name]
 
 
 def _install(monkeypatch):
-    """As `pip install -e my-norm` does: the package can be imported, and its entry point found."""
     information = Path("my-norm/my_norm-0.1.0.dist-info")
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-norm\nVersion: 0.1.0\n")

@@ -202,6 +202,7 @@ LEVELS = [
     {"algebra", "layers", "runtime", "files", "plotting", "plugin_template", "tabular"},
     {"protocols", "hookspecs", "processes"},
     {"plugins", "predictions"},
+    {"class_source"},
     {"component_source"},
     {"components"},
     {"registry"},

@@ -72,6 +72,23 @@ def test_a_source_is_shown_as_it_is(staged):
     assert (ROOT / "plugins/norm/rms.py").read_text("utf-8") in shown
 
 
+def test_lines_of_chinese_are_joined_and_paragraphs_are_not(staged):
+    """`好，\\n世界` would be shown as `好， 世界`. Headings, items and tables stay on lines of their own."""
+    for page in PAGES:
+        if not page.endswith(".zh-CN.md"):
+            continue
+        file = staged / (
+            "index.zh.md" if page == "README.zh-CN.md" else page.removeprefix("docs/").replace(".zh-CN", ".zh")
+        )
+        original, shown = (
+            re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+            for path in (ROOT / page, file)
+        )
+        assert not re.search(r"[\u4e00-\u9fff，。；：、]\n *[\u4e00-\u9fff]", shown), page
+        for start in (r"^#+ ", r"^ *(?:-|\d+\.) ", r"^\|"):
+            assert len(re.findall(start, shown, re.MULTILINE)) == len(re.findall(start, original, re.MULTILINE)), page
+
+
 def test_code_is_not_rewritten(staged):
     """A link within code is text: the plugins page has `x[:, 0](y)`-like code only if nobody touched it."""
     original = re.findall(r"^```.*?^```$", (ROOT / "docs/plugins.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)

@@ -20,6 +20,7 @@ from paddle_tfm.protocols import Metric
 from paddle_tfm.train.run import Run
 
 FILE = "report.html"
+SPLITS = {"test": "test", "valid": "validation"}  # as results name them and as people do
 
 
 def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None) -> str:
@@ -56,11 +57,18 @@ def _shown(folder: Path) -> str:
     return shlex.quote(str(folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder))
 
 
+def _prompt(facts: RunFacts) -> str:
+    """The beginning of a text that the model was trained on, whatever its language: a word, or some characters."""
+    words = " ".join(target for _, target in facts.about.get("samples", [])).split()
+    return words[0][:12] if words else ""
+
+
 def _usage(facts: RunFacts, sources: list[str]) -> str:
     folder, plain = _shown(facts.folder), str(_shown(facts.folder)).strip("'")
     if facts.shape == DECODER_ONLY:
-        shell = [f"paddle-tfm generate {folder} --prompt 'The'"]
-        call = f'run = paddle_tfm.load_run("{plain}")\nprint(run.generate("The").text)'
+        prompt = _prompt(facts)
+        shell = [f"paddle-tfm generate {folder} --prompt {shlex.quote(prompt)}"]
+        call = f'run = paddle_tfm.load_run("{plain}")\nprint(run.generate({prompt!r}).text)'
     else:
         source = sources[0][:80] if sources else "a text"
         shell = [f"paddle-tfm translate {folder} {shlex.quote(source)}", f"paddle-tfm evaluate {folder} --buckets"]
@@ -82,11 +90,12 @@ def _scores(facts: RunFacts, metrics: dict[str, Metric]) -> str:
     names = list(dict.fromkeys([facts.deciding, *results["test"], *results["valid"]]))
     arrows = {True: " ↑", False: " ↓", None: ""}
     directions = {"loss": False, **results["directions"]}
-    rows = []
+    rows, splits = [], [split for split in SPLITS if results[split]]
     for name in names:
-        cells = [facts.text(name, results[split].get(name)) for split in ("test", "valid")]
+        cells = [facts.text(name, results[split].get(name)) for split in splits]
         rows.append([escape(units.metric_name(name)) + arrows[directions.get(name)], *cells])
-    text = table("the best checkpoint, chosen by the validation split", ["metric", "test", "validation"], rows)
+    header = ["metric", *(SPLITS[split] for split in splits)]
+    text = table("the best checkpoint, chosen by the validation split", header, rows)
     for name, signature in results.get("signatures", {}).items():
         text += f'<p class="note">{escape(units.metric_name(name))}: <code>{escape(signature)}</code></p>'
     if not facts.predictions or not metrics:
@@ -100,7 +109,7 @@ def _outputs(facts: RunFacts, run: Run | None) -> str:
         return samples.html(facts.predictions)
     if run is not None and facts.shape == DECODER_ONLY:
         text = run.generate("", 200).text
-        return f'<p>A text that it writes from nothing:</p><p dir="auto">{escape(text)}</p>'
+        return f'<p>A text that it writes from nothing:</p><p class="text" dir="auto">{escape(text)}</p>'
     return (
         "<p>None were recorded: there is no test split, no metric needs them, or the run did not come to its end.</p>"
     )
@@ -157,8 +166,11 @@ def _speed(facts: RunFacts, run: Run | None, sources: list[str]) -> str:
 
 def _limits(facts: RunFacts) -> str:
     longest = facts.section("model").get("max_length")
+    window = f"It reads and writes at most {longest:,} tokens (model.max_length)." if longest else ""
+    if longest and facts.shape == DECODER_ONLY:
+        window = f"It sees at most the last {longest - 1:,} tokens of a text that it continues (model.max_length)."
     sentences = [
-        f"It reads and writes at most {longest:,} tokens (model.max_length)." if longest else "",
+        window,
         "It was scored on texts like those that it was trained on; of others these scores say nothing.",
         "It is one training with one seed: how far another seed would be from it, only a comparison says.",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import socket
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.board_pages import CURVES
+from paddle_tfm.cli.board_pages import CURVES, KNOWN, unknown_script
+from paddle_tfm.cli.common import warn
 from paddle_tfm.errors import UserError
 
 
@@ -29,7 +31,14 @@ def command(folder: Path, port: int, host: str) -> None:
     if not folder.is_dir() or not any(folder.rglob("vdlrecords.*.log")):
         raise UserError(f"{folder}: no curves are here; train first: paddle-tfm run quickstart")
     _free(host, port)
-    click.echo(f"VisualDL on {folder}: http://{host}:{port}{CURVES}  (Ctrl-C ends it)")
+    page = CURVES
+    if script := unknown_script():
+        page = "/"
+        warn(
+            f"VisualDL {importlib.metadata.version('visualdl')} has another {script} than {KNOWN}, whose pages this "
+            f"command puts right: pages are served as they come. `pip install visualdl=={KNOWN}` brings those it knows"
+        )
+    click.echo(f"VisualDL on {folder}: http://{host}:{port}{page}  (Ctrl-C ends it)")
     sys.stdout.flush()
     program = "from paddle_tfm.cli.board_pages import main; main()"
     arguments = ["--logdir", str(folder), "--host", host, "--port", str(port), "--disable-telemetry"]

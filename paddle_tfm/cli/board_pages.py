@@ -1,15 +1,19 @@
 """VisualDL's pages as `paddle-tfm board` serves them: what version 2.5.3 does wrong with our logs is put right on its
-way to the browser, the installed package stays as it is. Where another version no longer has such a line, it is served
-as it comes."""
+way to the browser, the installed package stays as it is. Another version, of which one such line is not as known, is
+served as it comes, all of it."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flask import Response
 
+KNOWN = "2.5.3"  # the version whose pages are put right
 CURVES = "/app/scalar"
 ENTRANCES = ("/", "/app", "/app/", "/app/index")  # of which VisualDL leads to the texts
 INDICATORS = "/app/api/hparams/indicators"
@@ -31,6 +35,19 @@ SCRIPTS = {
 }
 
 
+def unknown_script(folder: Path | None = None) -> str | None:
+    """The first of `SCRIPTS` that the pages below `folder`, those of the installed VisualDL, do not have as it is
+    known; None if all are as known."""
+    if folder is None:
+        spec = importlib.util.find_spec("visualdl")
+        folder = Path(str(spec and spec.origin)).parent / "server" / "dist"
+    files = [file for file in folder.rglob("*.js") if f"/{file.as_posix()}".endswith(tuple(SCRIPTS))]
+    for end, (piece, _) in SCRIPTS.items():
+        if not any(f"/{file.as_posix()}".endswith(end) and piece in file.read_text("utf-8") for file in files):
+            return end.rpartition("/")[2]
+    return None
+
+
 def mended_script(path: str, text: str) -> str:
     """The text of the script at `path`, put right if it is one of `SCRIPTS`."""
     for end, (piece, instead) in SCRIPTS.items():
@@ -49,9 +66,14 @@ def differing(answer: dict) -> dict:
 
 
 def main() -> None:
-    """VisualDL's own command, arguments and all, with its pages put right."""
-    from flask import redirect, request
-    from visualdl.server import app as server
+    """VisualDL's own command, arguments and all, with its pages put right if they are those that are known."""
+    try:
+        from flask import redirect, request
+        from visualdl.server import app as server
+    except ImportError as error:
+        fix = f"`pip install visualdl=={KNOWN}` brings the version that this command knows"
+        print(f"Error: VisualDL cannot be started: {error}; {fix}", file=sys.stderr)
+        sys.exit(2)
 
     create = server.create_app
 
@@ -71,5 +93,6 @@ def main() -> None:
         app.after_request(mend)
         return app
 
-    server.create_app = create_mended
+    if unknown_script() is None:
+        server.create_app = create_mended
     server.main()

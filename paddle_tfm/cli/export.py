@@ -55,7 +55,9 @@ def command(run, target, quantization, folder, checkpoint, plugins) -> None:
     from paddle_tfm.export.folder import export, export_folder
     from paddle_tfm.export.spec import load_ctranslate2
     from paddle_tfm.files import read_json
+    from paddle_tfm.train.evaluate import text_metrics
     from paddle_tfm.train.run import load_run
+    from paddle_tfm.units import metric_name, text
 
     load_ctranslate2()
     loaded = load_run(run, registry, checkpoint, warn)
@@ -65,9 +67,11 @@ def command(run, target, quantization, folder, checkpoint, plugins) -> None:
     page = read_json(folder / "paddle_tfm.json")
     console().print(f"exported  {folder}", markup=False)
     console().print(f"float32   {proof.sentence()}", markup=False)
-    for name, before in page["scores"].get("float32", {}).items():
-        after = page["scores"][quantization][name]
-        console().print(f"{name:<9} {before:.2f} in float32, {after:.2f} in {quantization}", markup=False)
+    for name, metric in text_metrics(loaded.metrics()).items():
+        scores = {kind: values[name] for kind, values in page["scores"].items() if name in values}
+        if scores:
+            shown = ", ".join(f"{text(value, metric.unit)} in {kind}" for kind, value in scores.items())
+            console().print(f"{metric_name(name)}  {shown}", markup=False)
     if not page["prompt_at_once"]:
         sentence = "feed prompts with include_prompt_in_result=True: CTranslate2 is wrong for this model otherwise"
         console().print(f"prompts   {sentence}", markup=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddle_tfm.cli.common import console
 from paddle_tfm.cli.tables import emit
+from paddle_tfm.plugins import listeners
 from paddle_tfm.registry import Registry
 from paddle_tfm.tabular import Table, column
 
@@ -12,15 +13,10 @@ def print_plugins(registry: Registry, form: str | None = None) -> None:
     """A row a plugin, then failures and conflicts; as JSON those are rows of the same list."""
     from rich.markup import escape
 
-    rows = []
+    rows, events = [], listeners(registry.plugins)
     for name, provider in registry.plugins.providers.items():
         entries = [entry for entry in registry if entry.provider.plugin == name]
-        events = [
-            caller.name
-            for caller in registry.plugins.manager.get_hookcallers(registry.plugins.manager.get_plugin(name)) or []
-            if caller.name.startswith("on_")
-        ]
-        registers = [*(f"{entry.kind}:{entry.name}" for entry in entries), *sorted(events)]
+        registers = [*(f"{entry.kind}:{entry.name}" for entry in entries), *events.get(name, [])]
         source = f"{provider.source} {provider.version}"
         rows.append({"plugin": name, "from": source, "registers": registers, "failure": None})
     failures = registry.plugins.failures

@@ -57,8 +57,11 @@ def model(settings: Mapping) -> str:
     """The shape of a model and its parts."""
     if not settings:
         return ""
-    shape = f"{settings.get('encoder_layers')} encoder and {settings.get('decoder_layers')} decoder layers, d_model "
-    shape += f"{settings.get('d_model')}, {settings.get('num_heads')} heads, d_ff {settings.get('d_ff')}"
+    stacks = [(side, settings.get(f"{side}_layers")) for side in ("encoder", "decoder")]
+    stacks = [(side, number) for side, number in stacks if number != 0]
+    only = len(stacks) == 1 and stacks[0][1] == 1
+    shape = " and ".join(f"{number} {side}" for side, number in stacks) + (" layer" if only else " layers")
+    shape += f", d_model {settings.get('d_model')}, {settings.get('num_heads')} heads, d_ff {settings.get('d_ff')}"
     parts = [f"{name.replace('_', '-')} {component(settings[name])}" for name in PARTS if name in settings]
     return " · ".join([shape, f"dropout {component(settings.get('dropout'))}", *parts])
 

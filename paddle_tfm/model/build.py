@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 import paddle
@@ -15,7 +16,7 @@ from paddle_tfm.model.initialize import initialize
 from paddle_tfm.model.stack import Decoder, Encoder, Layer, Stack
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import LayerSite, Norm, Placement, PositionalEncoding
-from paddle_tfm.recipe.model_plan import ModelPlan, encoding_givens, inner_norm_at
+from paddle_tfm.recipe.model_plan import NORMS_INSIDE, ModelPlan, asks, encoding_givens
 
 AnyStack = TypeVar("AnyStack", bound=Stack)
 
@@ -134,13 +135,14 @@ class _Builder:
     def _branch(self, site: LayerSite) -> Any:
         settings, placement = self.settings, self.plan.component("placement", site.stack, "self")
         kind = "feed_forward" if site.sublayer == "feed_forward" else "attention"
-        kwargs: dict[str, object] = {"dropout": settings.dropout, "site": site, "inner_norm": None}
+        kwargs: dict[str, object] = {"dropout": settings.dropout, "site": site, **dict.fromkeys(NORMS_INSIDE)}
         if kind == "feed_forward":
             kwargs["d_ff"] = settings.d_ff
         else:
             kwargs |= {"num_heads": settings.num_heads, "max_length": settings.max_length}
-        if inner_norm_at(placement, site.sublayer) and self._has_norm(site):
-            kwargs["inner_norm"] = lambda width: self._norm(site, width, "inner_norm")
+        for name in NORMS_INSIDE:
+            if asks(placement, name, site.sublayer) and self._has_norm(site):
+                kwargs[name] = partial(self._norm, site, role=name)
         return self._build(self.plan.component(kind, site.stack, site.sublayer), str(site), **kwargs)
 
     def _encodings(self, stack: str, sublayer: str, depth: int) -> list[PositionalEncoding]:

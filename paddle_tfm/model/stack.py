@@ -244,7 +244,9 @@ class Decoder(Stack):
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
             x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
             layers.append(layer_state)
-        state = DecoderState(memory, tuple(layers), length, all_positions, all_valid, memory_mask, state.group)
+        state = DecoderState(
+            memory, tuple(layers), length, all_positions, all_valid, memory_mask, state.group, state.head
+        )
         return self.leave(x, self_contexts[-1].info), state
 
 

@@ -29,7 +29,8 @@ class LayerState:
 class DecoderState:
     """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value
     caches of each layer, and number, positions (None before the first) and validity (None: all real) of the tokens so
-    far. `memory_mask` is what the last step saw of the memory, of which the next sees the same.
+    far. `memory_mask` is what the last step saw of the memory, of which the next sees the same; `head` is the state of
+    the output head (`Head.step`).
 
     Each `group` rows, one after another, are of one sentence: the caches of the cross-attention have one row for them.
     """
@@ -41,6 +42,7 @@ class DecoderState:
     valid: Tensor | None = None
     memory_mask: Mask | None = None
     group: int = 1
+    head: tuple[Tensor, ...] = ()
 
     def select(self, rows: Tensor, same_memory: bool = False, group: int = 1) -> DecoderState:
         """The rows `rows` (int64 [B'], repeats allowed), in that order. `same_memory`: each new row has the source
@@ -55,6 +57,7 @@ class DecoderState:
             None if self.valid is None else self.valid.index_select(rows, 0),
             self.memory_mask if same_cache else None,
             group,
+            tuple(part.index_select(rows, 0) for part in self.head),
         )
 
     def _cache_rows(self, rows: Tensor, group: int) -> Tensor:

@@ -98,6 +98,17 @@ class Transformer(Layer):
         with tap.of_this_pass():
             return self.decoder(self.target_embedding(tokens), state, valid, tap)
 
+    def predict(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """The next tokens int64 [B, T], none of them padding → (log-probabilities [B, V'] after the last of them, the
+        state with them added).
+
+        Raises:
+            ValueError: the model has no decoder.
+        """
+        h, state = self.decode(tokens, state)
+        log_probs, head = self.head.step(h, state.memory, state.head)
+        return log_probs, replace(state, head=head) if head else state
+
     def label_states(self, memory: Memory | None) -> Tensor:
         """Without a decoder: the vectors that the head turns into labels. With `labels` "sequence": [B, 1, C], the
         encoder's output at the end token, which has no label of its own, so that attention can gather the whole text

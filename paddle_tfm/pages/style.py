@@ -140,7 +140,7 @@ figcaption { margin-bottom: 0.6rem; }
   margin: 0; }
 .outputs.texts { margin-bottom: 0.8rem; }
 .outputs dt { color: var(--soft); font-size: 0.875rem; overflow-wrap: anywhere; }
-.outputs dd { margin: 0; white-space: pre-wrap; }
+.outputs dd, p.text { margin: 0; white-space: pre-wrap; }
 mark { border-radius: 2px; color: inherit; }
 mark.missing { background: var(--good-paper); box-shadow: inset 0 -2px var(--good); }
 mark.extra { background: var(--bad-paper); box-shadow: inset 0 -2px var(--bad); }

@@ -44,7 +44,7 @@ class Attention(Component, Layer):
         d_model: C. num_heads: H (settable). dropout: of the attention weights (settable). max_length: the longest text.
         site: where the layer stands; `site.causal` in the decoder's self-attention.
         inner_norm: a function width → Norm for the norm before the output projection, or None; a class without this
-            parameter is refused by placements that need one.
+            parameter is refused by placements that need one. projection_norm: the same, for queries, keys and values.
 
     Invariances: padding and later tokens change no output; a batch's sentences do not see each other.
     Expected failures: `expected_failures` names checks ("attends", "averages", "temperature", "bidirectional", …).
@@ -72,7 +72,7 @@ class Attention(Component, Layer):
     """
 
     kind: ClassVar[str] = "attention"
-    givens = frozenset({"d_model", "num_heads", "dropout", "site", "inner_norm", "max_length"})
+    givens = frozenset({"d_model", "num_heads", "dropout", "site", "inner_norm", "projection_norm", "max_length"})
     settable = frozenset({"num_heads", "dropout"})
     supports: ClassVar[frozenset[str]] = frozenset({"embed"})
     """The positional-encoding hooks that it calls, of {"embed", "rotate", "bias", "scores", "values"}; an encoding that

@@ -53,9 +53,21 @@ class Head(Component, Layer):
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
         """Cross entropy of each token [B, T]; target int64 [B, T]. `smoothing` ε spreads ε over all tokens but padding.
-        Where the target is padding, any finite number may stand: the caller masks it."""
+        Where the target is padding, any finite number may stand: the caller masks it. What a head is trained for
+        besides (coverage) is added to its tokens' losses."""
         raise NotImplementedError
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         """[B, T, V] or [B, T, V + memory.extra]."""
         raise NotImplementedError
+
+    def step(
+        self, h: Tensor, memory: Memory | None, state: tuple[Tensor, ...] = ()
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """A step of decoding: h [B, T, C] → (`log_probs` after the last of them, [B, V'], and the next state).
+
+        `state` holds what the head knows of the tokens before h: tensors [B, …], of which the engine selects rows; ()
+        before the first token. Override it where predictions depend on earlier ones (coverage).
+        """
+        h = h[:, -1:] if h.shape[1] > 1 else h  # [B, T, C] -> [B, 1, C]
+        return self.log_probs(h, memory).squeeze(1), state

@@ -53,14 +53,15 @@ class Placement(Component, Layer):
                 self.branch_scale = weight
 
             def wrap(self, i, x, sublayer, info):
-                branch = sublayer(self.norms[i](x, info.valid, info.positions))
-                return x + self.branch_scale * self.drops[i](branch)
+                return x + self.branch_scale * self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
     """
 
     kind: ClassVar[str] = "placement"
     givens = frozenset({"d_model", "sites", "norm", "dropout"})
     settable = frozenset({"dropout"})
     final_norm: ClassVar[bool] = False  # whether the stack ends with a norm
+    inner_norm: ClassVar[bool] = False  # whether each branch has a norm before its output projection
+    projection_norm: ClassVar[bool] = False  # whether queries, keys and values of each head pass a norm
     branch_gain: float | Mapping[str, float] = 1.0  # initial scale of branch_weights(), or sublayer → scale
 
     def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
@@ -71,9 +72,9 @@ class Placement(Component, Layer):
         self.drops = LayerList([Dropout(dropout) for _ in sites])
 
     @classmethod
-    def inner_norm(cls, sublayer: str, **options: object) -> bool:
-        """Whether the branch of `sublayer` (self, cross, feed_forward) has a norm before its output projection."""
-        return False
+    def asks(cls, norm: str, sublayer: str, **options: object) -> bool:
+        """Whether the branch of `sublayer` (self, cross, feed_forward) gets `norm`: inner_norm or projection_norm."""
+        return bool(getattr(cls, norm))
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         """One sublayer: x [B, T, C] → [B, T, C]. Call `sublayer` exactly once."""
@@ -86,9 +87,8 @@ class Placement(Component, Layer):
         return x
 
     def enter(self, x: Tensor, info: TokenInfo) -> Tensor:
-        """The embedded tokens x [B, T, C] → what travels between the layers, [B, T, …], each token's apart from the
-        others'. `wrap` and `forward` take and return it; a sublayer gets and gives [B, T, C]. The stack calls that of
-        its bottom layer."""
+        """Embedded tokens x [B, T, C] → what travels between layers, [B, T, …], each token's apart; the stack asks its
+        bottom layer. `wrap` and `forward` take and return it; a sublayer gets and gives [B, T, C]."""
         return x
 
     def leave(self, x: Tensor, info: TokenInfo) -> Tensor:

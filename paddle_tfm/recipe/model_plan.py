@@ -12,6 +12,12 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, model_components, sites
 from paddle_tfm.registry import Registry
 
+# norms that a placement may ask for inside its branches: the given → the kinds that must take it, and what they lack
+NORMS_INSIDE = {
+    "inner_norm": (("attention", "feed_forward"), "norm before its output projection"),
+    "projection_norm": (("attention",), "norm of its queries, keys and values"),
+}
+
 StackSublayer = tuple[str, str]  # (stack, sublayer)
 
 
@@ -71,7 +77,7 @@ def plan_model(
     geometries: dict[StackSublayer, Geometry] = {}
     plan = ModelPlan(settings, components, at_sites, geometries, ())
     problems = [problem for component in components.values() for problem in component.problems]
-    problems += [*_head_problems(plan), *_inner_norm_problems(plan), *_encoding_problems(plan, geometries)]
+    problems += [*_head_problems(plan), *_norm_problems(plan), *_encoding_problems(plan, geometries)]
     return ModelPlan(settings, components, at_sites, geometries, tuple(dict.fromkeys(problems)))
 
 
@@ -85,22 +91,21 @@ def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
         yield Problem(head.path, sentence)
 
 
-def inner_norm_at(placement: ComponentPlan, sublayer: str) -> bool:
-    """Whether a placement wants a norm before the output projection of this sublayer."""
-    cls = placement.cls
-    return cls is not None and cls.inner_norm(sublayer, **placement.options)
+def asks(placement: ComponentPlan, norm: str, sublayer: str) -> bool:
+    """Whether a placement asks for this norm inside the branch of this sublayer."""
+    return placement.cls is not None and placement.cls.asks(norm, sublayer, **placement.options)
 
 
-def _inner_norm_problems(plan: ModelPlan) -> Iterator[Problem]:
-    """A placement that wants a norm before the output projection, around a sublayer whose class takes none."""
-    for (kind, stack, sublayer), component in plan.at_sites.items():
-        placement = plan.at("placement", stack, "self")
-        if kind not in ("attention", "feed_forward") or component.cls is None or placement is None:
-            continue
-        site = "feed_forward" if kind == "feed_forward" else sublayer
-        if inner_norm_at(placement, site) and "inner_norm" not in component.parameters:
-            sentence = f"'{component.name}' has no norm before its output projection, which the placement asks for"
-            yield Problem(component.path, sentence)
+def _norm_problems(plan: ModelPlan) -> Iterator[Problem]:
+    """A placement that wants a norm inside its branches, around a sublayer whose class takes none."""
+    for (kind, stack, site), component in plan.at_sites.items():
+        placement, sublayer = plan.at("placement", stack, "self"), kind if kind == "feed_forward" else site
+        for parameter, (kinds, lack) in NORMS_INSIDE.items():
+            if kind not in kinds or component.cls is None or placement is None:
+                continue
+            if asks(placement, parameter, sublayer) and parameter not in component.parameters:
+                sentence = f"'{component.name}' has no {lack}, which the placement asks for"
+                yield Problem(component.path, sentence)
 
 
 def _encoding_problems(plan: ModelPlan, geometries: dict[StackSublayer, Geometry]) -> Iterator[Problem]:

@@ -44,9 +44,8 @@ class ModelDecoding(Decoding):
     def step(self, tokens: Tensor) -> Tensor:
         """Feed tokens int64 [R, T] → log-probabilities [R, V'] after the last of them; padding and begin are
         impossible."""
-        h, self.state = self.model.decode(tokens, self.state)
-        h = h[:, -1:] if h.shape[1] > 1 else h  # [R, T, C] -> [R, 1, C]
-        return possible(self.model.head.log_probs(h, self.state.memory).squeeze(1))  # [R, 1, V'] -> [R, V']
+        log_probs, self.state = self.model.predict(tokens, self.state)
+        return possible(log_probs)
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows only. While a beam reorders its outputs and none of its sentences ends, the memory and its

@@ -57,7 +57,7 @@ class Cell:
             differences = [self._settings_changed(plan) if each == RECIPE_CHANGED else each for each in differences]
             raise UserError(
                 f"{self.folder} cannot be resumed: {'; '.join(differences)}. Undo that to continue it, or use "
-                "--out DIR for another place"
+                "--out DIR for another place (in Python out=DIR)"
             )
 
     def _settings_changed(self, plan: Plan) -> str:

@@ -55,14 +55,16 @@ class Sweep:
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
                 f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
-                "another place"
+                "another place (in Python resume=True, or out=DIR)"
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
         if not os.access(self.folder, os.W_OK):
-            raise UserError(f"{self.folder} cannot be written; choose another place with --out DIR")
+            raise UserError(
+                f"{self.folder} cannot be written; choose another place with --out DIR (from Python: out=DIR)"
+            )
         for sentence in expected_failures(plans):
             self.report(sentence)
         for cell, plan in zip(cells, plans, strict=True):

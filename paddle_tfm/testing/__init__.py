@@ -21,6 +21,8 @@ from typing import Any
 
 from paddle_tfm import runtime
 from paddle_tfm.components import Entry
+from paddle_tfm.errors import UserError
+from paddle_tfm.hookspecs import LISTENER
 from paddle_tfm.plugins import Provider, create_plugins
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing.report import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, Check, Outcome, Report
@@ -63,7 +65,7 @@ def examine(
     only: frozenset[str] = frozenset(),
     on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Report:
-    """Run the checks of a component.
+    """Run the checks of a component, or of a listener: then `name` is that of its plugin, as `plugin ls` shows it.
 
     Args:
         options: what a recipe would set. registry: where its name is known; default: all installed plugins. only:
@@ -71,9 +73,16 @@ def examine(
     Raises:
         UserError: there is no such component, or it cannot be built at any site.
     """
+    registry = registry or installed()
+    if kind == LISTENER:
+        from paddle_tfm.testing.kinds.listener import Listener
+
+        if options:
+            raise UserError(f"listener {name}: a listener has no options")
+        return Report(kind, name, run_checks(Listener(registry.plugins, name), only, on_outcome))
     from paddle_tfm.testing.subject import Subject
 
-    subject = Subject(registry or installed(), kind, name, options)
+    subject = Subject(registry, kind, name, options)
     notes = [f"not at {site}: {sentence}" for site, sentence in subject.refusals.items()]
     return Report(kind, name, run_checks(subject, only, on_outcome), tuple(notes))
 

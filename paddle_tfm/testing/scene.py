@@ -193,6 +193,7 @@ class Scene(ModelUnderTest[Transformer]):
         """The same as `decoder_outputs`, decoded through the cache, so many tokens at a time (the last number again and
         again)."""
         parts: list[Tensor] = []
+        head: tuple[Tensor, ...] = ()
         begin = 0
         with paddle.no_grad():
             memory = self.memory(model, batch)
@@ -201,7 +202,11 @@ class Scene(ModelUnderTest[Transformer]):
                 chunk = chunks[min(len(parts), len(chunks) - 1)]
                 part = slice(begin, begin + chunk)
                 h, state = model.decode(batch.target_in[:, part], state, batch.target_valid[:, part])
-                parts.append(_with_log_probs(model, h, memory))
+                of_tokens = []
+                for t in range(h.shape[1]):
+                    log_probs, head = model.head.step(h[:, t : t + 1], memory, head)
+                    of_tokens.append(log_probs.clip(min=-50.0).astype(h.dtype))  # as of a full pass
+                parts.append(paddle.concat([h, paddle.stack(of_tokens, 1)], -1))
                 begin += chunk
         return paddle.concat(parts, 1).numpy()
 

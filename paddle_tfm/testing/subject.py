@@ -14,7 +14,7 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerSite
 from paddle_tfm.recipe import loading as recipes
-from paddle_tfm.recipe.model_plan import plan_model
+from paddle_tfm.recipe.model_plan import NORMS_INSIDE, plan_model
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry, component_kind
@@ -74,7 +74,8 @@ class Subject:
 
     def build(self, site: LayerSite | None = None, **kwargs: object):
         """The component alone."""
-        kwargs = {"site": site, "max_length": MAX_LENGTH, "dropout": 0.0, "inner_norm": None, **kwargs}
+        inside = dict.fromkeys(NORMS_INSIDE)
+        kwargs = {"site": site, "max_length": MAX_LENGTH, "dropout": 0.0, **inside, **kwargs}
         return self.registry.build(self.kind, self.spec, self.kind, **kwargs)
 
     # ---------------------------------------------------------------------------------------------------- in models

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.hookspecs import KINDS, PROJECT
+from paddle_tfm.hookspecs import KINDS, LISTENER, PROJECT
 from paddle_tfm.ordinary_layers import AS_KINDS
+from paddle_tfm.plugins import listeners, load_file
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
 
@@ -21,50 +22,70 @@ OnOutcome = Callable[[Outcome], None]
 
 def find(target: str, registry: Registry) -> list[tuple[str, str]]:
     """(kind, name) of what `target` names: `name`, `kind:name`, `package.module:Class`, or a file `FILE.py` (all that
-    it registers, or else its component classes) or `FILE.py:Class`.
+    it registers, or else its component classes; and the file itself, if it listens) or `FILE.py:Class`. A listener is
+    named by its plugin.
 
     Raises:
         UserError: nothing of that name; the nearest is given.
     """
     module_name, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
-    if module_name in KINDS:
+    if attribute and module_name in KINDS:
         registry.entry(module_name, attribute)
         return [(module_name, attribute)]
+    if attribute and module_name == LISTENER:
+        return [(LISTENER, attribute)]
     if module_name.endswith(".py"):
         return _in_file(Path(module_name), attribute, registry)
     if attribute:
         return [_component(_attribute(_imported(module_name), attribute, module_name), registry)]
     entries = [(entry.kind, entry.name) for entry in registry if entry.name == target]
+    entries += [(LISTENER, name) for name in listeners(registry.plugins) if name == target]
     if not entries:
-        names = sorted({entry.name for entry in registry if checks(entry.kind)})
+        if target in KINDS:
+            raise UserError(
+                f"'{target}' is a kind; `paddle-tfm plugin check --kind {target}` checks all that is installed"
+            )
+        names = sorted({entry.name for entry in registry if checks(entry.kind)} | {*listeners(registry.plugins)})
         raise UserError(f"{unknown('component', target, names)}. A class: package.module:Class, or FILE.py:Class")
     return entries
 
 
 def everything(registry: Registry, wrong_on_purpose: bool = False) -> list[tuple[str, str]]:
-    """(kind, name) of all installed components that there are checks for; also of those that are wrong on purpose, if
-    asked."""
-    return [
+    """(kind, name) of all installed components that there are checks for, and of listeners; also of those that are
+    wrong on purpose, if asked."""
+    components = [
         (entry.kind, entry.name)
         for entry in registry
         if checks(entry.kind) and (wrong_on_purpose or not entry.wrong_on_purpose)
     ]
+    return [*components, *((LISTENER, name) for name in listeners(registry.plugins))]
 
 
 def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, str]]:
+    plugins = registry.plugins
     registered = [(entry.kind, entry.name) for entry in registry if entry.provider.source == str(path)]
+    registered += [(LISTENER, name) for name in listeners(plugins) if plugins.providers[name].source == str(path)]
     if registered and not attribute:
         return registered
     module = load(path)
     if attribute:
         return [_component(_attribute(module, attribute, str(path)), registry)]
-    classes = [cls for cls in _classes(module) if getattr(cls, "kind", None) in KINDS]
-    if not classes:
+    entries = [_component(cls, registry) for cls in _classes(module) if getattr(cls, "kind", None) in KINDS]
+    if any(name.startswith("on_") for name in _hooks(module)):
+        load_file(plugins, path)
+        entries += [(LISTENER, name) for name in listeners(plugins) if plugins.providers[name].source == str(path)]
+    if not entries:
         raise UserError(
             f"{path} registers nothing, and holds no component class; for an ordinary layer: --as {AS_KINDS[0]} "
             f"{path}:Class (also {', '.join(AS_KINDS[1:])})"
         )
-    return [_component(cls, registry) for cls in classes]
+    return entries
+
+
+def _hooks(module) -> dict[str, Callable]:
+    """The functions marked with `@hookimpl`."""
+    functions = {name: value for name, value in list(vars(module).items()) if inspect.isfunction(value)}
+    return {name: value for name, value in functions.items() if hasattr(value, f"{PROJECT}_impl")}
 
 
 def load(path: Path):
@@ -123,15 +144,17 @@ def _component(cls: type, registry: Registry) -> tuple[str, str]:
 
 def not_registered(kind: str, name: str, registry: Registry) -> str:
     """Why no recipe can name a component that was checked, and what its file lacks; "" if one can."""
+    if kind == LISTENER:
+        return ""
     entry = registry.entry(kind, name)
     if entry.provider.plugin in registry.plugins.providers or isinstance(entry.target, str):
         return ""
-    module, hook = sys.modules[entry.target.__module__], KINDS[kind]
-    for value in list(vars(module).values()):
-        if inspect.isfunction(value) and hasattr(value, f"{PROJECT}_impl") and value.__name__ == hook:
-            with contextlib.suppress(Exception):  # the plugin's own code; what it raises is said when it is loaded
-                if any(getattr(item, "target", item) is entry.target for item in value().values()):
-                    return ""
+    hook = KINDS[kind]
+    register = _hooks(sys.modules[entry.target.__module__]).get(hook)
+    if register is not None:
+        with contextlib.suppress(Exception):  # the plugin's own code; what it raises is said when it is loaded
+            if any(getattr(item, "target", item) is entry.target for item in register().values()):
+                return ""
     return (
         f"{name} is not registered, so no recipe can name it: add a function `{hook}` marked with `@hookimpl` that "
         f"returns {{'{name.lower()}': {name}}}"

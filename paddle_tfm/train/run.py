@@ -247,7 +247,8 @@ def load_run(
     point = folder / "checkpoints" / which
     if not checkpoint.exists(point):
         others = [name for name in ("best", "last") if checkpoint.exists(folder / "checkpoints" / name)]
-        raise UserError(f"{point}: no such checkpoint; there is {' and '.join(others) or 'none yet'}")
+        there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
+        raise UserError(f"{point}: no such checkpoint; there is {there}")
     checkpoint.load_model(point, run.model)
     run.step = checkpoint.load_state(point)["step"]
     if not (folder / "results.json").is_file():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import paddle
 import paddle.nn.functional as F
@@ -95,8 +94,6 @@ class GatedDeltaNet(Attention):
             is below 1.
     """
 
-    expected_failures: ClassVar[dict[str, str]] = {}
-
     def __init__(
         self,
         d_model: int,
@@ -136,7 +133,7 @@ class GatedDeltaNet(Attention):
         return Unread(self, source, info.valid)
 
     def forward(self, x: Tensor, kv: Unread | Read, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        answers = self.norm(kv.read().answers[:, :, -x.shape[1] :])  # [B, H, T, V]
+        answers = self.norm(kv.read().answers[:, :, -x.shape[1] :]).astype(x.dtype)  # [B, H, T, V]
         return project_out(merge_heads(answers) * _silu(self.gate(x)), info, self.inner_norm, self.output)
 
     def read(self, x: Tensor, valid: Tensor, past: Past | None) -> Read:
@@ -146,15 +143,17 @@ class GatedDeltaNet(Attention):
         when = paddle.arange(length, dtype="int64").unsqueeze(0)
         order = paddle.argsort(paddle.where(valid, when, length + when), 1)  # [B, T]: real tokens first
         x, number = _picked(x, order), valid.astype("int64").sum(1, keepdim=True)  # [B, T, C], [B, 1]
-        real = (when < number).astype(x.dtype).unsqueeze(-1)  # [B, T, 1]
-        projected = paddle.concat([self.query(x), self.key(x), self.value(x)], -1) * real  # [B, T, W]
-        reach = paddle.concat([past.reach.astype(x.dtype), projected], 1)  # [B, K - 1 + T, W]
-        width = self.kernel.shape[0]
-        convolved = sum(reach[:, i : i + length] * self.kernel[i] for i in range(width))
-        q, k, v = (split_heads(part, self.num_heads) for part in _silu(convolved).split(self.widths, -1))
-        fade = -paddle.exp(self.log_rate) * F.softplus(self.fade(x).astype(self.log_rate.dtype) + self.fade_bias)
-        steps = [split_heads(number * real, self.num_heads) for number in (fade, F.sigmoid(self.write(x)))]
-        answers, memory = recall(_unit(q) * self.head_dim**-0.5, _unit(k), v, *steps, past.memory)
+        projections = [layer(x).astype(past.memory.dtype) for layer in (self.query, self.key, self.value)]
+        fade, write = (layer(x).astype(past.memory.dtype) for layer in (self.fade, self.write))  # [B, T, H] each
+        with paddle.amp.auto_cast(enable=False):  # a memory of many tokens needs more digits than half precision has
+            real = (when < number).astype(past.memory.dtype).unsqueeze(-1)  # [B, T, 1]
+            reach = paddle.concat([past.reach, paddle.concat(projections, -1) * real], 1)  # [B, K - 1 + T, W]
+            width = self.kernel.shape[0]
+            convolved = _silu(sum(reach[:, i : i + length] * self.kernel[i] for i in range(width)))
+            q, k, v = (split_heads(part, self.num_heads) for part in convolved.split(self.widths, -1))
+            log_alpha = -paddle.exp(self.log_rate) * F.softplus(fade + self.fade_bias)
+            steps = [split_heads(each * real, self.num_heads) for each in (log_alpha, F.sigmoid(write))]
+            answers, memory = recall(_unit(q) * self.head_dim**-0.5, _unit(k), v, *steps, past.memory)
         last = number + paddle.arange(width - 1, dtype="int64").unsqueeze(0)  # [B, K - 1]
         back = paddle.argsort(order, 1)
         answers = split_heads(_picked(merge_heads(answers), back), self.num_heads)
@@ -177,7 +176,7 @@ def recall(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor, mem
     total = log_alpha.cumsum(2)  # log γ
     faded = paddle.exp((total - total.transpose([0, 1, 3, 2])).clip(max=0.0)).tril()  # γ_t / γ_i, [B, H, T, T]
     gamma = paddle.exp(total)
-    # The diagonal is written out: with `unitriangular`, Paddle's gradient (3.3.1) is not that of the solution.
+    # The diagonal is written out: under `unitriangular` Paddle (3.3.1) gives a gradient to what is not read.
     system = paddle.eye(k.shape[2], dtype=k.dtype) + (beta * faded * paddle.matmul(k, k, transpose_y=True)).tril(-1)
     wrong = beta * (v - gamma * paddle.matmul(k, memory))
     written = paddle.linalg.triangular_solve(system, wrong, upper=False)  # [B, H, T, V]

@@ -17,6 +17,7 @@ from paddle_tfm_plugins.attention._dot_product import (
     split_heads,
     width_of_head,
 )
+from paddle_tfm_plugins.attention._normed import projection
 
 
 class GroupedQuery(Attention):
@@ -50,15 +51,17 @@ class GroupedQuery(Attention):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
+        projection_norm: Callable[[int], Norm] | None = None,
         kv_heads: int = 1,
         bias: bool = True,
     ):
         super().__init__()
         _, _, head_dim = self.geometry(d_model, num_heads, kv_heads)
         self.num_heads, self.kv_heads = num_heads, kv_heads
-        self.query = Linear(d_model, d_model, bias)
-        self.key = Linear(d_model, kv_heads * head_dim, bias)
-        self.value = Linear(d_model, kv_heads * head_dim, bias)
+        widths = [d_model, kv_heads * head_dim, kv_heads * head_dim]
+        self.query, self.key, self.value = (
+            projection(d_model, width, bias, projection_norm, head_dim) for width in widths
+        )
         self.output = Linear(d_model, d_model, bias)
         self.dropout = Dropout(dropout)
         self.inner_norm = inner_norm(d_model) if inner_norm is not None else None

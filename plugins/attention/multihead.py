@@ -11,6 +11,7 @@ from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear, project_together
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import NO_INNER_NORM, attend, merge_heads, split_heads, width_of_head
+from paddle_tfm_plugins.attention._normed import projection
 from paddle_tfm_plugins.attention._projected import Unprojected, projects_later
 from paddle_tfm_plugins.attention._projected import attend as attend_in_one
 
@@ -51,15 +52,17 @@ class MultiHead(Attention):
         num_heads: int,
         dropout: float,
         inner_norm: Callable[[int], Norm] | None = None,
+        projection_norm: Callable[[int], Norm] | None = None,
         bias: bool = True,
         head_dim: int | None = None,
     ):
         super().__init__()
         self.num_heads = num_heads
-        width = num_heads * width_of_head(d_model, num_heads, head_dim)
-        self.query = Linear(d_model, width, bias)
-        self.key = Linear(d_model, width, bias)
-        self.value = Linear(d_model, width, bias)
+        of_head = width_of_head(d_model, num_heads, head_dim)
+        width = num_heads * of_head
+        self.query, self.key, self.value = (
+            projection(d_model, width, bias, projection_norm, of_head) for _ in range(3)
+        )
         self.output = Linear(width, d_model, bias)
         self.dropout = Dropout(dropout)
         self.inner_norm = inner_norm(width) if inner_norm is not None else None

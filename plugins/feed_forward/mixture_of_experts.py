@@ -11,6 +11,7 @@ from paddle import Tensor, nn
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import not_negative
+from paddle_tfm_plugins.feed_forward._experts import through_experts
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 
@@ -75,14 +76,7 @@ class MixtureOfExperts(FeedForward):
         tap.record("router", p)
         if self.training and self.balance_weight:
             tap.add_aux_loss("balance", self.balance_weight * _balance(p, selected, valid))
-        out = paddle.zeros_like(tokens)
-        for e, expert in enumerate(self.experts):
-            rows = paddle.nonzero(selected[:, e]).squeeze(-1)  # int64 [n]
-            if rows.shape[0]:
-                share = gates[:, e : e + 1].index_select(rows, 0).astype(x.dtype)  # [n, 1]
-                part = expert(tokens.index_select(rows, 0), info, tap) * share  # [n, C]
-                out = paddle.scatter_nd_add(out, rows.unsqueeze(-1), part)
-        return out.reshape([batch, length, width])
+        return through_experts(self.experts, tokens, gates, selected, info, tap).reshape([batch, length, width])
 
     def _route(self, p: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """p [B·T, N] → gates of the selected experts (others unused) and bool, which are selected, both [B·T, N]."""

@@ -17,6 +17,7 @@ SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 numb
 BLOCK = 1 << 18  # numbers that are normalized at a time: a megabyte
 # Of a probability whose logarithm is taken: a normal number, since a process may flush denormal ones to zero.
 SMALLEST = np.finfo(np.float32).tiny
+CAPPED = "caps its logits, which CTranslate2 does not"
 CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
 
 
@@ -87,13 +88,15 @@ def cross_entropy(
     target: Tensor,
     smoothing: float,
     pad_id: int,
+    cap: float | None = None,
 ) -> Tensor:
     """(1 − ε) (−log p_target) + ε mean over v ≠ pad of (−log p_v), p = softmax(h wordsᵀ + bias); 0 where the target is
-    padding.
+    padding. With a `cap` the logits are softly capped (`soft_cap`).
 
     h [B, T, C], target int64 [B, T] → [B, T]. `project` computes logits [N, V] = h wordsᵀ + bias at each call, of the
     real tokens [N, C], with words [V, C] and bias [V]: padding is left out before it. Smoothing is ε (logit_target −
-    mean logit), both of these from h, so that it costs no pass over [N, V], neither forward nor backward.
+    mean logit), both of these from h, so that it costs no pass over [N, V], neither forward nor backward; with a `cap`
+    it does.
     """
     batch, length, width = h.shape
     h, target = h.reshape([-1, width]), target.flatten()  # [B, T, C] -> [B · T, C]
@@ -101,8 +104,12 @@ def cross_entropy(
     some = real.shape[0] < target.shape[0]
     if some:
         h, target = paddle.gather(h, real), paddle.gather(target, real)  # [N, C], [N]
-    loss = negative_log(project, h, target)
-    if smoothing:
+    loss = negative_log(lambda h: soft_cap(project(h), cap), h, target)
+    if smoothing and cap is not None:
+        logits = soft_cap(full_precision(project(h)), cap)
+        of_target = paddle.take_along_axis(logits, target.unsqueeze(-1), -1, broadcast=False).squeeze(-1)
+        loss = loss + smoothing * (of_target - (logits.sum(-1) - logits[:, pad_id]) / (words.shape[0] - 1))
+    elif smoothing:
         h, words = full_precision(h), full_precision(words)
         of_target = (h * F.embedding(target, words)).sum(-1)  # [N]
         spread = paddle.ones([words.shape[0]], words.dtype)
@@ -116,6 +123,11 @@ def cross_entropy(
     if some:
         loss = paddle.scatter(paddle.zeros([batch * length], loss.dtype), real, loss)
     return loss.reshape([batch, length])
+
+
+def soft_cap(logits: Tensor, cap: float | None) -> Tensor:
+    """cap · tanh(logits / cap), between −cap and cap (Gemma 2, arXiv:2408.00118); None: as they are."""
+    return logits if cap is None else cap * paddle.tanh(logits / cap)
 
 
 def negative_log(project: Callable[[Tensor], Tensor], h: Tensor, target: Tensor) -> Tensor:

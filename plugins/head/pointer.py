@@ -38,23 +38,27 @@ class PointerGenerator(Head):
         self.key = Linear(d_model, d_model, bias=False)
         self.gate = Linear(2 * d_model, 1)
 
-    def _parts(self, h: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of the vocabulary [B, T, V], the gate before its sigmoid [B, T, 1], weights of the source [B, T,
-        S]."""
+    def _weights(self, h: Tensor, memory: Memory) -> Tensor:
+        """Weights of the source [B, T, S]."""
         # W_k is applied to the query instead of to each source token: the same product, and no keys to compute at every
         # step.
         q = paddle.matmul(self.query(h), self.key.weight, transpose_y=True) * h.shape[-1] ** -0.5
-        scores = full_precision(paddle.matmul(q, memory.x, transpose_y=True))  # [B, T, S]
-        shown = memory.valid.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
-        # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing. Where all
-        # is hidden, its even weights stay: they sum to one.
-        copy = F.softmax(scores + (1.0 - shown) * MASKED_SCORE, -1) * (shown + 1.0 - shown.max(-1, keepdim=True))
+        return attend(paddle.matmul(q, memory.x, transpose_y=True), memory)
+
+    def _parts(self, h: Tensor, memory: Memory, copy: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of the vocabulary [B, T, V], and the gate before its sigmoid [B, T, 1]."""
         context = paddle.matmul(copy.astype(h.dtype), memory.x)  # [B, T, C]
         gate = self.gate(paddle.concat([h, context], -1))
-        return full_precision(self.output(h)), full_precision(gate), copy
+        return full_precision(self.output(h)), full_precision(gate)
 
     def log_probs(self, h: Tensor, memory: Memory) -> Tensor:
-        logits, gate, copy = self._parts(h, memory)
+        return self._log_probs(h, memory, self._weights(h, memory))
+
+    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
+        return self._loss(h, target, memory, self._weights(h, memory), smoothing)
+
+    def _log_probs(self, h: Tensor, memory: Memory, copy: Tensor) -> Tensor:
+        logits, gate = self._parts(h, memory, copy)
         batch, length, words = logits.shape
         generated = F.log_sigmoid(gate) + log_softmax(logits)  # [B, T, V]
         generated = paddle.concat(
@@ -65,10 +69,10 @@ class PointerGenerator(Head):
         mass = paddle.put_along_axis(mass, ids, copy, -1, reduce="add", broadcast=False)
         return paddle.logaddexp(generated, F.log_sigmoid(-gate) + _log(mass))
 
-    def loss(self, h: Tensor, target: Tensor, memory: Memory, smoothing: float = 0.0) -> Tensor:
-        """As of `log_probs`, which it does not call: copying changes P of the source's words only, so that those and
+    def _loss(self, h: Tensor, target: Tensor, memory: Memory, copy: Tensor, smoothing: float) -> Tensor:
+        """As of `_log_probs`, which it does not call: copying changes P of the source's words only, so that those and
         the target are all that is computed beside the softmax over V: [B, T, 1 + S], and [B, S, S] for equal words."""
-        logits, gate, copy = self._parts(h, memory)
+        logits, gate = self._parts(h, memory, copy)
         slots = memory.copy_ids.unsqueeze(1).expand(copy.shape)  # [B, S] -> [B, T, S]
         ids = paddle.concat([target.unsqueeze(-1), slots], -1)  # [B, T, 1 + S]: the target, then each source token
         known = ids < self.vocab_size
@@ -97,6 +101,15 @@ class PointerGenerator(Head):
 
     def to_ctranslate2(self) -> Refusal:
         return Refusal("copies words of the source, which CTranslate2 does not")
+
+
+def attend(scores: Tensor, memory: Memory) -> Tensor:
+    """Weights of the real source tokens, from scores [B, T, S]."""
+    scores = full_precision(scores)
+    shown = memory.valid.astype(scores.dtype).unsqueeze(1)  # [B, 1, S]
+    # Paddle's softmax leaves 1e-28 to what is hidden, on a CPU, and a logarithm tells that from nothing. Where all is
+    # hidden, its even weights stay: they sum to one.
+    return F.softmax(scores + (1.0 - shown) * MASKED_SCORE, -1) * (shown + 1.0 - shown.max(-1, keepdim=True))
 
 
 def _log(mass: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.layers import Embedding, linear
-from paddle_tfm.protocols import Head, Memory
-from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
+from paddle_tfm.protocols import Head, Memory, Refusal
+from paddle_tfm.validators import positive
+from paddle_tfm_plugins.head._cross_entropy import CAPPED, cross_entropy, full_precision, log_softmax_, soft_cap
 
 
 class TiedHead(Head):
@@ -17,14 +18,21 @@ class TiedHead(Head):
     h [B, T, C] → log-probabilities [B, T, V].
 
     Options:
-        bias: whether b [V] is there.
+        bias: whether b [V] is there. cap: logits x become cap · tanh(x / cap), so that none is beyond ± cap (Gemma 2,
+            arXiv:2408.00118, has 30); None: no cap.
+
+    Raises:
+        ValueError: cap is not positive.
     """
 
-    def __init__(self, embedding: Embedding, vocab_size: int, pad_id: int, bias: bool = False):
+    def __init__(
+        self, embedding: Embedding, vocab_size: int, pad_id: int, bias: bool = False, cap: float | None = None
+    ):
+        positive(cap=cap)
         super().__init__()
         self._shared = (embedding,)  # in a tuple, so that it is not registered (and saved) a second time
         embedding.weight.register_hook(self._spare_padding)
-        self.pad_id = pad_id
+        self.pad_id, self.cap = pad_id, cap
         self.bias = self.create_parameter([vocab_size], is_bias=True) if bias else None
 
     def _logits(self, h: Tensor) -> Tensor:
@@ -38,10 +46,12 @@ class TiedHead(Head):
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
         words = self._shared[0].weight
-        return cross_entropy(self._logits, h, words, self.bias, target, smoothing, self.pad_id)
+        return cross_entropy(self._logits, h, words, self.bias, target, smoothing, self.pad_id, self.cap)
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
-        return log_softmax_(full_precision(self._logits(h)))
+        return log_softmax_(soft_cap(full_precision(self._logits(h)), self.cap))
 
-    def to_ctranslate2(self) -> dict:
+    def to_ctranslate2(self) -> dict | Refusal:
+        if self.cap is not None:
+            return Refusal(CAPPED)
         return {"weight": self._shared[0].weight.numpy(), "bias": None if self.bias is None else self.bias.numpy()}

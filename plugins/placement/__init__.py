@@ -12,6 +12,7 @@ def register_placements():
         "sandwich": "paddle_tfm_plugins.placement.sandwich:Sandwich",
         "peri": "paddle_tfm_plugins.placement.peri:Peri",
         "parallel": "paddle_tfm_plugins.placement.parallel:Parallel",
+        "hybrid_norm": "paddle_tfm_plugins.placement.hybrid_norm:HybridNorm",
         "mix_ln": "paddle_tfm_plugins.placement.mix_ln:MixLN",
         "residual_dual": "paddle_tfm_plugins.placement.residual_dual:ResidualDual",
         "hyper_connections": "paddle_tfm_plugins.placement.hyper_connections:HyperConnections",

@@ -29,8 +29,8 @@ class HyperConnections(Placement):
     [B, T, n, C].
 
     Two things of the authors' training are not a placement's: they scale the initial values of output projections by
-    sqrt(n), and their weight decay leaves A and B alone, as ours does. The paper is about language models; here a
-    decoder's cross-attention has its connections too.
+    sqrt(n), and their weight decay leaves A alone, where that of `adamw` takes every matrix. The paper is about
+    language models; here a decoder's cross-attention has its connections too.
 
     Options:
         streams: n. dynamic: whether the weights depend on the token; False: the paper's static form.

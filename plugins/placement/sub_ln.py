@@ -22,15 +22,17 @@ class SubLN(Pre):
         in_cross: whether cross-attention has both too.
     """
 
+    inner_norm = True
+
     def __init__(self, *, sites: Sequence[LayerSite], gain: bool = True, in_cross: bool = False, **parent):
         super().__init__(sites=sites, **parent)
         if gain:
-            inside = [site for site in sites if self.inner_norm(site.sublayer, in_cross=in_cross)]
+            inside = [site for site in sites if self.asks("inner_norm", site.sublayer, in_cross)]
             self.branch_gain = {site.sublayer: _gain(site) for site in inside}
 
     @classmethod
-    def inner_norm(cls, sublayer: str, in_cross: bool = False, **options: object) -> bool:
-        return sublayer != "cross" or in_cross
+    def asks(cls, norm: str, sublayer: str, in_cross: bool = False, **options: object) -> bool:
+        return super().asks(norm, sublayer) and (sublayer != "cross" or in_cross)
 
     def to_ctranslate2(self) -> Refusal:
         return Refusal("has a norm before each output projection, where CTranslate2 has none")

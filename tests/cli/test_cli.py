@@ -210,7 +210,7 @@ def test_a_second_run_needs_resume_and_resume_keeps_what_is_finished(trained, tm
     done = call("run", "reverse", *TINY, "--out", "again")
     assert done.status == 2
     assert done.err == "Error: again holds runs of this recipe already; add --resume to continue them, or --out DIR " \
-                       "for another place\n"  # fmt: skip
+                       "for another place (in Python resume=True, or out=DIR)\n"  # fmt: skip
     done = call("run", "reverse", *TINY, "--out", "again", "--resume")
     assert done.status == 0
     assert "default/seed-1 is finished already" in done.err
@@ -364,7 +364,7 @@ def test_a_broken_run_s_folder_is_reported(trained, tmp_path):
     assert (done.status, "model.safetensors: not a safetensors file" in done.err) == (2, True)
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "best")
     done = call("translate", "run", "1 2")
-    assert (done.status, "no such checkpoint; there is last" in done.err) == (2, True)
+    assert (done.status, "no such checkpoint; there is last: --checkpoint last takes it" in done.err) == (2, True)
 
 
 def test_compare_puts_runs_side_by_side(trained, tmp_path):

@@ -1,6 +1,7 @@
 """The model card of a run: what it says of a finished, an unfinished and a damaged one."""
 
 import re
+import shlex
 import shutil
 
 import numpy as np
@@ -52,8 +53,6 @@ def test_a_single_run_gets_a_card_with_all_its_parts(run):
 
 
 def test_its_commands_do_what_they_say(run, monkeypatch):
-    import shlex
-
     call("report", run, "--quick")
     html = (run / "report.html").read_text("utf-8")
     command = next(
@@ -113,7 +112,12 @@ def test_a_decoder_only_run_writes_a_text_of_its_own(tmp_path):
     assert call("report", folder).status == 0
     text = text_of(folder / "report.html")
     assert "A decoder-only Transformer" in text and "A text that it writes from nothing" in text
-    assert "paddle-tfm generate" in text and "tokens a second in one text" in text
+    assert "--prompt" in text and "tokens a second in one text" in text
+    command = re.search("<code>(paddle-tfm generate .*?)</code>", (folder / "report.html").read_text("utf-8"))[1]
+    done = call(*shlex.split(re.sub("<.*?>", "", command))[1:], "--length", "3")
+    assert done.status == 0 and done.err == ""
+    assert "1 decoder layer, d_model 16" in text and "the last 127 tokens" in text
+    assert not re.search(r"\btest\b", text.partition("By length")[0].partition("Scores")[2].partition("Outputs")[0])
 
 
 def test_best_and_worst_outputs():

@@ -118,12 +118,19 @@ _NEED_SCORES = (*_NEED_QUERIES, "alibi", "fire", "kerple", "t5")
 REFUSED = {
     (
         "attention",
-        ("convolution", "linear", "recurrent"),
+        ("convolution", "gated_deltanet", "linear", "recurrent"),
         "position",
     ): _NEED_SCORES,  # they compute no score of two tokens
     ("attention", ("differential", "single_head"), "position"): ("shaw",),  # no term of the values
+    ("attention", ("mla",), "position"): ("cope", "shaw", "transformer_xl"),  # no terms of scores and values
     ("attention", ("synthesizer",), "position"): _NEED_QUERIES,  # it has no queries and keys
-    ("attention", ("single_head",), "placement"): ("sub_ln",),  # no place for a norm before the output projection
+    ("attention", ("single_head",), "placement"): ("sub_ln", "hybrid_norm"),  # no norm before the output projection,
+    (
+        "attention",
+        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "mla"),
+        "placement",
+    ): ("hybrid_norm",),  # nor of q, k, v
+    ("norm", ("batch", "batch_per_position", "power", "regularized_batch"), "placement"): ("hybrid_norm",),  # the same
     ("placement", ("sub_ln",), "feed_forward"): ("mixture_of_experts", "deepseek_moe"),  # the same
 }
 REFUSED_PAIRS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -140,10 +141,13 @@ def test_export_and_quantize(run, call):
     status, out, _ = call(
         "export", run.folder, "--to", "ctranslate2", "--quantize", "int8", "--output", run.folder / "q"
     )
-    assert status == 0 and "in float32" in out and "in int8" in out
+    assert status == 0
+    shown = re.findall(r"^(.+?)  (.+) in float32, (.+) in int8$", out, re.MULTILINE)
     assert load_ctranslate2().Translator(str(run.folder / "q")).compute_type.startswith("int8")
     scores = json.loads((run.folder / "q" / "paddle_tfm.json").read_text())["scores"]
     assert scores["float32"].keys() == scores["int8"].keys() and scores["float32"]
+    (exact,) = [each[1:] for each in shown if each[0] == "exact match"]  # a share, so in per cent
+    assert exact == tuple(f"{100 * scores[kind]['exact_match']:.1f}%" for kind in ("float32", "int8"))
 
 
 @pytest.mark.parametrize(

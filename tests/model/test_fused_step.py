@@ -27,6 +27,7 @@ SOME = {
     "alibi": ["model.position=alibi"],
     "grouped": ["model.attention={name: grouped_query, kv_heads: 1}"],
     "cosine": ["model.attention=cosine"],
+    "qk norm": ["model.attention=qk_norm"],
     "rotary": ["model.position=rotary"],
     "t5": ["model.position=t5"],
     "talking": ["model.attention=talking_heads"],

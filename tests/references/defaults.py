@@ -220,6 +220,7 @@ PLACEMENT = {
         "arXiv:2003.04887 and majumderb/rezero: α = 0, one for a layer", starts={"gates.*": 0.0}, share_gate=True
     ),
     "layer_scale": held("arXiv:2103.17239, section 2: 0.1 up to 18 layers", starts={"scales.*": 0.1}, initial=None),
+    "hybrid_norm": held("arXiv:2503.04598: HybridNorm; its HybridNorm* has a first layer of its own", pre_first=False),
     "mix_ln": held("arXiv:2412.13795: a quarter", share=0.25),
     "residual_dual": held("arXiv:2304.14802: nothing to choose"),
     "hyper_connections": held(
@@ -320,8 +321,9 @@ FEED_FORWARD = {
 }
 
 HEAD = {
-    "linear": held("ours, as a linear layer of PyTorch", bias=True),
-    "tied": held("arXiv:1608.05859: no bias", bias=False),
+    "linear": held("ours, as a linear layer of PyTorch", bias=True, cap=None),
+    "tied": held("arXiv:1608.05859: no bias; no cap, for Gemma 2's 30 belongs to Gemma 2", bias=False, cap=None),
+    "pointer_coverage": held("arXiv:1704.04368, equation 13: λ = 1, section 5", coverage_weight=1.0, bias=True),
     "pointer": held("arXiv:1704.04368, equation 4: with b", bias=True),
     "pointer_network": held("arXiv:1506.03134; what a position stands for is ours", output="word"),
     "fix": held(

@@ -8,6 +8,7 @@ import paper_equations as paper
 import pytest
 from paper_cases import CROSS, D_MODEL, DECODER, ENCODER, HEADS, LENGTH, MAX_LENGTH, SITES, attend, sentences
 
+from paddle_tfm.errors import RecipeError
 from paddle_tfm.protocols import LayerSite
 
 EVEN = 4  # heads, where there must be pairs or groups of them
@@ -246,6 +247,58 @@ def test_sub_ln_normalizes_the_joined_heads_before_the_output_matrix(build, regi
         return paper.layer_norm(y, weight, bias)
 
     compare(attention, precision, ENCODER, rng, functools.partial(REFERENCES[name], inner=inner), w)
+
+
+@pytest.mark.parametrize("site", SITES, ids=str)
+@pytest.mark.parametrize("spec", ["multihead", {"name": "multihead", "head_dim": 6}, "grouped_query"], ids=str)
+def test_hybrid_norm_normalizes_queries_keys_and_values_of_each_head(build, registry, precision, rng, spec, site):
+    """2503.04598, equation 6: Attention(Norm(Q), Norm(K), Norm(V)), as in BryceZhuo/HybridNorm over the channels of a
+    head, with weights that the heads share."""
+    attention, w = build(
+        "attention",
+        spec,
+        **GIVEN,
+        site=site,
+        projection_norm=lambda width: registry.build("norm", "layer", d_model=width),
+    )
+
+    def look(_, q, k, v, allowed):
+        normed = (
+            paper.layer_norm(rows, w[f"{name}.norm.weight"], w[f"{name}.norm.bias"])
+            for name, rows in (("query", q), ("key", k), ("value", v))
+        )
+        return paper.scaled_dot_product_attention(*normed, allowed)
+
+    reference = REFERENCES[spec if isinstance(spec, str) else spec["name"]]
+    compare(attention, precision, site, rng, functools.partial(reference, look=look), w)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_what_takes_norms_of_queries_keys_and_values_uses_all_three(build, registry, precision, rng, name):
+    """Layer norm forgets the size of what it gets: with W_q, W_k and W_v seven times as large, nothing changes."""
+    spec = {"name": name, **OPTIONS.get(name, {})}
+    if "projection_norm" not in registry.resolve("attention", spec, "attention").parameters:
+        return  # `hybrid_norm` refuses it
+    attention, _ = build(
+        "attention", spec, **GIVEN, site=ENCODER,
+        projection_norm=lambda width: registry.build("norm", {"name": "layer", "eps": 1e-12}, d_model=width),
+    )  # fmt: skip
+    x, x_valid, source, source_valid = sentences(rng, ENCODER)
+    before = attend(attention, precision, ENCODER, x, x_valid, source, source_valid)
+    for projection in (attention.query, attention.key, attention.value):
+        for parameter in (projection.weight, projection.bias):
+            parameter.set_value(parameter * 7.0)
+    after = attend(attention, precision, ENCODER, x, x_valid, source, source_valid).numpy()
+    np.testing.assert_allclose(after[x_valid], before.numpy()[x_valid], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["batch", "batch_per_position", "power", "regularized_batch"])
+def test_a_norm_with_running_statistics_is_refused_for_queries_keys_and_values(registry, name):
+    def norm(width):
+        return registry.build("norm", name, d_model=width, max_length=MAX_LENGTH)
+
+    with pytest.raises(RecipeError, match="running statistics"):
+        registry.build("attention", "multihead", **GIVEN, site=ENCODER, projection_norm=norm)
 
 
 # ---------------------------------------------------------------------------------------- options, layers, encodings

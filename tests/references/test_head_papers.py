@@ -29,16 +29,24 @@ class Case:
         self.memory = Memory(precision.tensor(self.source), where, *tensors, EXTRA)
 
 
-def linear(w, case):
-    return paper.linear_head(case.h, w["output.weight"], w.get("output.bias"))
+def capped(h, matrix, bias, cap):
+    """2408.00118, section 2: logits ← soft_cap · tanh(logits / soft_cap), before the softmax."""
+    logits = h @ matrix + (0.0 if bias is None else bias)
+    return np.apply_along_axis(paper.softmax, -1, cap * np.tanh(logits / cap))
 
 
-def tied(w, case):
+def linear(w, case, cap=None):
+    parts = case.h, w["output.weight"], w.get("output.bias")
+    return paper.linear_head(*parts) if cap is None else capped(*parts, cap)
+
+
+def tied(w, case, cap=None):
     """1608.05859: the output matrix is the embedding's, U = V."""
-    return paper.linear_head(case.h, w["table"].T, w.get("bias"))
+    parts = case.h, w["table"].T, w.get("bias")
+    return paper.linear_head(*parts) if cap is None else capped(*parts, cap)
 
 
-def pointer(w, case):
+def pointer(w, case, coverages=None):
     """Equations 8 and 9 over a^t = softmax of scaled dot products (1706.03762, equation 1) instead of the paper's
     additive scores (its equation 1), and P_vocab from the state alone, for in a Transformer it has looked at the source
     already."""
@@ -49,11 +57,20 @@ def pointer(w, case):
         keys = paper.affine(source, w["key.weight"], w.get("key.bias"))
         for t, state in enumerate(case.h[b]):
             query = paper.affine(state, w["query.weight"], w.get("query.bias"))
-            attention = paper.softmax(keys @ query / np.sqrt(D_MODEL), SOURCE_VALID[b])
+            covered = 0.0 if coverages is None else np.outer(sum(coverages[b]), w["coverage.weight"][0])
+            attention = paper.softmax((keys + covered) @ query / np.sqrt(D_MODEL), SOURCE_VALID[b])
+            if coverages is not None:
+                coverages[b].append(attention)
             context = attention @ source  # h*_t, the paper's equation 3
             p_gen = paper.generation_probability(context, state, gate[D_MODEL:], gate[:D_MODEL], w["gate.bias"][0])
             out[b, t] = paper.pointer_distribution(p_vocab[b, t], attention, case.copy_ids[b], p_gen, EXTRA)
     return out
+
+
+def pointer_coverage(w, case):
+    """Equations 10 and 11: c^t is the sum of the attention of all steps before, and a term of the scores; where these
+    are dot products, of the keys."""
+    return pointer(w, case, [[np.zeros(len(source))] for source in case.source])
 
 
 def fix(w, case):
@@ -102,14 +119,16 @@ REFERENCES = {
     "linear": linear,
     "tied": tied,
     "pointer": pointer,
+    "pointer_coverage": pointer_coverage,
     "fix": fix,
     "adaptive": adaptive,
     "pointer_network": pointer_network,
 }
 SETTINGS = {
-    "linear": [{}, {"bias": False}],
-    "tied": [{}, {"bias": True}],
+    "linear": [{}, {"bias": False}, {"cap": 1.5}],
+    "tied": [{}, {"bias": True}, {"bias": True, "cap": 0.5}],
     "pointer": [{}, {"bias": False}],
+    "pointer_coverage": [{"coverage_weight": 0.0}, {"bias": False, "coverage_weight": 0.0}],
     "fix": [{}, {"bias": True}, {"tied": True}, {"scale": 5.0, "learned": False}],
     "adaptive": [{}, {"bias": True}, {"cutoffs": [2, 4, 7]}, {"cutoffs": [3, 6], "bias": True}],
     "pointer_network": [{}, {"output": "position"}],
@@ -120,7 +139,9 @@ each_head = pytest.mark.parametrize(
         (name, options, precision)
         for name, settings in SETTINGS.items()
         for options in settings
-        for precision in (["float32"] if name == "pointer" else ["float64", "float32"])  # that one computes in float32
+        for precision in (
+            ["float32"] if name.startswith("pointer") and name != "pointer_network" else ["float64", "float32"]
+        )  # those compute in float32
     ],
     indirect=["precision"],
     ids=str,
@@ -129,7 +150,7 @@ each_head = pytest.mark.parametrize(
 
 def probabilities(name, options, w, case):
     """The reference under these options; most of them show in which parameters there are."""
-    arguments = {key: value for key, value in options.items() if key in ("cutoffs", "output")}
+    arguments = {key: value for key, value in options.items() if key in ("cutoffs", "output", "cap")}
     return REFERENCES[name](w, case, **arguments)
 
 
@@ -175,6 +196,23 @@ def test_loss_is_the_papers(make, precision, name, options, smoothing):
             for b in range(len(target))
         ]
     )
+    precision.same(ours, expected)
+
+
+@pytest.mark.parametrize("precision", ["float32"], indirect=True)
+@pytest.mark.parametrize("options", [{}, {"coverage_weight": 0.3}], ids=str)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_coverage_loss_is_the_papers(make, precision, options, smoothing):
+    """Equations 12 and 13: λ Σ_i min(a_i^t, c_i^t) of each token, λ = 1, added to its −log P."""
+    head, w, case = make("pointer_coverage", **options)
+    coverages = [[np.zeros(len(source))] for source in case.source]
+    p = pointer(w, case, coverages)
+    ours = head.loss(precision.tensor(case.h), precision.tensor(case.target), case.memory, smoothing).numpy()
+    expected = np.empty(ours.shape)
+    for b, t in np.ndindex(*ours.shape):
+        repeated = np.minimum(coverages[b][t + 1], sum(coverages[b][: t + 1])).sum()
+        likelihood = paper.smoothed_cross_entropy(p[b, t], case.target[b, t], smoothing, PAD, VOCABULARY)
+        expected[b, t] = likelihood + options.get("coverage_weight", 1.0) * repeated
     precision.same(ours, expected)
 
 

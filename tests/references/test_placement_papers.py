@@ -85,6 +85,15 @@ def layer_scale(x, branches, norms, w):
     return x
 
 
+def hybrid_norm(x, branches, norms, w):
+    """Y = Attention(X) + X, X' = FFN(Norm(Y)) + Norm(Y): 2503.04598, equations 7 and 8, a norm in front of the last branch
+    only; those inside of attention are in test_attention_papers.py."""
+    for f in branches[:-1]:
+        x = x + f(x)
+    y = norms[0](x)
+    return y + branches[-1](y)
+
+
 def hyper_connections(x, branches, norms, w, streams=4, dynamic=True):
     """2409.19606, appendix J: width connection, layer, depth connection, over h [B, T, n, C]; copied at first, summed at
     the end."""
@@ -108,6 +117,7 @@ REFERENCES = {
     "parallel": without_parameters(paper.parallel),
     "sub_ln": without_parameters(paper.pre_norm),  # what sets it apart stands inside the branches: below, and per kind
     "admin": admin,
+    "hybrid_norm": hybrid_norm,
     "mix_ln": without_parameters(paper.post_norm),  # of a bottom layer; a whole stack is below
     "residual_dual": without_parameters(paper.post_norm),  # of a layer that is not the top one; a whole stack is below
     "hyper_connections": hyper_connections,
@@ -119,7 +129,8 @@ REFERENCES = {
 }
 WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero", "residual_dual"}
 NORMS = {  # of an encoder and a decoder layer
-    "parallel": (1, 1), "rezero": (0, 0), "sandwich": (4, 6), "peri": (5, 7), "hyper_connections": (4, 6),
+    "parallel": (1, 1), "rezero": (0, 0), "sandwich": (4, 6), "peri": (5, 7), "hybrid_norm": (1, 1),
+    "hyper_connections": (4, 6),
 }  # fmt: skip
 
 
@@ -165,7 +176,8 @@ def test_stack_ends_with_a_norm_where_the_papers_does(registry, name):
     ReZero does without any."""
     placement = registry.entry("placement", name).load()
     assert placement.final_norm is (name not in WITHOUT_FINAL_NORM)
-    assert placement.inner_norm("self") is placement.inner_norm("feed_forward") is (name == "sub_ln")
+    assert placement.inner_norm is (name == "sub_ln")
+    assert placement.projection_norm is (name == "hybrid_norm")
 
 
 # ---------------------------------------------------------------------------- what depends on the stack as a whole
@@ -181,9 +193,11 @@ class WholeStack:
         }  # fmt: skip
         sites = [[LayerSite(stack, name, i, **layers) for name in names] for i in range(depth)]
         self.made = [place(build, registry, spec, of_layer) for of_layer in sites]
-        self.norms = [norm for _, w in self.made for norm in norms_of(w, len(names))]
         self.matrices = [rng.normal(scale=0.4, size=(D_MODEL, D_MODEL)) for _ in range(depth * len(names))]
         self.x, self.count, self.precision = rng.normal(size=(3, LENGTH, D_MODEL)), len(names), precision
+
+    def norms(self):
+        return [norm for _, w in self.made for norm in norms_of(w, self.count)]
 
     def branches(self):
         return [lambda y, matrix=matrix: np.tanh(y @ matrix) for matrix in self.matrices]
@@ -205,7 +219,7 @@ def test_residual_dual_is_the_papers(build, registry, precision, rng, stack):
     the sum of the embedded tokens and of all branches; x + LN(dual) ends the stack."""
     whole = WholeStack(build, registry, precision, rng, "residual_dual", stack)
     x = dual = whole.x
-    for f, n in zip(whole.branches(), whole.norms, strict=True):
+    for f, n in zip(whole.branches(), whole.norms(), strict=True):
         branch = f(x)
         dual = dual + branch
         x = n(x + branch)
@@ -221,8 +235,21 @@ def test_mix_ln_is_the_papers(build, registry, precision, rng, depth, share, pos
     whole, as in the paper's 12 to 32 layers."""
     whole = WholeStack(build, registry, precision, rng, {"name": "mix_ln", "share": share}, "encoder", depth)
     x = whole.x
-    for k, (f, n) in enumerate(zip(whole.branches(), whole.norms, strict=True)):
+    for k, (f, n) in enumerate(zip(whole.branches(), whole.norms(), strict=True)):
         x = n(x + f(x)) if k < 2 * post else x + f(n(x))
+    precision.same(whole.ours(), x)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_hybrid_norm_with_its_first_layer_pre_norm_is_the_papers(build, registry, precision, rng, stack):
+    """HybridNorm*: BryceZhuo/HybridNorm, norm_pos_special_config {0: {attn_norm: True, ffn_residual: False}}."""
+    spec = {"name": "hybrid_norm", "pre_first": True}
+    whole = WholeStack(build, registry, precision, rng, spec, stack)
+    branches, count = whole.branches(), whole.count
+    x = paper.pre_norm(whole.x, branches[:count], norms_of(whole.made[0][1], count))
+    for i in (1, 2):
+        w = whole.made[i][1]
+        x = hybrid_norm(x, branches[i * count : (i + 1) * count], norms_of(w, 1), w)
     precision.same(whole.ours(), x)
 
 
@@ -232,7 +259,7 @@ def test_hyper_connections_with_other_options(build, registry, precision, rng, s
     whole = WholeStack(build, registry, precision, rng, spec, "decoder", 1)
     ((_, w),) = whole.made
     assert any(name.startswith("maps") for name in w) is dynamic
-    expected = hyper_connections(whole.x, whole.branches(), whole.norms, w, streams, dynamic)
+    expected = hyper_connections(whole.x, whole.branches(), whole.norms(), w, streams, dynamic)
     precision.same(whole.ours(), expected)
 
 
@@ -255,7 +282,7 @@ def test_hyper_connections_start_as_pre_norm(registry, precision, rng, dynamic):
             assert all((w[f"maps.{i}"] == np.zeros((D_MODEL, 6))).all() for i in range(3))
             scales = [w[f"{name}_scales.{i}"] for name in ("alpha", "beta") for i in range(3)]
             np.testing.assert_allclose(scales, 0.01, rtol=1e-7)
-    precision.same(whole.ours(), 4 * paper.pre_norm(whole.x, whole.branches(), whole.norms))
+    precision.same(whole.ours(), 4 * paper.pre_norm(whole.x, whole.branches(), whole.norms()))
 
 
 # ------------------------------------------------------------------------------------------------------------ Admin

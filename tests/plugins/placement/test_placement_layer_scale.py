@@ -61,8 +61,8 @@ def test_a_model_with_small_scales_begins_close_to_its_embeddings(make_model, ma
         model = make_model(f"model.placement={{name: layer_scale, initial: {initial}}}")
         h, _ = model(batch)
         x, positions = model.decoder.enter(model.target_embedding(batch.target_in), paddle.arange(6).unsqueeze(0))
-        here = TokenInfo(PositionalEncoding(), positions, batch.target_valid)
-        moved.append(float((h - model.decoder.leave(x, here)).abs().max()))
+        end = TokenInfo(PositionalEncoding(), positions, batch.target_valid)
+        moved.append(float((h - model.decoder.leave(x, end)).abs().max()))
     assert moved[0] > 1 > moved[1] > 1e-2 and moved[2] < 1e-4
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import paddle
 import pytest
 
+from paddle_tfm.api import build_model
 from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.yarn import YaRN
 
@@ -77,3 +78,27 @@ def test_contract():
         assert str(error.value) == sentence
     with pytest.raises(ValueError, match="`head_dim` must be even, but is 7"):
         YaRN(7, 64)
+
+
+def test_a_model_trained_with_rotary_is_one_with_yarn():
+    """They hold the same weights; with a factor of one they compute the same."""
+    size = (
+        "model.d_model=16",
+        "model.num_heads=2",
+        "model.d_ff=16",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+    )
+
+    def model(position):
+        return build_model("base", [*size, f"model.position={position}"], source_vocabulary=9, target_vocabulary=9)
+
+    trained, outputs = model("rotary"), []
+    for position in ("rotary", "{name: yarn, factor: 1.0}", "{name: yarn, factor: 4.0}"):
+        other = model(position)
+        assert other.state_dict().keys() == trained.state_dict().keys()
+        other.set_state_dict(trained.state_dict())
+        other.eval()
+        outputs.append(other.encode(paddle.to_tensor([[4, 5, 6, 7, 2]]), paddle.ones([1, 5], "bool")).x.numpy())
+    np.testing.assert_allclose(outputs[1], outputs[0], atol=1e-6)
+    assert np.abs(outputs[2] - outputs[0]).max() > 1e-4

@@ -1,0 +1,153 @@
+"""`paddle-tfm plugin check`: what a user names is found, examined by the conformance kit, and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+import yaml
+
+from paddle_tfm.cli.check_report import ReportPrinter
+from paddle_tfm.cli.common import create_registry, device_option, plugin_option, use_device
+from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.hookspecs import KINDS, LISTENER
+from paddle_tfm.ordinary_layers import AS_KINDS
+
+EXAMINED = (*KINDS, LISTENER)
+
+
+def _options(context: click.Context, parameter: click.Parameter, items: Sequence[str]) -> dict[str, object]:
+    options = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"'{item}' must be NAME=VALUE")
+        try:
+            options[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            options[name] = value
+    return options
+
+
+def _complete_target(context: click.Context, parameter: click.Parameter, incomplete: str):
+    """Names of components, also behind their kind, then files."""
+    from click.shell_completion import CompletionItem
+
+    entries = [entry for entry in create_registry() if not entry.wrong_on_purpose]
+    names = {entry.name for entry in entries} | {f"{entry.kind}:{entry.name}" for entry in entries}
+    matching = [] if context.params.get("as_kind") else sorted(name for name in names if name.startswith(incomplete))
+    return [*map(CompletionItem, matching), CompletionItem(incomplete, type="file")]
+
+
+@click.command(name="check")
+@click.argument("target", required=False, shell_complete=_complete_target)
+@click.option(
+    "--as",
+    "as_kind",
+    type=click.Choice(AS_KINDS),
+    help="TARGET is an ordinary layer or a whole model, written without paddle_tfm.",
+)
+@click.option(
+    "--option", "options", multiple=True, callback=_options, metavar="NAME=VALUE", help="For its constructor."
+)
+@click.option(
+    "--mask",
+    type=click.Choice(("allowed", "hidden", "additive")),
+    help="With --as attention: what your mask says: True where it may look, True where it may not, or what is added "
+    "to the scores. Default: worked out.",
+)
+@click.option("--pad-id", default=0, show_default=True, help="With --as encoder-decoder: the id of padding.")
+@click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")
+@click.option("--kind", default=None, help="Without TARGET: all components of this kind.")
+@click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
+@click.option("--brief", is_flag=True, help="Print failures and expected failures only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@plugin_option
+@device_option
+def examination(
+    target, as_kind, options, mask, pad_id, only, kind, with_wrong, brief, as_json, plugins, device
+) -> None:
+    """Find out whether TARGET is right: a component's name (or kind:name), package.module:Class, FILE.py or
+    FILE.py:Class. Without TARGET, all that is installed is checked, but for what is wrong on purpose.
+
+    It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class
+    says why the invariant does not hold), or fail, with what was seen, its consequence and a hint. Exit status: 0 all
+    is right, 1 a check failed, 2 it could not be checked.
+
+    \b
+    Examples:
+      paddle-tfm plugin check rotary
+      paddle-tfm plugin check norm:batch --only causal_in_training
+      paddle-tfm plugin check my_norm.py:MyNorm --option eps=0.001
+      paddle-tfm plugin check --as attention my_transformer.py:MultiHeadAttention
+      paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
+    """
+    use_device(device or "cpu")
+    from paddle_tfm.testing import checks
+    from paddle_tfm.testing import target as targets
+
+    registry = create_registry(plugins)
+    if as_kind is not None:
+        if target is None:
+            raise UserError(f"--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
+        _refuse_unknown(only, [as_kind], checks)
+        printer = ReportPrinter(brief, as_json)
+        printer.begin(target)
+        report = targets.examine_ordinary(
+            as_kind, target, options, mask, pad_id, registry, frozenset(only), printer.outcome
+        )
+        printer.end(report)
+        return printer.finish()
+    if target is None:
+        _refuse_kind(kind, checks)
+        components = [each for each in targets.everything(registry, with_wrong) if kind in (None, each[0])]
+        if not components:
+            raise UserError(f"--kind {kind}: there is nothing to check of that kind")
+    else:
+        components = targets.find(target, registry)
+    unchecked = [each for each in components if not checks(each[0])]
+    if len(unchecked) == len(components):
+        raise UserError("; ".join(_no_checks(each, checks) for each in unchecked))
+    _refuse_unknown(only, {each[0] for each in components}, checks)
+    from paddle_tfm.testing import examine
+
+    printer = ReportPrinter(brief or target is None, as_json)
+    for component_kind, name in components:
+        printer.begin(f"{component_kind} {name}")
+        if not checks(component_kind):
+            printer.refusal(_no_checks((component_kind, name), checks))
+            continue
+        try:
+            report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
+            if sentence := targets.not_registered(component_kind, name, registry):
+                report = replace(report, notes=(*report.notes, sentence))
+            printer.end(report)
+        except UserError as error:
+            if len(components) == 1:
+                raise
+            printer.refusal(str(error))
+    printer.finish()
+    return None
+
+
+def _no_checks(component: tuple[str, str], checks) -> str:
+    """Why a component cannot be examined."""
+    examined = ", ".join(kind for kind in EXAMINED if checks(kind))
+    return f"{component[0]} '{component[1]}': there are no checks of this kind yet; the kit examines {examined}"
+
+
+def _refuse_kind(kind: str | None, checks) -> None:
+    """Raises UserError where --kind is no kind, or one without checks."""
+    if kind is not None and kind not in EXAMINED:
+        raise UserError(f"--kind: {unknown('kind', kind, EXAMINED)}")
+    if kind is not None and not checks(kind):
+        examined = ", ".join(each for each in EXAMINED if checks(each))
+        raise UserError(f"--kind {kind}: there are no checks of this kind yet; the kit examines {examined}")
+
+
+def _refuse_unknown(only: Sequence[str], kinds, checks) -> None:
+    known = {each.name for kind in kinds for each in checks(kind)}
+    for name in only:
+        if name not in known:
+            raise UserError(f"--only: {unknown('check', name, known)}")

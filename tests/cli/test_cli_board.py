@@ -1,0 +1,57 @@
+"""`board` beside a VisualDL whose pages are other than those that it puts right."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paddle_tfm.cli.board_pages import KNOWN, SCRIPTS, unknown_script
+
+VISUALDL = Path(importlib.util.find_spec("visualdl").origin).parent
+PAGES = VISUALDL / "server" / "dist"
+
+
+def test_the_pages_of_the_installed_visualdl_are_known():
+    assert unknown_script() is None
+    assert unknown_script(PAGES / "no-such-folder") is not None
+
+
+@pytest.mark.parametrize("end", SCRIPTS)
+def test_a_script_that_is_not_as_known_is_named(end, tmp_path):
+    for file in PAGES.rglob("*.js"):
+        copy = tmp_path / file.relative_to(PAGES)
+        if file.as_posix().endswith(tuple(SCRIPTS)):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            text = file.read_text("utf-8")
+            copy.write_text(
+                text.replace(SCRIPTS[end][0], "other()") if file.as_posix().endswith(end) else text, "utf-8"
+            )
+    assert unknown_script(tmp_path) == end.rpartition("/")[2]
+
+
+def test_another_visualdl_is_served_as_it_comes_and_that_is_said(tmp_path):
+    """The installed one, linked, with one script of a later version."""
+    shutil.copytree(VISUALDL, tmp_path / "site" / "visualdl", copy_function=os.symlink)
+    shutil.copytree(
+        next(VISUALDL.parent.glob("visualdl-*.dist-info")), tmp_path / "site" / f"visualdl-{KNOWN}.dist-info"
+    )
+    script = next((tmp_path / "site").rglob("resource/scalar/data.js"))
+    text = script.read_text("utf-8")
+    script.unlink()
+    script.write_text(text.replace("let o=.6;", "let o=.7;"), "utf-8")
+    (tmp_path / "runs" / "vdl").mkdir(parents=True)
+    (tmp_path / "runs" / "vdl" / "vdlrecords.1.log").touch()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "COLUMNS": "400"}
+    command = [sys.executable, "-m", "paddle_tfm", "board", str(tmp_path / "runs"), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        address = process.stdout.readline()
+    finally:
+        process.kill()
+        err = process.communicate()[1]
+    assert address.endswith(":0/  (Ctrl-C ends it)\n"), address + err
+    assert f"VisualDL {KNOWN} has another data.js than {KNOWN}" in err and f"`pip install visualdl=={KNOWN}`" in err
