@@ -15,7 +15,7 @@ MOVED = "the loss is how far a batch is from the running values, which each pass
 
 
 class RegularizedBatchNorm(BatchNorm):
-    """Regularized batch normalization (RBN): `batch`, and a loss that keeps it near evaluation (arXiv:2210.05153).
+    """Regularized BatchNorm (RBN): `batch`, and a loss that keeps it near evaluation (Wang 2022, arXiv:2210.05153).
 
     The output is that of `batch`, and so is what to know before use. In training each norm adds to the loss
 
