@@ -25,7 +25,7 @@ CHINESE = ".zh-CN.md"
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 ENGLISH_LINK = re.compile(r"\[([^]]+)\]\(([^)\s#]+(?<!\.zh-CN)\.md)(#[^)\s]*)?\)")
 SWITCH = re.compile(r"\*\*\[(?:中文|English)\]\([^)]*\)\*\*(?: · )?")  # the site has a menu of languages
-# A line of Chinese that goes on in the next: browsers would show the break as a space, which Chinese has not.
+# A line of Chinese that continues in the next: browsers would show the break as a space, which Chinese has not.
 BROKEN_LINE = re.compile(r"(?<=[\u3001-\u301f\u4e00-\u9fff\uff01-\uff60”])\n *(?=[\u4e00-\u9fff“（《])")
 CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 _folders: list[str] = []

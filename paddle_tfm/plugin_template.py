@@ -16,6 +16,7 @@ from string import Template
 from paddle_tfm.errors import UserError
 
 TEMPLATES = Path(__file__).parent / "templates"
+REFERENCED = ("attention", "norm", "placement", "position", "feed_forward", "head", "schedule")  # with a NumPy twin
 WHAT = {
     "attention": "attention",
     "norm": "norm",
@@ -87,10 +88,13 @@ def write(
         )
     if single_file:
         file = out or Path(f"{words['module']}.py")
-        _write({file: _single(component, words)})
+        beside = file.with_name(f"{file.stem}_numpy.py")
+        twin = {beside: _filled(f"reference/{kind}.py", words)} if kind in REFERENCED else {}
+        _write({file: _single(component, words), **twin})
         setting = f"{path}={words['value']}"
         setting = f'"{setting}"' if " " in setting else setting
-        return NewPlugin((file,), _advice(f"plugin check {file}", f"run reverse {setting} --plugin {file}"))
+        check = f"plugin check {file}{f' --reference {beside}' if twin else ''}"
+        return NewPlugin((file, *twin), _advice(check, f"run reverse {setting} --plugin {file}"))
     folder = out or Path(name)
     files = {
         folder / "pyproject.toml": _filled("package/pyproject.toml", words),
@@ -100,6 +104,8 @@ def write(
         folder / "recipe.yaml": _filled("package/alone.yaml" if kind in ALONE else "package/recipe.yaml", words),
         folder / "README.md": _filled("package/README.md", words),
     }
+    if kind in REFERENCED:
+        files[folder / "tests" / f"{words['module']}_numpy.py"] = _filled(f"reference/{kind}.py", words)
     _write(files)
     advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}")
     return NewPlugin(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')

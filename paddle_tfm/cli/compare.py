@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, create_registry, plugin_option
+from paddle_tfm.cli.common import console, create_registry, plugin_option, warn
 from paddle_tfm.cli.tables import table_options
 
 
@@ -96,11 +96,15 @@ def present(comparison, printer, folders=(), form: str | None = None) -> None:
     from paddle_tfm.comparison.verdict import verdict
     from paddle_tfm.units import metric_name
 
-    paths = write(comparison)
+    try:
+        paths = write(comparison)
+    except OSError as error:  # a folder for reading only
+        warn(f"{comparison.folder}: the report is not written: {error.strerror}; --out DIR writes it elsewhere")
+        paths = {}
     if form is not None:
         emit(table(comparison), form, comparison.data())
         return
-    print_table(table(comparison), "in the report")
+    print_table(table(comparison), *(["in the report"] if paths else []))
     for metric, signature in comparison.signatures.items():
         printer.print(f"[dim]{escape(metric_name(metric))}  {escape(signature)}[/]")
     for sentence in _legend(comparison):
@@ -113,7 +117,9 @@ def present(comparison, printer, folders=(), form: str | None = None) -> None:
     else:
         printer.print("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
     # A terminal breaks a long path by itself, and can copy it whole.
-    printer.print(Text(f"figure  {paths['figure']}\nreport  {paths['page']}"), soft_wrap=True)
+    for what, key in (("figure", "figure"), ("report", "page")):
+        if key in paths:
+            printer.print(Text(f"{what}  {paths[key]}"), soft_wrap=True)
     for folder in folders or (comparison.folder,):
         printer.print(Text(f"curves  paddle-tfm board {folder}"), soft_wrap=True)
 

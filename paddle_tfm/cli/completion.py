@@ -1,8 +1,8 @@
 """`paddle-tfm completion SHELL`: what the shell needs to complete verbs, recipes and overrides.
 
 Shells hand over what is typed as click asks them to. What stands in the way of `a.b={name: …, …}` is mended here: bash
-cuts a word at every `=` and `:`, closes a quote behind a completion that is the only one, and forgets names where files
-may stand too; fish's script cuts a completion at its second comma.
+cuts a word at every `=` and `:`, and forgets names where files may stand too; every shell closes a quote behind a
+completion that is the only one; zsh puts a space behind `a.b=`; fish's script cuts a completion at its second comma.
 """
 
 from __future__ import annotations
@@ -25,9 +25,29 @@ FILES = """        elif [[ $type == 'file' && ${#COMPREPLY[@]} != 0 ]]; then
             COMPREPLY+=($(compgen -f -- "$value"))
         elif [[ $type == 'file' ]]; then
 """
+# Zsh adds a space behind a completion, unless told that the word continues.
+ZSH_KEEP = """                if [[ "$key" == *[=:] ]]; then
+                    continued+=("$key")
+                else
+                    completions+=("$key")
+                fi"""
+ZSH_ADD = """    if [ -n "$continued" ]; then
+        compadd -U -S '' -V unsorted -a continued
+    fi
+
+    if [ -n "$completions" ]; then"""
 
 
-class Bash(BashComplete):
+class OpenEnded(ShellComplete):
+    """Of an only completion within braces two are made, so that the shell does not close the quote behind it."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """What may stand in the place of the word that is being typed."""
+        items = super().get_completions(args, incomplete)
+        return _open_ended(items[0]) if len(items) == 1 and items[0].type == "plain" else items
+
+
+class Bash(OpenEnded, BashComplete):
     """Bash, whose pieces of a word are put together again."""
 
     source_template = BashComplete.source_template.replace("    return 0\n", NO_SPACE).replace(
@@ -53,17 +73,22 @@ class Bash(BashComplete):
         self.pieces = word if piece in tuple(BREAKS) else word.removesuffix(piece)
         return earlier, word
 
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """Of an only one within braces two are made, so that bash does not close the quote."""
-        items = super().get_completions(args, incomplete)
-        return _open_ended(items[0]) if len(items) == 1 and items[0].type == "plain" else items
-
     def format_completion(self, item: CompletionItem) -> str:
         """What bash puts in the place of the last piece."""
         return f"{item.type},{str(item.value).removeprefix(self.pieces)}"
 
 
-class Fish(FishComplete):
+class Zsh(OpenEnded, ZshComplete):
+    """Zsh, without a space behind what continues."""
+
+    source_template = (
+        ZshComplete.source_template.replace('                completions+=("$key")', ZSH_KEEP)
+        .replace("local -a completions\n", "local -a completions continued\n")
+        .replace('    if [ -n "$completions" ]; then', ZSH_ADD)
+    )
+
+
+class Fish(OpenEnded, FishComplete):
     """Fish, with commas within completions."""
 
     source_template = FishComplete.source_template.replace('string split ","', 'string split -m 1 ","')
@@ -84,7 +109,7 @@ def _open_ended(item: CompletionItem) -> list[CompletionItem]:
     return [CompletionItem(f"{item.value}{closed}"), CompletionItem(f"{item.value}, ")]
 
 
-SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": ZshComplete, "fish": Fish}
+SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
 
 
 def register() -> None:

@@ -59,6 +59,11 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 )
 @click.option("--pad-id", default=0, show_default=True, help="With --as encoder-decoder: the id of padding.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")
+@click.option(
+    "--reference",
+    metavar="FILE.py[:NAME]",
+    help="Also compare values and gradients with this: NumPy functions, or a torch.nn.Module.",
+)
 @click.option("--kind", default=None, help="Without TARGET: all components of this kind.")
 @click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
 @click.option("--brief", is_flag=True, help="Print failures and expected failures only.")
@@ -66,7 +71,7 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @plugin_option
 @device_option
 def examination(
-    target, as_kind, options, mask, pad_id, only, kind, with_wrong, brief, as_json, plugins, device
+    target, as_kind, options, mask, pad_id, only, reference, kind, with_wrong, brief, as_json, plugins, device
 ) -> None:
     """Find out whether TARGET is right: a component's name (or kind:name), package.module:Class, FILE.py or
     FILE.py:Class. Without TARGET, all that is installed is checked, but for what is wrong on purpose.
@@ -80,6 +85,7 @@ def examination(
       paddle-tfm plugin check rotary
       paddle-tfm plugin check norm:batch --only causal_in_training
       paddle-tfm plugin check my_norm.py:MyNorm --option eps=0.001
+      paddle-tfm plugin check my_norm.py --reference my_norm_numpy.py
       paddle-tfm plugin check --as attention my_transformer.py:MultiHeadAttention
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """
@@ -91,6 +97,8 @@ def examination(
     if as_kind is not None:
         if target is None:
             raise UserError(f"--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
+        if reference is not None:
+            raise UserError("--reference compares components of paddle_tfm, but --as names an ordinary layer")
         _refuse_unknown(only, [as_kind], checks)
         printer = ReportPrinter(brief, as_json)
         printer.begin(target)
@@ -109,6 +117,8 @@ def examination(
     unchecked = [each for each in components if not checks(each[0])]
     if len(unchecked) == len(components):
         raise UserError("; ".join(_no_checks(each, checks) for each in unchecked))
+    if reference is not None and (target is None or len(components) > 1):
+        raise UserError(f"--reference is of one component, but {target or 'all'} is {len(components)}: name one")
     _refuse_unknown(only, {each[0] for each in components}, checks)
     from paddle_tfm.testing import examine
 
@@ -120,6 +130,12 @@ def examination(
             continue
         try:
             report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
+            if reference is not None:
+                from paddle_tfm.testing.reference import held_to
+
+                beside = held_to(reference, component_kind, name, options, registry)
+                printer.outcome(beside)
+                report = replace(report, outcomes=(*report.outcomes, beside))
             if sentence := targets.not_registered(component_kind, name, registry):
                 report = replace(report, notes=(*report.notes, sentence))
             printer.end(report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -29,7 +30,12 @@ def command(folders, each, quick, out, plugins, device) -> None:
       paddle-tfm report runs/quickstart --each --quick
     """
     from paddle_tfm.errors import UserError
+    from paddle_tfm.runtime import load_paddle
 
+    if out is None:
+        for folder in folders:
+            if folder.is_dir() and not os.access(folder, os.W_OK):
+                raise UserError(f"{folder} cannot be written; --out DIR writes the page elsewhere")
     runs = [run for folder in folders for run in _runs(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1 and not each:
@@ -38,7 +44,9 @@ def command(folders, each, quick, out, plugins, device) -> None:
     if out is not None and len(runs) > 1:
         raise UserError("--out takes the page of one run, but --each writes several; leave it out")
     registry = create_registry(plugins)
-    if not quick:
+    if quick:
+        load_paddle()
+    else:
         use_device(device)
     for run in runs:
         path = _card(run, registry, quick, out or run)

@@ -58,8 +58,8 @@ class Check:
     def _failure(self, expected_failures: Mapping[str, str], detail: str, names: Sequence[str]) -> Outcome:
         """A limit "trains *.experts.*" covers failures of the parameters that the pattern names, and no other."""
         if names:
-            limits = {tuple(key.split()): why for key, why in expected_failures.items()}
-            patterns = {key[1]: why for key, why in limits.items() if len(key) == 2 and key[0] == self.name}
+            declarations = {tuple(key.split()): why for key, why in expected_failures.items()}
+            patterns = {key[1]: why for key, why in declarations.items() if len(key) == 2 and key[0] == self.name}
             if all(any(fnmatch(name, pattern) for pattern in patterns) for name in names):
                 return Outcome(self, EXPECTED_FAILURE, "; ".join(dict.fromkeys(patterns.values())))
             if self.name in expected_failures:

@@ -19,8 +19,8 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_nothing, same_draws
 from paddle_tfm.testing.size import FIRST_WORD, VOCABULARY, Size
 
-FEW = 12  # tokens of a text of which each is looked at
-LEAST = -50.0  # log-probabilities below are the same: a word that is ruled out has some very negative number
+SHORT = 12  # tokens of a text of which each is looked at
+MIN_LOG_PROB = -50.0  # log-probabilities below are the same: a word that is ruled out has some very negative number
 
 
 class ComponentUnderTest(Protocol):
@@ -29,6 +29,11 @@ class ComponentUnderTest(Protocol):
     kind: str
     cls: type[nn.Layer]
     expected_failures: Mapping[str, str]
+
+    @property
+    def scenes(self) -> list[Scene]:
+        """All scenes of it."""
+        ...
 
     def make(self, settings: ModelSettings, seed: int = 1) -> Transformer:
         """A model of these settings."""
@@ -179,7 +184,7 @@ class Scene(ModelUnderTest[Transformer]):
         h, _ = model.decoder(x, model.start(self.memory(model, batch)), batch.target_valid, Tap())
         row = int(np.argmax(self.size.target_lengths))  # the longest
         length = self.size.target_lengths[row]
-        for t in range(length) if length < FEW else (0, length // 2, length - 2):
+        for t in range(length) if length < SHORT else (0, length // 2, length - 2):
             (gradient,) = paddle.grad(h[row, t].sum() + 0.1 * (h[row, t] ** 2).sum(), x, retain_graph=True)
             yield t, gradient.abs().sum(-1)[row].numpy()
 
@@ -214,7 +219,7 @@ class Scene(ModelUnderTest[Transformer]):
 def _with_log_probs(model: Transformer, h: Tensor, memory: Memory | None) -> Tensor:
     """h [B, T, C] and what the head says of it [B, T, C + V]: a leak may be in either."""
     log_probs = model.head.log_probs(h, memory)
-    return paddle.concat([h, log_probs.clip(min=LEAST).astype(h.dtype)], -1)
+    return paddle.concat([h, log_probs.clip(min=MIN_LOG_PROB).astype(h.dtype)], -1)
 
 
 def encoder_output(memory: Memory | None) -> Tensor:

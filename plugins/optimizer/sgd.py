@@ -13,10 +13,10 @@ from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_w
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with momentum, Nesterov's if wanted (Sutskever 2013, proceedings.mlr.press/v28).
+    """Stochastic gradient descent with momentum, Nesterov's if wanted (as in Bengio 2012, arXiv:1212.0901).
 
     v = momentum · v + g, w -= rate · v; with `nesterov` w -= rate · (g + momentum · v), the gradient a step ahead
-    (Bengio 2012, arXiv:1212.0901). v is a sum of gradients, not their mean: a momentum of 0.9 steps ten times as far.
+    (Sutskever 2013, proceedings.mlr.press/v28). v is a sum of gradients, not their mean: a momentum of 0.9 steps ten times as far.
 
     Options:
         momentum: 0 for none. nesterov: see above. weight_decay: apart from the gradient, w *= 1 − rate · weight_decay;

@@ -571,3 +571,14 @@ def test_runs_of_two_folders_with_one_variant_each_are_compared(trained, tmp_pat
     done = call("compare", trained.out, tmp_path / "other", "--out", tmp_path / "both")
     assert done.status == 0, done.err
     assert f"against {trained.out}/default" in re.sub(r"\s+", " ", done.out) or "baseline" in done.out
+
+
+def test_a_comparison_that_cannot_be_written_is_shown_all_the_same(trained, tmp_path):
+    """The page's place is taken by a folder: so it fails for a superuser too, whom no permission stops."""
+    shutil.copytree(trained.out, tmp_path / "shared")
+    (tmp_path / "shared" / "comparison.html").unlink()
+    (tmp_path / "shared" / "comparison.html").mkdir()
+    done = call("compare", "shared")
+    assert done.status == 0, done.err
+    assert re.search(r"^default +\d", done.out, re.M) and "report  " not in done.out
+    assert "the report is not written: " in done.err and "--out DIR writes it elsewhere" in " ".join(done.err.split())

@@ -6,6 +6,7 @@ import pty
 import re
 import resource
 import select
+import shutil
 import subprocess
 import sys
 import termios
@@ -162,3 +163,68 @@ def test_bash_completes_values_and_leaves_quotes_open():
         assert re.search(r"^batch +", listed, re.M) and "model.norm=batch" not in listed
     finally:
         typist.close()
+
+
+# ----------------------------------------------------------------------------------------------------- a real zsh, fish
+
+STARTS = {
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        "autoload -Uz compinit && compinit -u -D",
+        'eval "$(paddle-tfm completion zsh)"',
+        'paddle-tfm() { print -r -- "GOT<$*>" }',
+    ),
+    "fish": (
+        ["fish", "--no-config", "-i"],
+        "paddle-tfm completion fish | source",
+        'function paddle-tfm; echo "GOT<$argv>"; end',
+    ),
+}
+
+
+@pytest.mark.parametrize("shell", STARTS)
+def test_a_word_that_continues_has_no_space_and_no_quote_behind_it(shell, tmp_path):
+    """Keys wait while the shell completes, so a whole line is typed at once; a function shows what it became."""
+    command, *prepared = STARTS[shell]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "HOME": str(tmp_path), "ZDOTDIR": str(tmp_path)}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+
+    def own_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=tmp_path, preexec_fn=own_terminal
+    )
+    os.close(theirs)
+
+    def wait_for(text: str) -> None:
+        output, end = "", time.monotonic() + 60
+        while text not in output and time.monotonic() < end:
+            if select.select([ours], [], [], 0.2)[0]:
+                output += os.read(ours, 65536).decode(errors="replace")
+        assert text in output, f"waited for {text!r}, but got {output[-2000:]!r}"
+
+    try:
+        for line in prepared:
+            os.write(ours, f"{line}\r".encode())
+        os.write(ours, b"echo rea''dy\r")
+        wait_for("ready\r")
+        for typed, became in (
+            ("run quickstart train.st\t5", "run quickstart train.steps=5"),
+            (
+                'run quickstart "model.norm={name: batch, mo\t0.5}"',
+                "run quickstart model.norm={name: batch, momentum: 0.5}",
+            ),
+            ("run quicks\tmodel.norm=dy\t", "run quickstart model.norm=dyt"),
+            ("show norm:dy\t", "show norm:dyt"),
+        ):
+            os.write(ours, f"paddle-tfm {typed}\r".encode())
+            wait_for(f"GOT<{became}>")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)

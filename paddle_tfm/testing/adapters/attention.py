@@ -16,7 +16,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import constructor, first
+from paddle_tfm.testing.adapters.arguments import NAMES, constructor, first
 
 CONVENTIONS = {
     "allowed": "True where it may look",
@@ -119,6 +119,8 @@ class Call:
         failures = {}
         if self.key is None:
             failures["attends"] = "queries, keys and values are one text"
+        if not set(inspect.signature(self.cls).parameters) & set(NAMES["dropout"]):
+            failures["dropout"] = "its constructor takes no dropout"
         if self.mask is None:
             failures["bidirectional"] = "it takes no mask: which way it looks, it decides itself"
         return failures

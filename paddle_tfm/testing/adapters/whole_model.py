@@ -40,8 +40,9 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         self.kind, self.name = WHOLE_MODEL, cls.__name__
         self.lengths = LENGTHS
         self.scenes = [self]
-        self.long_scenes = (copy.copy(self),)
-        self.long_scenes[0].lengths = LONG_LENGTHS
+        long = copy.copy(self)
+        long.lengths = LONG_LENGTHS
+        self.long_scenes = (long,)
         try:
             self.logits(self.model(), self.batch())
         except UserError:

@@ -9,7 +9,7 @@ from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import ModelUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
-from paddle_tfm.testing.scene import FEW, Scene
+from paddle_tfm.testing.scene import SHORT, Scene
 
 CHUNKS = ([1], [2], [1, 3], [4, 1])  # tokens fed at once; the last number again and again
 
@@ -26,7 +26,7 @@ CHUNKS = ([1], [2], [1, 3], [4, 1])  # tokens fed at once; the last number again
 def cached(scene: Scene) -> Result:
     model, batch = scene.model(), scene.batch()
     valid, full = batch.target_valid.numpy(), scene.decoder_outputs(model, batch)
-    for chunks in CHUNKS if full.shape[1] < FEW else CHUNKS[:1]:
+    for chunks in CHUNKS if full.shape[1] < SHORT else CHUNKS[:1]:
         stepwise = scene.stepwise_outputs(model, batch, chunks)
         what = f"{chunks[0]} tokens first, then {chunks[-1]} at a time"
         if failed := difference(full[valid], stepwise[valid], what):

@@ -22,7 +22,7 @@ ZERO = 1e-20  # of the largest gradient: Paddle's softmax on a CPU gives a maske
     invariant="no future leak in the decoder: a position depends on earlier ones and itself only",
     consequence="teacher forcing shows the model the answer: training looks excellent, and translation is nonsense",
     hint="the causal mask (that it reaches the decoder's self-attention, its direction, an off-by-one), the axis of "
-    "a softmax, sums or norms over time, a reshape that mixes positions and heads; a head that looks at its neighbours",
+    "a softmax, sums or norms over time, a reshape that mixes positions and heads",
     each_scene=True,
     long=True,
 )

@@ -14,7 +14,7 @@ from paddle_tfm.testing.subject import Subject
 
 LONG = 72  # tokens: more than a table or a mask of 32 or 64 reaches
 WIDTH = 32
-LOUD = 1e3  # times as large as usual
+GAIN = 1e3  # times as large as usual
 ALIKE = 1e-4  # of a weight
 DEAD = 1e-12  # of the largest gradient
 
@@ -101,7 +101,7 @@ def heads_differ(subject: Subject) -> Result:
 def attention_precision(subject: Subject) -> Result:
     probe = LongProbe(subject, subject.site_names[0])
     x, source = probe.x[:, :12], probe.source[:, :12]
-    loud = paddle.to_tensor([1.0, LOUD]).reshape([2, 1, 1])
+    loud = paddle.to_tensor([1.0, GAIN]).reshape([2, 1, 1])
     with paddle.no_grad():
         usual, beside = (probe.attend(x * gain, source * gain)[0].numpy() for gain in (1.0, loud))
-    return difference(usual, beside, f"beside a sentence whose numbers are {LOUD:g} times as large") or Passed()
+    return difference(usual, beside, f"beside a sentence whose numbers are {GAIN:g} times as large") or Passed()

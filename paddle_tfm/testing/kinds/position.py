@@ -90,8 +90,8 @@ def positions_differ(subject: Subject) -> Result:
         return Failed(f"of positions 0 … 7, two or more get the same ({', '.join(smallest)})")
     long = position_ids(*range(MAX_LENGTH))
     for hook in ("embed", "query"):  # what belongs to one position; a distance may be clipped
-        rows = hook_outputs(encoding, long, long).get(hook)
-        if rows is not None and len(np.unique(rows.reshape(MAX_LENGTH, -1).round(5), axis=0)) < MAX_LENGTH:
+        each = hook_outputs(encoding, long, long).get(hook)
+        if each is not None and len(np.unique(each.reshape(MAX_LENGTH, -1).round(5), axis=0)) < MAX_LENGTH:
             return Failed(f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same ({hook})")
     return Passed()
 

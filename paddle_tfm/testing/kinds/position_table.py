@@ -45,7 +45,7 @@ def rows_reached(subject: Subject) -> Result:
                         reached[name] |= p.grad.numpy() != 0
         for name, rows in reached.items():
             for axis in range(rows.ndim):
-                dead = ~rows.any(tuple(i for i in range(rows.ndim) if i != axis))
+                dead = np.array(~rows.any(tuple(i for i in range(rows.ndim) if i != axis)))
                 # One inside is no mistake: T5's own buckets have none for "later, at distance 0".
                 if dead[[0, -1]].any() or dead.sum() > 1:
                     return Failed(f"{site}: {int(dead.sum())} of {len(dead)} rows of {name} {list(rows.shape)} are "
@@ -56,7 +56,8 @@ def rows_reached(subject: Subject) -> Result:
 
 def _summed(encoding: PositionalEncoding, positions: Tensor, rng: np.random.Generator) -> Tensor:
     """Everything that the hooks give for these positions, with random signs, as one number."""
-    length, uses, parts = positions.shape[1], encoding.uses(), []
+    length, uses = positions.shape[1], encoding.uses()
+    parts: list[Tensor | None] = []
     q = noise(1, 1, HEADS, length, HEAD_DIM)
     k = noise(2, 1, HEADS, length, HEAD_DIM)
     if rng.random() < 0.5:  # all alike and loud: gates that count tokens are open

@@ -11,7 +11,7 @@ from paddle_tfm.testing.subject import Subject
 STEPS = 1000
 BEYOND = (STEPS + 1, STEPS + 500, 100 * STEPS)  # a run that is continued asks for them
 MAX_JUMP = 0.05  # of the highest rate, from a step to the next
-LEAST = 1e-4  # of the highest rate, which the first twentieth of the steps reaches
+MIN_PEAK_SHARE = 1e-4  # of the highest rate, which the first twentieth of the steps reaches
 MANY_TIMES = 3  # as large as the changes beside it
 
 
@@ -38,7 +38,7 @@ def rates(subject: Subject) -> Result:
         if not np.isfinite(rate) or rate < 0 or (rate == 0 and step <= STEPS):
             return Failed(f"step {step} of {STEPS:,}: the rate is {rate:.3g}")
     first, highest = max(run[: STEPS // 20]), max(run)
-    if first < LEAST * highest:
+    if first < MIN_PEAK_SHARE * highest:
         return Failed(
             f"in the first {STEPS // 20} steps of {STEPS:,} the rate is at most {first:.3g}, later {highest:.3g}"
         )

@@ -19,7 +19,7 @@ from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference
 from paddle_tfm.testing.subject import Subject
 
-LOUD = 1e3  # times as large as usual
+GAIN = 1e3  # times as large as usual
 
 Case = tuple[Callable[[], object], dict[str, Tensor]]
 
@@ -140,13 +140,11 @@ def both_signs(subject: Subject) -> Result:
     hint="a maximum, or a scale for rounding, over the whole tensor: take each token's own",
 )
 def precision(subject: Subject) -> Result:
-    if subject.kind == "norm":
-        probe: NormProbe | FeedForwardProbe = NormProbe(subject)
+    probe = NormProbe(subject) if subject.kind == "norm" else FeedForwardProbe(subject)
+    if isinstance(probe, NormProbe):
         probe.norm.eval()
-    else:
-        probe = FeedForwardProbe(subject)
     gain = paddle.ones([probe.x.shape[0], 1, 1])
-    gain[1:] = LOUD
+    gain[1:] = GAIN
     count = int(probe.valid[0].sum()) if isinstance(probe, NormProbe) else None
     usual, beside = (probe(x)[:count] if count else probe(x)[0] for x in (probe.x, probe.x * gain))
-    return difference(usual, beside, f"beside sentences whose numbers are {LOUD:g} times as large") or Passed()
+    return difference(usual, beside, f"beside sentences whose numbers are {GAIN:g} times as large") or Passed()
