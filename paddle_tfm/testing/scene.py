@@ -210,7 +210,7 @@ class Scene(ModelUnderTest[Transformer]):
                 of_tokens = []
                 for t in range(h.shape[1]):
                     log_probs, head = model.head.step(h[:, t : t + 1], memory, head)
-                    of_tokens.append(log_probs.clip(min=-50.0).astype(h.dtype))  # as of a full pass
+                    of_tokens.append(log_probs.clip(min=MIN_LOG_PROB).astype(h.dtype))
                 parts.append(paddle.concat([h, paddle.stack(of_tokens, 1)], -1))
                 begin += chunk
         return paddle.concat(parts, 1).numpy()

@@ -11,6 +11,7 @@ def register_tasks():
         "reverse": "paddle_tfm_plugins.task.reverse:Reverse",
         "sort": "paddle_tfm_plugins.task.sort:Sort",
         "sort_indices": "paddle_tfm_plugins.task.sort_indices:SortIndices",
+        "questions": "paddle_tfm_plugins.task.questions:Questions",
         "names": "paddle_tfm_plugins.task.names:Names",
         "parallel": "paddle_tfm_plugins.task.parallel:Parallel",
         "text": "paddle_tfm_plugins.task.text:Text",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import numpy as np
-
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
-from paddle_tfm.randomness import digest, generator
+from paddle_tfm.randomness import generator
 from paddle_tfm.validators import positive
+from paddle_tfm_plugins.task._invented_names import person
 
 # {a} and {b} are people, other fields are words of `WORDS`. Chinese is written with spaces between its words, so that
 # the tokenizer `word` cuts both sides in the same way: a piece can be copied only if it is the same on both.
@@ -45,9 +44,6 @@ WORDS = {
     ),
     "more": (("taller", "高"), ("younger", "年轻"), ("faster", "快"), ("busier", "忙")),
 }
-ONSETS = (*"bdfgjklmnprstvwz", "br", "dr", "kl", "tr")
-VOWELS = tuple("aeiou")
-CODAS = ("", "n", "r", "s", "l")
 FIELD = re.compile(r"{(\w+)}")
 
 
@@ -76,26 +72,10 @@ class Names(Task):
         rng = generator(self.data_seed, "names", split)
         for _ in range(self.sizes[split]):
             english, chinese = TEMPLATES[rng.integers(len(TEMPLATES))]
-            people = {"a": self._person(rng, split), "b": self._person(rng, split)}
+            people = {field: person(rng, split, self.data_seed) for field in "ab"}
             source_words, target_words = dict(people), dict(people)
             for field in FIELD.findall(english):
                 if field in WORDS:
                     source_words[field], target_words[field] = WORDS[field][rng.integers(len(WORDS[field]))]
             source = english.format(**source_words)
             yield Example(source[0].upper() + source[1:], chinese.format(**target_words))
-
-    def _person(self, rng: np.random.Generator, split: str) -> str:
-        return " ".join(self._name(rng, split) for _ in range(rng.integers(1, 3)))
-
-    def _name(self, rng: np.random.Generator, split: str) -> str:
-        """A name of the split."""
-        while True:
-            syllables = [pick(rng, ONSETS) + pick(rng, VOWELS) for _ in range(rng.integers(2, 4))]
-            name = ("".join(syllables) + pick(rng, CODAS)).capitalize()
-            if split == {0: "test", 1: "valid"}.get(digest(self.data_seed, "name", name) % 10, "train"):
-                return name
-
-
-def pick(rng: np.random.Generator, choices: tuple[str, ...]) -> str:
-    """One of them."""
-    return choices[rng.integers(len(choices))]

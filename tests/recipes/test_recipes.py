@@ -38,6 +38,7 @@ DATA = {
     "reverse": ("task.train=200", "task.valid=4", "task.test=2"),
     "sort_indices": ("task.train=200", "task.valid=4", "task.test=2"),
     "names": ("task.train=200", "task.valid=4", "task.test=2"),
+    "questions": ("task.train=200", "task.valid=4", "task.test=2"),
     "dates": ("task.train=200", "task.valid=4", "task.test=2"),
     "parallel": (),
 }

@@ -436,6 +436,7 @@ TASK = {
     "sort_indices": held("ours, as copy", **SEQUENCES),
     "dates": held("ours", train=20000, valid=1000, test=1000, data_seed=1, first_year=1950, last_year=2049),
     "names": held("ours", train=10000, valid=500, test=500, data_seed=1),
+    "questions": held("ours", train=20000, valid=500, test=500, facts=3, names=4, data_seed=1),
     "parallel": held("ours", train=None, valid=None, test=None, columns=None, reverse=False, pairs=None, dataset=None),
     "text": held("ours", dataset=None, side="source", train=None, valid=None, test=None, block=None, stride=None),
     "language": held("ours", words=None),
