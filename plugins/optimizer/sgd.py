@@ -16,7 +16,8 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum, Nesterov's if wanted (as in Bengio 2012, arXiv:1212.0901).
 
     v = momentum · v + g, w -= rate · v; with `nesterov` w -= rate · (g + momentum · v), the gradient a step ahead
-    (Sutskever 2013, proceedings.mlr.press/v28). v is a sum of gradients, not their mean: a momentum of 0.9 steps ten times as far.
+    (Sutskever 2013, proceedings.mlr.press/v28). v is a sum of gradients, not their mean: a momentum of 0.9 steps ten
+    times as far.
 
     Options:
         momentum: 0 for none. nesterov: see above. weight_decay: apart from the gradient, w *= 1 − rate · weight_decay;

@@ -41,7 +41,7 @@ def other_values(option):
     if isinstance(option.default, bool):
         return [not option.default]
     if isinstance(option.default, int):
-        return [option.default + 1, option.default * 2] if option.default else [1]
+        return [option.default + 1]
     if isinstance(option.default, float):
         return [option.default / 2] if option.default else [0.1]
     return []
