@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import paddle
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.export.attention import Projections, distance_table, matrix, position_numbers, position_table
 from paddle_tfm.model.stack import Layer, Stack
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Refusal
+from paddle_tfm.protocols import PositionalEncoding, Refusal
 from paddle_tfm.protocols.component import Component
 
 TARGET = "ctranslate2"
@@ -141,13 +142,14 @@ class _Exporter:
         if name == "encoder":
             self.arrays[f"{name}/embeddings_merge"] = np.int8(0)
         encodings = list(stack.encodings) * (1 if stack.encodings[0].per_layer else len(stack.layers))
-        answers = [self._answer(encoding) if encoding.uses() else {} for encoding in encodings]
+        answers = [self._position_answer(encoding) if encoding.uses() else {} for encoding in encodings]
         for encoding in stack.cross_encodings:
             if encoding.uses():
                 raise self._refuse(encoding, "stands in cross-attention, where CTranslate2 knows no positions")
         if "adds" in answers[0] and len(answers[0]) > 1:
             reason = "acts on embeddings and on scores, and CTranslate2 drops the former beside the latter"
             raise self._refuse(encodings[0], reason)
+        self.apart = _apart(stack.encodings[0])
         heads = {self._layer(f"{name}/layer_{i}", stack, layer, answers[i]) for i, layer in enumerate(stack.layers)}
         if len(heads) > 1:
             raise ExportRefused(f"the attentions of the {name} differ in heads, and CTranslate2 has one number for all")
@@ -161,6 +163,19 @@ class _Exporter:
             self.arrays[f"{name}/position_encodings/encodings"] = table
         if stack.final_norm is not None:
             self._norm(f"{name}/layer_norm", stack.final_norm)
+
+    def _position_answer(self, encoding: PositionalEncoding) -> dict:
+        """What an encoding answers, at the positions that it gives to those of a text."""
+        answer = self._answer(encoding)
+        if _apart(encoding) == 1:
+            return answer
+        moved = {
+            "adds": lambda x, positions: encoding.embed(x, encoding.remap(positions, None)),
+            "by_distance": lambda q, k: encoding.bias(encoding.remap(q, None), encoding.remap(k, None)),
+        }
+        if answer.keys() - moved.keys() - {"alibi"}:
+            raise self._refuse(encoding, "moves positions, which CTranslate2 does not for this encoding")
+        return {key: moved[key] for key in answer if key in moved}
 
     def _needs_table(self, answer: Mapping[str, Any], attention: str) -> bool:
         """Whether CTranslate2 adds a table of positions; without ours, its own sinusoid. It does where the lowest
@@ -220,6 +235,8 @@ class _Exporter:
         answer = self._answer(attention)
         projections = Projections(answer)
         window, bias, causal = answer.get("window"), position.get("by_distance"), site == "decoder"
+        if window is not None:
+            window //= self.apart  # of positions, as tokens
         if causal and (window is not None or (bias is not None and not position.get("alibi"))):
             self.prompt_at_once = False
         numbers = position_numbers(position, projections.head_dim)
@@ -258,3 +275,9 @@ class _Exporter:
                 if scale is not None and part == "linear_1":
                     weight, bias = weight * scale[:, None], bias * scale
                 self._put(f"{scope}/ffn/{part}", {"weight": np.ascontiguousarray(weight), "bias": bias})
+
+
+def _apart(encoding: PositionalEncoding) -> int:
+    """How far neighbours stand apart in evaluation."""
+    positions = encoding.remap(paddle.arange(2, dtype="int64").unsqueeze(0), None)
+    return int(positions[0, 1] - positions[0, 0])

@@ -16,7 +16,7 @@ from paddle_tfm.model.initialize import initialize
 from paddle_tfm.model.stack import Decoder, Encoder, Layer, Stack
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import LayerSite, Norm, Placement, PositionalEncoding
-from paddle_tfm.recipe.model_plan import NORMS_INSIDE, ModelPlan, encoding_givens
+from paddle_tfm.recipe.model_plan import NORMS_INSIDE, ModelPlan, asks, encoding_givens
 
 AnyStack = TypeVar("AnyStack", bound=Stack)
 
@@ -141,7 +141,7 @@ class _Builder:
         else:
             kwargs |= {"num_heads": settings.num_heads, "max_length": settings.max_length}
         for name in NORMS_INSIDE:
-            if getattr(placement.cls, name, False) and self._has_norm(site):
+            if asks(placement, name, site.sublayer) and self._has_norm(site):
                 kwargs[name] = partial(self._norm, site, role=name)
         return self._build(self.plan.component(kind, site.stack, site.sublayer), str(site), **kwargs)
 
@@ -156,5 +156,7 @@ class _Builder:
             encoding = self._build(component, f"{stack}.{sublayer}.{len(encodings)}.position", **kwargs)
             if encoding is None:
                 return []
+            if encodings:
+                encoding.share(encodings[0])
             encodings.append(encoding)
         return encodings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import getattr_static
 
 import numpy as np
@@ -40,17 +41,19 @@ def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
             values[tables[id(parameter)].pad_id] = 0.0
         parameter.set_value(np.asarray(values, dtype=np.dtype(str(parameter.dtype).removeprefix("paddle."))))
     for layer in (layer for stack in model.stacks().values() for layer in stack.layers):
-        if layer.placement.branch_gain != 1.0:
-            for weight in (weight for branch in layer.branches() for weight in branch.branch_weights()):
-                weight.set_value(weight * layer.placement.branch_gain)
+        gain = layer.placement.branch_gain
+        for name, branch in layer.branches().items():
+            if (factor := gain.get(name, 1.0) if isinstance(gain, Mapping) else gain) != 1.0:
+                for weight in branch.branch_weights():
+                    weight.set_value(weight * factor)
     for path, sublayer in model.named_sublayers():
         if isinstance(sublayer, Dropout):
             sublayer.path = path
 
 
 def calibrate(model: Transformer, batch) -> None:
-    """Let placements set initial values from one forward pass over `batch`, without dropout (Admin). Most placements do
-    not calibrate: then nothing is computed."""
+    """Let placements set initial values from one forward pass over the real tokens of `batch`, without dropout
+    (Admin). Most placements do not calibrate: then nothing is computed."""
     base = getattr_static(Placement, "calibrate")
     stacks = {
         name: stack
@@ -66,8 +69,9 @@ def calibrate(model: Transformer, batch) -> None:
     if training:
         model.train()
     for name, stack in stacks.items():
+        valid = batch.source_valid if name == "encoder" else batch.target_valid  # [B, T]
         activations = [(path, value) for path, value in tap.recorded if path.startswith(f"{name}.")]
-        entry = next(float(value.var()) for path, value in activations if path == f"{name}.input")
-        branches = [float(value.var()) for path, value in activations if path.endswith(".branch")]
+        entry = next(float(value[valid].var()) for path, value in activations if path == f"{name}.input")
+        branches = [float(value[valid].var()) for path, value in activations if path.endswith(".branch")]
         placements = [layer.placement for layer in stack.layers]
         type(placements[0]).calibrate(placements, Profile(entry, branches))

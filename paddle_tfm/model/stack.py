@@ -123,9 +123,10 @@ class Layer(paddle_compat.Layer):
         info = TokenInfo(encoding, memory.positions, memory.valid)
         return LayerState(None, self.cross_attention.project(memory.x, info))
 
-    def branches(self) -> list[Attention | FeedForward]:
-        """The sublayers in order."""
-        return [part for part in (self.self_attention, self.cross_attention, self.feed_forward) if part is not None]
+    def branches(self) -> dict[str, Attention | FeedForward]:
+        """The sublayers in order, by name."""
+        parts = {"self": self.self_attention, "cross": self.cross_attention, "feed_forward": self.feed_forward}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 class Stack(paddle_compat.Layer):
@@ -154,10 +155,11 @@ class Stack(paddle_compat.Layer):
     def enter(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Embedded tokens [B, T, C] with positions added and dropout applied, and the positions of this pass."""
         encoding = self.encodings[0]
-        context = randomness.current_context()
+        context, draw = randomness.current_context(), None
         if self.training and context is not None:
             key = (context.seed, "positions", self.stack_name, context.step, context.micro_batch)
-            positions = encoding.remap(positions, lambda: randomness.generator(*key))
+            draw = partial(randomness.generator, *key)
+        positions = encoding.remap(positions, draw)
         return self.drop(encoding.embed(x, positions)), positions
 
     def leave(self, x: Tensor, info: TokenInfo) -> Tensor:

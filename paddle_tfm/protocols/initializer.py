@@ -72,3 +72,15 @@ def keep_initial(parameter: Tensor) -> Tensor:
     """Mark a parameter whose initial value belongs to the method (a zero gate): the recipe's initializer leaves it."""
     parameter.keep_initial = True
     return parameter
+
+
+def no_decay(parameter: Tensor) -> Tensor:
+    """Mark a bias, a gain or a mixer of two or more dimensions, which weight decay would draw away from where it
+    belongs: optimizers decay every other parameter of two or more dimensions."""
+    parameter.no_decay = True
+    return parameter
+
+
+def is_decayed(parameter: Tensor) -> bool:
+    """Whether an optimizer's weight decay acts on this parameter."""
+    return parameter.ndim >= 2 and not getattr(parameter, "no_decay", False)

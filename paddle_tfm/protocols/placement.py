@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,8 +19,7 @@ NormFactory = Callable[[LayerSite, int], Norm]
 
 @dataclass(frozen=True)
 class Profile:
-    """Statistics of one pass over data at initialization: the variance of a stack's input, and of each branch's output,
-    in the order in which the branches ran."""
+    """One pass over data at initialization: the variance, over real tokens, of a stack's input and of each branch."""
 
     input_variance: float
     branch_variances: list[float]
@@ -36,8 +35,7 @@ class Placement(Component, Layer):
         sites: one LayerSite a sublayer, in the order in which they run. d_model: C.
         norm: a function (site, width) → a new Norm. dropout: of each branch (settable).
 
-    Between the layers of a stack travels x itself, or what `enter` makes of it: several streams (hyper-connections), a
-    second residual (ResiDual). `leave` makes an x of it again.
+    Between layers travels x, or what `enter` makes of it (hyper-connections: several streams) until `leave` undoes it.
 
     Invariances: each sublayer is called exactly once a pass; padding and later tokens change no output.
     Expected failures: `expected_failures` names checks such as "output_normalized", each with a reason.
@@ -55,8 +53,7 @@ class Placement(Component, Layer):
                 self.branch_scale = weight
 
             def wrap(self, i, x, sublayer, info):
-                branch = sublayer(self.norms[i](x, info.valid, info.positions))
-                return x + self.branch_scale * self.drops[i](branch)
+                return x + self.branch_scale * self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
     """
 
     kind: ClassVar[str] = "placement"
@@ -65,7 +62,7 @@ class Placement(Component, Layer):
     final_norm: ClassVar[bool] = False  # whether the stack ends with a norm
     inner_norm: ClassVar[bool] = False  # whether each branch has a norm before its output projection
     projection_norm: ClassVar[bool] = False  # whether queries, keys and values of each head pass a norm
-    branch_gain: float = 1.0  # initial scale of branch_weights()
+    branch_gain: float | Mapping[str, float] = 1.0  # initial scale of branch_weights(), or sublayer → scale
 
     def __init__(self, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, dropout: float):
         from paddle_tfm.layers import Dropout
@@ -73,6 +70,11 @@ class Placement(Component, Layer):
         super().__init__()
         self.norms = LayerList([norm(site, d_model) for site in sites])
         self.drops = LayerList([Dropout(dropout) for _ in sites])
+
+    @classmethod
+    def asks(cls, norm: str, sublayer: str, **options: object) -> bool:
+        """Whether the branch of `sublayer` (self, cross, feed_forward) gets `norm`: inner_norm or projection_norm."""
+        return bool(getattr(cls, norm))
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         """One sublayer: x [B, T, C] → [B, T, C]. Call `sublayer` exactly once."""
@@ -85,14 +87,12 @@ class Placement(Component, Layer):
         return x
 
     def enter(self, x: Tensor, info: TokenInfo) -> Tensor:
-        """The embedded tokens x [B, T, C] → what travels between the layers, [B, T, …], each token's apart from the
-        others'. `wrap` and `forward` take and return it; a sublayer gets and gives [B, T, C]. The stack calls that of
-        its bottom layer."""
+        """Embedded tokens x [B, T, C] → what travels between layers, [B, T, …], each token's apart; the stack asks its
+        bottom layer. `wrap` and `forward` take and return it; a sublayer gets and gives [B, T, C]."""
         return x
 
     def leave(self, x: Tensor, info: TokenInfo) -> Tensor:
-        """What comes out of the top layer → [B, T, C], to which the final norm is applied, if there is one. The stack
-        calls that of its top layer."""
+        """What comes out of the top layer, which the stack asks → [B, T, C], before the final norm, if there is one."""
         return x
 
     @classmethod

@@ -62,6 +62,9 @@ class PositionalEncoding(Component, Layer):
             if any(getattr(cls, method) is not getattr(base, method) for method in methods)
         )
 
+    def share(self, lowest: PositionalEncoding) -> None:
+        """Take from the encoding of the stack's lowest layer what is not per layer; called where `per_layer`."""
+
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x [B, T, C] at the bottom of the stack → the same with positions added (sinusoidal, learned)."""
         return x
@@ -86,7 +89,8 @@ class PositionalEncoding(Component, Layer):
         """[B, H, Tq, D] added to weights · V (Shaw's value term)."""
         return None
 
-    def remap(self, positions: Tensor, draw: Callable[[], object]) -> Tensor:
-        """Positions [B|1, T] → positions, once a training pass and before anything else; `draw()` gives a NumPy
-        generator that is a function of (seed, step)."""
+    def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
+        """Positions [B|1, T] → where they stand for all that goes by position; once a pass, before anything else.
+        `draw()` gives a NumPy generator that is a function of (seed, step); in evaluation there is none, `draw` is
+        None."""
         return positions

@@ -91,14 +91,19 @@ def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
         yield Problem(head.path, sentence)
 
 
+def asks(placement: ComponentPlan, norm: str, sublayer: str) -> bool:
+    """Whether a placement asks for this norm inside the branch of this sublayer."""
+    return placement.cls is not None and placement.cls.asks(norm, sublayer, **placement.options)
+
+
 def _norm_problems(plan: ModelPlan) -> Iterator[Problem]:
     """A placement that wants a norm inside its branches, around a sublayer whose class takes none."""
-    for (kind, stack, _), component in plan.at_sites.items():
-        placement = plan.at("placement", stack, "self")
+    for (kind, stack, site), component in plan.at_sites.items():
+        placement, sublayer = plan.at("placement", stack, "self"), kind if kind == "feed_forward" else site
         for parameter, (kinds, lack) in NORMS_INSIDE.items():
             if kind not in kinds or component.cls is None or placement is None:
                 continue
-            if getattr(placement.cls, parameter, False) and parameter not in component.parameters:
+            if asks(placement, parameter, sublayer) and parameter not in component.parameters:
                 sentence = f"'{component.name}' has no {lack}, which the placement asks for"
                 yield Problem(component.path, sentence)
 

@@ -40,7 +40,7 @@ class Differential(MultiHead):
     x [B, T, C], source [B, S, C] → [B, T, C]; keys [B, H, S, D], values [B, H / 2, S, 2D].
 
     Options:
-        bias: whether the four projections have one.
+        bias: whether the four projections have one; in the authors' code (microsoft/unilm) they have none.
 
     Raises:
         ValueError: num_heads is odd, below 1, or does not divide d_model.
@@ -55,9 +55,9 @@ class Differential(MultiHead):
 
     fixed_options = frozenset({"head_dim"})
 
-    def __init__(self, *, d_model: int, num_heads: int, site: LayerSite, **parent):
+    def __init__(self, *, d_model: int, num_heads: int, site: LayerSite, bias: bool = False, **parent):
         _, _, head_dim = self.geometry(d_model, num_heads)
-        super().__init__(d_model=d_model, num_heads=num_heads, head_dim=None, **parent)
+        super().__init__(d_model=d_model, num_heads=num_heads, head_dim=None, bias=bias, **parent)
         self.lambda_init = 0.8 - 0.6 * math.exp(-0.3 * site.layer)
         small = nn.initializer.Normal(0.0, 0.1)
         self.lambda_q1, self.lambda_k1, self.lambda_q2, self.lambda_k2 = (

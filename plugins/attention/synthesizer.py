@@ -11,7 +11,18 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo, keep_initial
+from paddle_tfm.protocols import (
+    Attention,
+    Geometry,
+    LayerSite,
+    Mask,
+    Norm,
+    Refusal,
+    Tap,
+    TokenInfo,
+    keep_initial,
+    no_decay,
+)
 from paddle_tfm.validators import at_least, one_of
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
@@ -102,9 +113,8 @@ class Synthesizer(Attention):
             self.columns = self.create_parameter([num_heads, max_length, hidden])  # W_2 of each head, transposed
             if bias:
                 zero = nn.initializer.Constant(0.0)
-                self.column_bias = keep_initial(
-                    self.create_parameter([num_heads, max_length, 1], default_initializer=zero)
-                )
+                start = self.create_parameter([num_heads, max_length, 1], default_initializer=zero)
+                self.column_bias = no_decay(keep_initial(start))
         else:
             self.rows = self.create_parameter([num_heads, max_length, max_length if rank is None else rank])
             if rank is not None:

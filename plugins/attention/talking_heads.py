@@ -7,7 +7,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo, keep_initial
+from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo, keep_initial, no_decay
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -39,9 +39,8 @@ class TalkingHeads(MultiHead):
     def __init__(self, *, num_heads: int, **parent):
         super().__init__(num_heads=num_heads, **parent)
         identity = nn.initializer.Assign(np.eye(num_heads))
-        self.mix_scores, self.mix_weights = (
-            keep_initial(self.create_parameter([num_heads, num_heads], default_initializer=identity)) for _ in range(2)
-        )
+        mixers = (self.create_parameter([num_heads, num_heads], default_initializer=identity) for _ in range(2))
+        self.mix_scores, self.mix_weights = (no_decay(keep_initial(mixer)) for mixer in mixers)
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]

@@ -21,8 +21,11 @@ class MixtureOfExperts(FeedForward):
     p = softmax(x W_r) over N experts; out = Σ_e g_e E_e(x) over the top_k of p, g being p divided by its sum over them
     (for top_k 1, p itself, as in the Switch Transformer, arXiv:2101.03961: divided, the router would get no gradient).
     No expert has a limit of tokens, so that none is dropped and a token's output is free of its neighbours: decoding
-    step by step equals the full pass. Padding goes to no expert and comes out as zero. The router's softmax is taken in
-    float32 where the model is in half precision.
+    step by step equals the full pass. Padding goes to no expert and comes out as zero. The router is computed in
+    float32 where the rest is in half precision, as in the Switch Transformer: rounded scores choose other experts.
+
+    What is left out of the paper: its noise on the scores before the top_k are chosen (an output would depend on a
+    draw, and the balance loss evens out the load by itself, as later models show), and its second loss, for the load.
 
     In training the loss gets balance_weight · N Σ_e f_e P_e, f_e the share of the choices that fell on e and P_e the
     mean of p_e, over real tokens: balance_weight where all is even, N times that where one expert gets all.
@@ -66,8 +69,9 @@ class MixtureOfExperts(FeedForward):
         batch, length, width = x.shape
         tokens = x.reshape([-1, width])  # [B, T, C] -> [B·T, C]
         valid = info.valid.reshape([-1, 1])  # [B·T, 1]
-        scores = self.router(tokens)  # [B·T, N]
-        p = F.softmax(scores if scores.dtype == paddle.float64 else scores.astype("float32"), -1)
+        precise = "float64" if x.dtype == paddle.float64 else "float32"
+        with paddle.amp.auto_cast(enable=False):
+            p = F.softmax(paddle.matmul(tokens.astype(precise), self.router.weight.astype(precise)), -1)  # [B·T, N]
         gates, selected = self._route(p, valid)
         tap.record("router", p)
         if self.training and self.balance_weight:

@@ -45,7 +45,7 @@ def position(encoding: PositionalEncoding, d_model: int) -> np.ndarray | None:
     """What an encoding adds to embeddings at positions 0, 1, …, a row for each position and a column for each feature;
     or to attention scores, heads side by side, a row for each query's position and a column for each key's. uint8
     [height, width], black the smallest value and white the largest. None for encodings that do neither (rotary)."""
-    uses, positions = encoding.uses(), paddle.arange(NUM_POSITIONS).unsqueeze(0)
+    uses, positions = encoding.uses(), encoding.remap(paddle.arange(NUM_POSITIONS).unsqueeze(0), None)
     if "embed" in uses:
         rows = encoding.embed(paddle.zeros([1, NUM_POSITIONS, d_model]), positions)  # [1, T, C]
     elif "bias" in uses:

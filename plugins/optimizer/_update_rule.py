@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.protocols import is_decayed
+
 State = dict[str, Tensor]
 
 
@@ -79,8 +81,8 @@ class UpdateRule(paddle.optimizer.Optimizer):
 
 
 def decay_weights(parameter: Tensor, rate: float, weight_decay: float) -> None:
-    """w *= 1 − rate · weight_decay for parameters of two or more dimensions; gains and biases are exempt."""
-    if weight_decay and parameter.ndim >= 2:
+    """w *= 1 − rate · weight_decay for weights and tables; gains and biases are exempt (`is_decayed`)."""
+    if weight_decay and is_decayed(parameter):
         parameter.scale_(1.0 - rate * weight_decay)
 
 

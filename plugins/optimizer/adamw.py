@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer
+from paddle_tfm.protocols import Optimizer, is_decayed
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.optimizer._complete_state import CompleteState
 
@@ -15,7 +15,8 @@ from paddle_tfm_plugins.optimizer._complete_state import CompleteState
 class AdamW(Optimizer):
     """Adam with decoupled weight decay, apart from the gradient, arXiv:1711.05101.
 
-    As `adam`, after w *= 1 - rate · weight_decay for parameters of two or more dimensions; gains and biases are exempt.
+    As `adam`, after w *= 1 - rate · weight_decay for parameters of two or more dimensions that are not marked
+    by `no_decay`; gains and biases are exempt.
     """
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9, weight_decay: float = 0.01):
@@ -26,7 +27,7 @@ class AdamW(Optimizer):
 
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
         parameters = list(parameters)
-        decayed = {parameter.name for parameter in parameters if parameter.ndim >= 2}
+        decayed = {parameter.name for parameter in parameters if is_decayed(parameter)}
         return DecoupledAdamW(
             learning_rate=0.0,  # the trainer sets it before each step
             beta1=self.beta1,

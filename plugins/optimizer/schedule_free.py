@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer
+from paddle_tfm.protocols import Optimizer, is_decayed
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule
 
@@ -69,7 +69,7 @@ class ScheduleFreeRule(UpdateRule):
         options, z = self.options, state["z"]
         state["second"].scale_(options.beta2).add_(gradient * gradient * (1.0 - options.beta2))
         step = gradient / (paddle.sqrt(state["second"] / (1.0 - options.beta2**t)) + options.epsilon)
-        if options.weight_decay and parameter.ndim >= 2:
+        if options.weight_decay and is_decayed(parameter):
             step = step + options.weight_decay * parameter
         largest = state["largest_rate"].clip_(min=rate)
         weight = largest * largest

@@ -14,11 +14,11 @@ from paddle_tfm.protocols import LayerSite, Placement, Profile, Refusal, Sublaye
 class Admin(Placement):
     """Adaptive initialization: n(ω x + drop(f(x))), ω set from a pass over data (Liu 2020, arXiv:2004.08249).
 
-    ω is a trainable vector [C] of each sublayer, 1 until `calibrate` sets all of its elements to
-    ω_i = sqrt(Var[input of the stack] + Σ_{j<i} Var[f_j]), the sum running over all sublayers below: each branch then
-    weighs in a deep post-norm stack what it would in pre-norm, and training starts without amplified updates. The
-    first sublayer is an exception, for its input has not passed a norm, so that its variance is not 1: the authors'
-    code has ω = 1 there. x [B, T, C].
+    ω is a trainable vector [C] of each sublayer, 1 until `calibrate` sets all of its elements, from the second sublayer
+    of a stack on, to ω_i = sqrt(Var[input of the stack] + Σ_{j<i} Var[f_j]), the sum running over all sublayers below:
+    each branch then weighs in a deep post-norm stack what it would in pre-norm, and training starts without amplified
+    updates. ω_1 stays 1, as in the authors' code (LiyuanLucasLiu/Transformer-Clinic): what enters the stack has its
+    own variance, and no norm stands before it. Variances are those of real tokens. x [B, T, C].
 
     Raises:
         ValueError: in `calibrate`, the profile does not have one branch for each sublayer.
@@ -43,9 +43,9 @@ class Admin(Placement):
                 f"{len(profile.branch_variances)}"
             )
         variance = profile.input_variance
-        for omega, branch in zip(omegas, profile.branch_variances):
+        for omega, below in zip(omegas[1:], profile.branch_variances):
+            variance += below
             omega.set_value(paddle.full_like(omega, math.sqrt(variance)))
-            variance += branch
 
     def to_ctranslate2(self) -> Refusal:
         return Refusal("multiplies the residual by a vector, and CTranslate2 adds it as it is")

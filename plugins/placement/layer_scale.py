@@ -16,18 +16,20 @@ class LayerScale(Pre):
     """LayerScale: x + λ ⊙ drop(f(n(x))), λ a learned vector that starts small (Touvron 2021, arXiv:2103.17239).
 
     Pre-norm in which λ [C], one for each sublayer, multiplies the branch channel by channel, so that layers begin close
-    to the identity; the stack ends with a norm. The paper starts λ at 0.1 up to 18 layers, at 1e-5 with 24 and at 1e-6
-    in deeper networks. It is about encoders of images; here a decoder's cross-attention has its λ too. x [B, T, C].
+    to the identity; the stack ends with a norm. As in the paper λ starts at 0.1 in stacks of up to 18 layers, at 1e-5
+    up to 24 and at 1e-6 in deeper ones. It is about encoders of images; here a decoder's cross-attention has its λ too.
+    x [B, T, C].
 
     Options:
-        initial: of all elements of λ.
+        initial: of all elements of λ; None: by the depth of the stack, as above.
 
     Raises:
         ValueError: initial is not a positive number.
     """
 
-    def __init__(self, *, sites: Sequence[LayerSite], d_model: int, initial: float = 0.1, **parent):
+    def __init__(self, *, sites: Sequence[LayerSite], d_model: int, initial: float | None = None, **parent):
         super().__init__(sites=sites, d_model=d_model, **parent)
+        initial = _by_depth(sites[0]) if initial is None else initial
         between("(0, inf)", initial=initial)
         small = nn.initializer.Constant(initial)
         self.scales = nn.ParameterList(
@@ -42,3 +44,9 @@ class LayerScale(Pre):
 
     def to_ctranslate2(self) -> dict:
         return {"before": list(self.norms), "branch_scales": [scale.numpy() for scale in self.scales]}
+
+
+def _by_depth(site: LayerSite) -> float:
+    """The paper's, section 2: what it says of 24 layers holds from 19 on."""
+    depth = site.encoder_layers if site.stack == "encoder" else site.decoder_layers
+    return 0.1 if depth <= 18 else 1e-5 if depth <= 24 else 1e-6

@@ -14,19 +14,25 @@ class SubLN(Pre):
 
     x + drop(f(n(x))), with f's own inner norm before its last matrix; a norm at the end of the stack. The paper derives
     an initial scale for the weights of the branches, for N encoder and M decoder layers: sqrt(log 3M · log 2N / 3) in
-    the encoder and sqrt(log 3M) in the decoder; sqrt(log 2L) in a single stack of L layers. The authors' code leaves
-    the weights of cross-attention as they are; here all branches are scaled. x [B, T, C].
+    the encoder and sqrt(log 3M) in the decoder; sqrt(log 2L) in a single stack of L layers. As in the authors' code
+    (microsoft/torchscale), cross-attention has neither the inner norm nor the scale. x [B, T, C].
 
     Options:
         gain: whether that initial scale is applied; False: the recipe's initial values as they are.
+        in_cross: whether cross-attention has both too.
     """
 
     inner_norm = True
 
-    def __init__(self, *, sites: Sequence[LayerSite], gain: bool = True, **parent):
+    def __init__(self, *, sites: Sequence[LayerSite], gain: bool = True, in_cross: bool = False, **parent):
         super().__init__(sites=sites, **parent)
         if gain:
-            self.branch_gain = _gain(sites[0])
+            inside = [site for site in sites if self.asks("inner_norm", site.sublayer, in_cross)]
+            self.branch_gain = {site.sublayer: _gain(site) for site in inside}
+
+    @classmethod
+    def asks(cls, norm: str, sublayer: str, in_cross: bool = False, **options: object) -> bool:
+        return super().asks(norm, sublayer) and (sublayer != "cross" or in_cross)
 
     def to_ctranslate2(self) -> Refusal:
         return Refusal("has a norm before each output projection, where CTranslate2 has none")

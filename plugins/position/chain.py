@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from paddle import Tensor, nn
 
@@ -13,7 +13,8 @@ class Chain(PositionalEncoding):
     """Several encodings at once, applied in turn: for instance sinusoidal positions and ALiBi (arXiv:2108.12409).
 
     embed, query, key and remap: the output of one is the input of the next. bias, scores and values: the sum. It uses
-    what any of its parts uses, and has tables for each layer if any part does.
+    what any of its parts uses. A part with a table for each layer (`shaw`) has one here too, and all others one for the
+    stack.
 
     Options: `parts` is the list of encodings.
 
@@ -26,43 +27,54 @@ class Chain(PositionalEncoding):
         if not parts:
             raise ValueError("`parts` must hold at least one encoding, but is empty")
         self.parts = nn.LayerList(parts)
+        self.shared: dict[int, PositionalEncoding] = {}  # index → that of the lowest layer, to which it belongs
         self.per_layer = any(part.per_layer for part in parts)
 
+    def share(self, lowest: PositionalEncoding) -> None:
+        for i, (part, below) in enumerate(zip(self.parts, lowest.parts)):
+            if part.per_layer:
+                part.share(below)
+            else:
+                self.shared[i], self.parts[i] = below, PositionalEncoding()
+
+    def _all(self) -> Iterator[PositionalEncoding]:
+        return (self.shared.get(i, part) for i, part in enumerate(self.parts))
+
     def uses(self) -> frozenset[str]:
-        return frozenset().union(*(part.uses() for part in self.parts))
+        return frozenset().union(*(part.uses() for part in self._all()))
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        for part in self.parts:
+        for part in self._all():
             x = part.embed(x, positions)
         return x
 
     def query(self, q: Tensor, positions: Tensor) -> Tensor:
-        for part in self.parts:
+        for part in self._all():
             q = part.query(q, positions)
         return q
 
     def key(self, k: Tensor, positions: Tensor) -> Tensor:
-        for part in self.parts:
+        for part in self._all():
             k = part.key(k, positions)
         return k
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return _sum(part.bias(q_positions, k_positions) for part in self.parts)
+        return _sum(part.bias(q_positions, k_positions) for part in self._all())
 
     def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return _sum(part.scores(q, k, q_positions, k_positions) for part in self.parts)
+        return _sum(part.scores(q, k, q_positions, k_positions) for part in self._all())
 
     def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)
+        return _sum(part.values(weights, q_positions, k_positions) for part in self._all())
 
-    def remap(self, positions: Tensor, draw: Callable[[], object]) -> Tensor:
-        for part in self.parts:
+    def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
+        for part in self._all():
             positions = part.remap(positions, draw)
         return positions
 
     def to_ctranslate2(self) -> dict | Refusal:
         total: dict = {}
-        for part in self.parts:
+        for part in self._all():
             answer = part.export("ctranslate2")
             if isinstance(answer, Refusal):
                 return Refusal(f"holds {type(part).__name__}, which {answer.reason}")

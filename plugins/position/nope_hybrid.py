@@ -61,7 +61,7 @@ class NoPEHybrid(PositionalEncoding):
     def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
         return self.encoding.values(weights, q_positions, k_positions)
 
-    def remap(self, positions: Tensor, draw: Callable[[], object]) -> Tensor:
+    def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
         return self.encoding.remap(positions, draw)
 
     def extra_repr(self) -> str:

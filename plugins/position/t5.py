@@ -7,7 +7,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, PositionalEncoding
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, no_decay
 
 
 def bucket(distance: int, buckets: int, max_distance: int) -> int:
@@ -50,7 +50,7 @@ class T5(PositionalEncoding):
         if max_distance <= per_direction // 2:
             raise ValueError(f"`max_distance` must be above {per_direction // 2}, but is {max_distance}")
         self.max_distance, self.causal = max_distance, site.causal
-        self.table = self.create_parameter([buckets, num_heads])
+        self.table = no_decay(self.create_parameter([buckets, num_heads]))
         index = np.array([bucket(distance, per_direction, max_distance) for distance in range(max_distance + 1)])
         later = np.zeros_like(index) if site.causal else per_direction + index  # of what lies behind the query
         by_distance = np.concatenate([index[:0:-1], index[:1], later[1:]])  # j − i from −max_distance to max_distance

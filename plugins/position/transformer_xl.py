@@ -8,7 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.algebra import by_products
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import PositionalEncoding, Refusal
+from paddle_tfm.protocols import PositionalEncoding, Refusal, no_decay
 from paddle_tfm_plugins.position._sinusoid import Sinusoid
 
 
@@ -37,8 +37,7 @@ class TransformerXL(PositionalEncoding):
         super().__init__()
         self.sinusoid = Sinusoid(d_model, base)
         self.relative = Linear(d_model, num_heads * head_dim, bias=False)
-        self.u = self.create_parameter([num_heads, head_dim])
-        self.v = self.create_parameter([num_heads, head_dim])
+        self.u, self.v = (no_decay(self.create_parameter([num_heads, head_dim])) for _ in range(2))
 
     def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         batch, heads, length, width = q.shape

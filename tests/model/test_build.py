@@ -114,22 +114,36 @@ def test_shared_embeddings_need_one_vocabulary():
 
 
 def test_admin_is_calibrated_from_data(make_model, make_batch):
-    """ω² of a sublayer is the variance of the stack's input plus that of the branches before it (arXiv:2004.08249)."""
+    """ω² of a sublayer is the variance of the stack's input plus that of the branches before it, over real tokens; the
+    first ω is 1, as in the code of arXiv:2004.08249."""
     model, batch = make_model("model.placement=admin"), make_batch()
     tap = Tap(recording=True)
     with paddle.no_grad():
         model(batch, tap)
     seen = dict(tap.recorded)
     calibrate(model, batch)
-    total, expected = float(seen["decoder.input"].var()), []
+    valid = batch.target_valid.numpy()
+    total, expected = seen["decoder.input"].numpy()[valid].var(ddof=1), []
     for layer in range(2):
         for sublayer in ("self", "cross", "feed_forward"):
             expected.append(math.sqrt(total))
-            total += float(seen[f"decoder.{layer}.{sublayer}.branch"].var())
+            total += seen[f"decoder.{layer}.{sublayer}.branch"].numpy()[valid].var(ddof=1)
     omegas = [p.numpy() for name, p in model.named_parameters() if name.startswith("decoder.") and "omega" in name]
+    expected[0] = 1.0
     assert len(omegas) == len(expected) == 6
     for omega, value in zip(omegas, expected):
         np.testing.assert_allclose(omega, value, rtol=1e-4)
+
+
+def test_admin_is_calibrated_by_real_tokens(make_model, make_batch):
+    """Padding at the end of a batch changes no ω."""
+    omegas = []
+    for padding in (0, 10):
+        model = make_model("model.placement=admin")
+        calibrate(model, make_batch(extra_padding=padding))
+        omegas.append([value.numpy() for name, value in model.named_parameters() if "omega" in name])
+    for few, many in zip(*omegas, strict=True):
+        np.testing.assert_allclose(many, few, rtol=1e-5)
 
 
 def test_gradients_by_finite_differences(make_model, make_batch, float64):

@@ -167,9 +167,15 @@ def test_muon_is_pytorchs_to_its_bfloat16(walk, agree, options):
 
 @MUON
 def test_muon_is_pytorchs_without_its_rounding(walk, agree, monkeypatch, options):
-    """The same code with its conversion to bfloat16 made a copy. The norm of a matrix is bounded from below by 1e-7 in
-    the one and has 1e-7 added in the other."""
+    """The same code with its conversion to bfloat16 made a copy: `x.bfloat16()` before PyTorch 2.15, `x.to(dtype=…)`
+    since. The norm of a matrix is bounded from below by 1e-7 in the one and has 1e-7 added in the other."""
+    to = torch.Tensor.to
+
+    def exact(x, *arguments, dtype=None, **options):
+        return to(x, *arguments, dtype=x.dtype if dtype is torch.bfloat16 else dtype, **options)
+
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
+    monkeypatch.setattr(torch.Tensor, "to", exact)
     agree(*walk({"name": "muon", **options}, pytorchs_muon(options), MATRICES), 1e-5)
 
 

@@ -87,11 +87,11 @@ ATTENTION = {
         length=32,
         **MULTIHEAD,
     ),
-    "gated": held("ours, as multihead", **MULTIHEAD),
+    "gated": held("qiuzh20/gated_attention: elementwise, no biases", bias=False, head_dim=None, per_head=False),
     "differential": held(
         "arXiv:2410.05258, microsoft/unilm Diff-Transformer/multihead_diffattn.py: λ's vectors from N(0, 0.1²)",
         starts={"head_norm.weight": 1.0} | {f"lambda_{name}": Normal(0.1) for name in ("q1", "k1", "q2", "k2")},
-        bias=True,
+        bias=False,
     ),
     "full_width_heads": held("ours, as multihead", bias=True),
     "linear": held("idiap/fast-transformers, AttentionLayer: four projections with biases", bias=True),
@@ -213,13 +213,13 @@ PLACEMENT = {
     "sandwich": held("arXiv:2105.13290: nothing to choose"),
     "peri": held("arXiv:2502.02732, section 3: the norm of the embeddings is its option", embedding_norm=True),
     "parallel": held("arXiv:2204.02311, section 2: nothing to choose"),
-    "sub_ln": held("arXiv:2210.06423, section 2: with the initial scale", gain=True),
+    "sub_ln": held("arXiv:2210.06423; microsoft/torchscale: not in cross-attention", gain=True, in_cross=False),
     "admin": held("arXiv:2004.08249: ω is 1 until it is profiled", starts={"omegas.*": 1.0}),
     "deepnorm": held("arXiv:2203.00555, section 4: with the initial scale", gain=True),
     "rezero": held(
         "arXiv:2003.04887 and majumderb/rezero: α = 0, one for a layer", starts={"gates.*": 0.0}, share_gate=True
     ),
-    "layer_scale": held("arXiv:2103.17239, section 2: 0.1 up to 18 layers", starts={"scales.*": 0.1}, initial=0.1),
+    "layer_scale": held("arXiv:2103.17239, section 2: 0.1 up to 18 layers", starts={"scales.*": 0.1}, initial=None),
     "hybrid_norm": held("arXiv:2503.04598: HybridNorm; its HybridNorm* has a first layer of its own", pre_first=False),
     "mix_ln": held("arXiv:2412.13795: a quarter", share=0.25),
     "residual_dual": held("arXiv:2304.14802: nothing to choose"),
@@ -243,7 +243,9 @@ POSITION = {
     "scaled_sinusoidal": held(
         "arXiv:1809.08895, section 3.2: α starts at 1", starts={"alpha": 1.0}, initial=1.0, base=10000.0
     ),
-    "learned": held("arXiv:1705.03122, drawn by the recipe's initializer"),
+    "learned": held(
+        "fairseq/models/fconv.py of arXiv:1705.03122: N(0, 0.1²)", starts={"weight": Normal(0.1)}, initial=0.1
+    ),
     "rotary": held(
         "arXiv:2104.09864, section 3.2.2: 10000, all channels, not scaled", base=10000.0, fraction=1.0, ntk_factor=1.0
     ),
@@ -269,7 +271,12 @@ POSITION = {
     ),
     "shaw": held("arXiv:1803.02155, section 4.1: k = 16 in the base model, both terms", clip=16, with_values=True),
     "transformer_xl": held("arXiv:1901.02860, R as in arXiv:1706.03762", base=10000.0),
-    "randomized": held("ours: the range is the task's, which arXiv:2305.16843 sets to 2048", longest=None, stride=None),
+    "randomized": held(
+        "ours: the range is the task's, which arXiv:2305.16843 sets to 2048",
+        longest=None,
+        stride=None,
+        drawn="positions",
+    ),
     "chain": held("ours: nothing to choose"),
     "yarn": held(
         "arXiv:2309.00071, section 3.2: α = 1, β = 32 turns, s = 16",
@@ -348,7 +355,9 @@ SCHEDULE = {
     "cosine": held(
         "ours; arXiv:1608.03983, equation 5, has η_min = 0 in its experiments", peak=1e-3, warmup=0, floor=0.0
     ),
-    "wsd": held("ours", peak=1e-3, warmup=0, decay=0.2, floor=0.0),
+    "wsd": held(
+        "arXiv:2404.06395, section 4.3: a tenth does; the rest ours", peak=1e-3, warmup=0, decay=0.1, floor=0.0
+    ),
 }
 
 OPTIMIZER = {

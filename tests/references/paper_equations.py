@@ -281,13 +281,14 @@ def admin(x, branches, norms, omegas):
 
 
 def admin_omegas(input_variance, branch_variances):
-    """ω_i = sqrt(Σ_{j<i} Var[f_j(x_{j−1})]): 2004.08249, section 4 (Initialization).
-
-    The sum is empty for i = 1. Read here with f_0 as what feeds the stack, Var[f_0] = Var[x_0], so that ω_1 x and
-    f_1(x) are weighed as in a residual stream without norms. The authors' released code agrees from ω_2 on, and has ω_1
-    = 1.
-    """
-    return [math.sqrt(input_variance + sum(branch_variances[:i])) for i in range(len(branch_variances))]
+    """Transformer-Clinic, fairseq/modules/transformer_layer.py of 2004.08249: `encoder_ratio = 1.0`, and after each
+    sublayer ratio = sqrt(var(residual · ratio) + var(output)). From the second on the residual has passed a norm, and
+    its variance is 1."""
+    omegas, ratio, residual = [], 1.0, input_variance
+    for branch in branch_variances:
+        omegas.append(ratio)
+        ratio, residual = math.sqrt(residual * ratio**2 + branch), 1.0
+    return omegas
 
 
 def sub_ln_gain(stack, encoder_layers, decoder_layers):

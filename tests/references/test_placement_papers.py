@@ -352,7 +352,7 @@ def test_sub_ln_gain_is_the_papers(registry, encoder_layers, decoder_layers):
             "placement", "sub_ln", d_model=D_MODEL, dropout=0.0, sites=sites, norm=norm_factory(registry)
         )
         expected = paper.sub_ln_gain(stack, encoder_layers, decoder_layers)
-        assert placement.branch_gain == pytest.approx(expected, rel=1e-12)
+        assert placement.branch_gain == pytest.approx(dict.fromkeys(("self", "feed_forward"), expected), rel=1e-12)
 
 
 @pytest.mark.parametrize("stack, encoder_layers, decoder_layers", [("encoder", 12, 0), ("decoder", 0, 12)])
@@ -362,7 +362,7 @@ def test_sub_ln_gain_of_a_single_stack_is_the_papers(registry, stack, encoder_la
     placement = registry.build(
         "placement", "sub_ln", d_model=D_MODEL, dropout=0.0, sites=sites, norm=norm_factory(registry)
     )
-    assert placement.branch_gain == pytest.approx(np.sqrt(np.log(24)), rel=1e-12)
+    assert placement.branch_gain == pytest.approx({"self": np.sqrt(np.log(24))}, rel=1e-12)
 
 
 def test_branch_gain_scales_what_the_papers_scale(registry):

@@ -202,7 +202,7 @@ def _output_sizes(scene: Scene, gain: float) -> dict[str, float]:
             if f"{name}.self" not in scene.where and "every" not in scene.where:
                 continue
             for layer in stack.layers:
-                for weight in (weight for branch in layer.branches() for weight in branch.branch_weights()):
+                for weight in (weight for branch in layer.branches().values() for weight in branch.branch_weights()):
                     weight.set_value(weight * gain)
         batch = scene.batch()
         memory = scene.memory(model, batch)

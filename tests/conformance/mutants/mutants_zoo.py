@@ -23,7 +23,7 @@ OF_THE_ZOO = [
     (
         "attention/gated", "gate reshaped into heads without a transpose",
         "        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n"
-            "        return project_out(context * F.sigmoid(self.gate(x)), info, self.inner_norm, self.output)\n",
+            "        return project_out(context * self.gates(x), info, self.inner_norm, self.output)\n",
         "        context = attend(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n"
             "        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n"
             "        return project_out(context, info, self.inner_norm, self.output)\n",

@@ -18,7 +18,8 @@ SITE = LayerSite("decoder", "cross", 1, 2, 2)
 
 
 def made(**more):
-    attention, rng = Differential(d_model=C, num_heads=H, dropout=0.0, site=SITE, **more), np.random.default_rng(0)
+    options = {"bias": True, **more}
+    attention, rng = Differential(d_model=C, num_heads=H, dropout=0.0, site=SITE, **options), np.random.default_rng(0)
     for parameter in attention.parameters():
         parameter.set_value(rng.normal(0, 0.7, parameter.shape).astype(parameter.numpy().dtype))
     return attention

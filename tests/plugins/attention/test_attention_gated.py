@@ -12,7 +12,8 @@ B, T, S, C, H = 2, 4, 5, 6, 2
 
 
 def made(cls=Gated, **more):
-    attention, rng = cls(d_model=C, num_heads=H, dropout=0.0, **more), np.random.default_rng(0)
+    options = {"bias": True, **more}
+    attention, rng = cls(d_model=C, num_heads=H, dropout=0.0, **options), np.random.default_rng(0)
     for name, parameter in attention.named_parameters():
         drawn = rng.normal(0, 0.7, parameter.shape)
         parameter.set_value((drawn * ("gate" not in name)).astype(parameter.numpy().dtype))
@@ -53,6 +54,22 @@ def test_each_channel_of_each_head_has_a_gate_of_its_own():
         assert (np.abs(run(gated, x, source).numpy()).max((0, 1)) > 1e-3).tolist() == (np.arange(C) == c).tolist()
 
 
+def test_a_head_may_have_one_gate():
+    """The authors' head-wise form: as a gate for each channel whose columns are alike within a head."""
+    by_head, by_channel, x, source = made(per_head=True), made(), tensor(T, 1), tensor(S, 2)
+    assert by_head.gate.weight.shape == [C, H]
+    weight = np.random.default_rng(4).normal(size=(C, H)).astype("float32")
+    by_head.gate.weight.set_value(weight)
+    by_channel.gate.weight.set_value(np.repeat(weight, C // H, 1))
+    np.testing.assert_allclose(
+        run(by_head, x, source).numpy(), run(by_channel, x, source).numpy(), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_there_are_no_biases_unless_asked_for():
+    assert all("bias" not in name for name, _ in Gated(d_model=C, num_heads=H, dropout=0.0).named_parameters())
+
+
 def test_the_gate_belongs_to_who_asks_and_not_to_what_is_asked():
     """With one key the weights are 1 and the output is σ(x W_g) ⊗ v: a function of x, and linear in v."""
     gated, x, source = made(bias=False), tensor(T, 1), tensor(1, 2)
@@ -78,7 +95,7 @@ def test_it_has_one_matrix_more_than_multihead():
     def shapes(cls):
         return {
             name: tuple(value.shape)
-            for name, value in cls(d_model=C, num_heads=H, dropout=0.0, head_dim=5).state_dict().items()
+            for name, value in cls(d_model=C, num_heads=H, dropout=0.0, head_dim=5, bias=True).state_dict().items()
         }
 
     assert shapes(Gated) == shapes(MultiHead) | {"gate.weight": (C, 10), "gate.bias": (10,)}

@@ -12,6 +12,7 @@ import yaml
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import PAD
+from paddle_tfm.protocols import is_decayed, no_decay
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.run import create
@@ -221,3 +222,44 @@ def test_a_resumed_run_equals_an_uninterrupted_one(registry, name, tmp_path):
     assert logs[0] == logs[1]
     table = whole.run.model.target_embedding.weight.numpy()
     assert not table[PAD].any() and table[PAD + 1 :].any(1).all()  # the embedding of padding stays zero
+
+
+MARKED = {
+    "model.position=transformer_xl": ("encodings.0.u", "encodings.0.v"),
+    "model.position=t5": ("encodings.0.table",),
+    "model.attention={self: synthesizer, cross: multihead}": ("self_attention.column_bias",),
+    "model.attention=talking_heads": ("self_attention.mix_scores", "self_attention.mix_weights"),
+}
+
+
+@pytest.mark.parametrize("name", ["adamw", "lion", "muon", "sgd", "soap", "schedule_free"])
+def test_biases_of_two_dimensions_are_not_decayed(registry, name):
+    """With gradients of zero a matrix shrinks, and a bias, marked by `no_decay` or of one dimension, stays."""
+    matrix, bias, mixer = (paddle.create_parameter(shape, "float32") for shape in ([4, 3], [3], [4, 4]))
+    no_decay(mixer)
+    for parameter, path in (
+        (matrix, "encoder.layers.0.w"),
+        (bias, "encoder.layers.0.b"),
+        (mixer, "encoder.layers.0.m"),
+    ):
+        parameter.set_value(paddle.ones(parameter.shape))
+        parameter.name = path
+    optimizer = registry.build("optimizer", {"name": name, "weight_decay": 0.5}).create([matrix, bias, mixer])
+    for _ in range(3):
+        for parameter in (matrix, bias, mixer):
+            parameter.grad = paddle.zeros_like(parameter)
+        optimizer.set_lr(0.1)
+        with paddle.utils.unique_name.guard():
+            optimizer.step()
+    np.testing.assert_array_equal(bias.numpy(), np.ones(3))
+    np.testing.assert_array_equal(mixer.numpy(), np.ones((4, 4)))
+    assert (matrix.numpy() < 0.95).all()
+
+
+@pytest.mark.parametrize("override", MARKED)
+def test_what_acts_as_a_bias_or_a_mixer_is_marked(make_model, override):
+    decayed = {name: is_decayed(parameter) for name, parameter in make_model(override).named_parameters()}
+    for part in MARKED[override]:
+        here = [value for name, value in decayed.items() if name.endswith(part)]
+        assert here and not any(here)
+    assert all(value for name, value in decayed.items() if name.endswith("output.weight"))

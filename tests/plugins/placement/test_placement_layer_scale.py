@@ -66,6 +66,15 @@ def test_a_model_with_small_scales_begins_close_to_its_embeddings(make_model, ma
     assert moved[0] > 1 > moved[1] > 1e-2 and moved[2] < 1e-4
 
 
+@pytest.mark.parametrize("depth, initial", [(6, 0.1), (18, 0.1), (19, 1e-5), (24, 1e-5), (25, 1e-6), (36, 1e-6)])
+def test_scales_start_by_the_depth_of_their_stack(depth, initial):
+    """2103.17239, section 2: 0.1 until depth 18, 1e-5 for depth 24, 1e-6 for deeper networks."""
+    givens = {"norm": lambda site, width: Norm(), "d_model": 3, "dropout": 0.0}
+    for stack, layers in (("encoder", (depth, 100)), ("decoder", (100, depth))):
+        placement = LayerScale(sites=[LayerSite(stack, "self", 0, *layers)], **givens)
+        np.testing.assert_allclose(placement.scales[0].numpy(), np.full(3, initial), rtol=1e-6)
+
+
 @pytest.mark.parametrize("initial", [0.0, -0.1, math.inf, math.nan])
 def test_what_cannot_be_is_refused_by_a_sentence(initial):
     with pytest.raises(ValueError) as error:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from paddle_tfm.protocols import LayerSite, Norm
@@ -19,5 +20,24 @@ from paddle_tfm_plugins.placement.sub_ln import SubLN
 def test_the_gain_is_the_papers(stack, encoder_layers, decoder_layers, squared):
     sites = [LayerSite(stack, "self", 0, encoder_layers, decoder_layers)]
     arguments = {"sites": sites, "norm": lambda site, width: Norm(), "d_model": 4, "dropout": 0.0}
-    assert SubLN(**arguments).branch_gain == pytest.approx(math.sqrt(squared))
+    assert SubLN(**arguments).branch_gain == pytest.approx({"self": math.sqrt(squared)})
     assert SubLN(**arguments, gain=False).branch_gain == 1.0
+
+
+@pytest.mark.parametrize("in_cross", [False, True])
+def test_cross_attention_is_left_alone_as_in_the_authors_code(make_model, in_cross):
+    """torchscale: `subln and self.self_attention` for the norm, `if "encoder_attn" in name: continue` for the scale."""
+    model = make_model(f"model.placement={{name: sub_ln, in_cross: {str(in_cross).lower()}}}")
+    plain = make_model("model.placement={name: sub_ln, gain: false}")
+    gain = math.sqrt(math.log(6))
+    for layer, other in zip(model.decoder.layers, plain.decoder.layers):
+        assert layer.self_attention.inner_norm is not None and layer.feed_forward.inner_norm is not None
+        assert (layer.cross_attention.inner_norm is not None) is in_cross
+        for name, branch in layer.branches().items():
+            expected = gain if in_cross or name != "cross" else 1.0
+            ours, theirs = branch.branch_weights()[0].numpy(), other.branches()[name].branch_weights()[0].numpy()
+            np.testing.assert_allclose(ours, theirs * expected, rtol=1e-6)
+
+
+def test_an_attention_without_room_for_the_norm_may_stand_in_cross_attention(make_model):
+    make_model("model.placement=sub_ln", "model.attention={self: multihead, cross: single_head}")

@@ -85,3 +85,27 @@ def test_parts_are_registered():
 def test_refuses_nothing_to_chain():
     with pytest.raises(ValueError, match="`parts` must hold at least one encoding, but is empty"):
         Chain([])
+
+
+def test_parts_that_are_not_per_layer_are_there_once(make_model, make_batch):
+    """[learned, shaw]: one table of positions a stack, whatever the depth, and no parameter without a gradient."""
+    model, batch = make_model("model.position={name: chain, parts: [learned, shaw, t5]}"), make_batch()
+    tables = {name.split("encodings.")[1] for name, _ in model.encoder.named_parameters() if "encodings." in name}
+    per_layer = {f"{layer}.parts.1.{side}_table" for layer in (0, 1) for side in ("key", "value")}
+    assert tables == {"0.parts.0.weight", "0.parts.2.table"} | per_layer
+    model.train()
+    model.loss(batch).backward()
+    assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
+    first, second = model.encoder.encodings
+    q = paddle.randn([2, 2, 5, 8])
+    np.testing.assert_array_equal(second.bias(POSITIONS, POSITIONS).numpy(), first.bias(POSITIONS, POSITIONS).numpy())
+    expected = second.parts[1].scores(q, q, POSITIONS, POSITIONS).numpy()
+    np.testing.assert_array_equal(second.scores(q, q, POSITIONS, POSITIONS).numpy(), expected)
+    assert second.uses() == first.uses() == {"embed", "bias", "scores", "values"}
+
+
+def test_a_chain_in_a_chain_shares_too(make_model):
+    parts = "[{name: chain, parts: [learned, shaw]}, {name: randomized, encoding: {name: chain, parts: [t5, shaw]}}]"
+    model = make_model(f"model.position={{name: chain, parts: {parts}}}")
+    names = [name for name, _ in model.encoder.named_parameters() if "encodings.1." in name]
+    assert len(names) == 4 and all("table" in name and "parts.1." in name for name in names)

@@ -7,11 +7,14 @@ import pytest
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.randomness import random_context
 from paddle_tfm_plugins.position.alibi import ALiBi
+from paddle_tfm_plugins.position.fire import FIRE
 from paddle_tfm_plugins.position.learned import Learned
 from paddle_tfm_plugins.position.randomized import Randomized
 from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
 from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
+from paddle_tfm_plugins.position.t5 import T5
+from paddle_tfm_plugins.position.transformer_xl import TransformerXL
 
 ENCODER = LayerSite("encoder", "self", 0, 2, 2)
 DECODER = LayerSite("decoder", "self", 0, 2, 2)
@@ -74,10 +77,10 @@ def test_what_is_inside_maps_on():
     np.testing.assert_array_equal(drawn, around(Sinusoidal(4), longest=9).remap(POSITIONS, draws(1)).numpy() + 1000)
 
 
-@pytest.mark.parametrize("training, stride", [(True, 1), (False, 3)])
-def test_each_way_is_the_other_encodings_at_these_positions(training, stride):
+@pytest.mark.parametrize("training", [True, False])
+def test_each_way_is_the_other_encodings_at_these_positions(training):
     x, q, weights = paddle.randn([2, 5, 4]), paddle.randn([2, 3, 5, 4]), paddle.rand([2, 3, 5, 5])
-    at = POSITIONS * stride
+    at = POSITIONS * 3
     ways = {
         Sinusoidal(4): lambda e, p: e.embed(x, p),
         Rotary(4): lambda e, p: paddle.stack([e.query(q, p), 2 * e.key(q, p)]),
@@ -88,14 +91,114 @@ def test_each_way_is_the_other_encodings_at_these_positions(training, stride):
     for inside, way in ways.items():
         encoding = around(inside, stride=3)
         encoding.train() if training else encoding.eval()
-        if isinstance(inside, ALiBi):  # p + 1 stands a whole stride further
-            expected = inside.bias(at, at + stride)
-        else:
-            expected = way(inside, at)
-        np.testing.assert_allclose(way(encoding, POSITIONS).numpy(), expected.numpy(), atol=1e-6)
+        np.testing.assert_array_equal(way(encoding, at).numpy(), way(inside, at).numpy())
         assert encoding.uses() == inside.uses() and encoding.per_layer == inside.per_layer
     nothing = around(PositionalEncoding())
     assert nothing.bias(at, at) is None and nothing.scores(q, q, at, at) is None and nothing.values(q, at, at) is None
+
+
+def test_in_evaluation_positions_stand_a_stride_apart():
+    np.testing.assert_array_equal(around(Rotary(4), stride=3).remap(POSITIONS, None).numpy(), POSITIONS.numpy() * 3)
+    within = around(Plus(), stride=3).remap(POSITIONS, None)
+    np.testing.assert_array_equal(within.numpy(), POSITIONS.numpy() * 3 + 1000)
+
+
+def test_what_goes_by_position_stands_in_evaluation_where_it_stands_in_training(make_model, make_batch):
+    """The other encodings of a chain, cross-attention and a window see positions `stride` apart: as under positions
+    that were drawn at that distance."""
+    position = "model.position={encoder: &p {name: chain, parts: [{name: randomized, encoding: sinusoidal, longest: 64}, alibi]}, decoder: *p, cross: t5}"  # fmt: skip
+    model, batch = (
+        make_model(position, "model.attention={self: {name: local, window: 3}, cross: multihead}"),
+        make_batch(),
+    )
+    seen = {name: [] for name in ("alibi", "t5", "local")}
+
+    def watch(name, layer, method, pick):
+        inside = getattr(layer, method)
+
+        def watched(*arguments):
+            seen[name] += [tuple(each.numpy()[0].tolist()) for each in pick(arguments)]
+            return inside(*arguments)
+
+        object.__setattr__(layer, method, watched)
+
+    watch("alibi", model.decoder.encodings[0].parts[1], "bias", lambda arguments: arguments)
+    watch("t5", model.decoder.cross_encodings[0], "bias", lambda arguments: arguments)
+    attention = model.decoder.layers[0].self_attention
+    watch("local", attention, "forward", lambda arguments: [arguments[2].positions])
+    with paddle.no_grad():
+        model(batch)
+    text, source = tuple(range(0, 12, 2)), tuple(range(0, 10, 2))
+    assert set(seen["alibi"]) == {text} and set(seen["t5"]) == {text, source} and set(seen["local"]) == {text}
+
+
+RELATIVE = {
+    "alibi": lambda: ALiBi(3, ENCODER),
+    "t5": lambda: T5(3, ENCODER, buckets=32, max_distance=200),
+    "shaw": lambda: Shaw(4, clip=40),
+    "transformer_xl": lambda: TransformerXL(12, 3, 4),
+}
+
+
+def drawn_distances(encoding, length=7):
+    """The distances of a step, read off ALiBi's first head: [T, T]."""
+    at = paddle.arange(length).unsqueeze(0)
+    with random_context(5, 3):
+        bias = encoding.bias(at, at).numpy()[0, 0]
+    return bias / bias_of_one(encoding)
+
+
+def bias_of_one(encoding):
+    return float(encoding.encoding.bias(paddle.zeros([1, 1], "int64"), paddle.ones([1, 1], "int64"))[0, 0, 0, 0])
+
+
+def test_drawn_distances_are_shared_by_all_pairs_as_far_apart():
+    """The authors' noisy relative encodings: sorted indexes of [1, L) by distance, 0 at 0, the same on both sides."""
+    encoding = around(ALiBi(3, ENCODER), longest=40, drawn="distances")
+    distances = np.rint(drawn_distances(encoding))
+    row = distances[0]
+    assert row[0] == 0 and (np.diff(row) > 0).all() and row[1] >= 1 and row[-1] < 40 and row[-1] > 6
+    apart = np.abs(np.arange(7)[:, None] - np.arange(7))
+    np.testing.assert_array_equal(distances, row[apart])
+    np.testing.assert_array_equal(encoding.remap(POSITIONS, draws(1)).numpy(), POSITIONS.numpy())
+    encoding.eval()
+    np.testing.assert_allclose(drawn_distances(encoding), apart * encoding.stride, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_an_encoding_at_drawn_distances(name):
+    """Each pair's term is what the encoding itself gives two tokens that far apart."""
+    paddle.seed(2)
+    inside, at = RELATIVE[name](), paddle.arange(7).unsqueeze(0)
+    row = np.rint(drawn_distances(around(ALiBi(3, ENCODER), longest=40, drawn="distances")))[0].astype(int)
+    encoding = around(inside, longest=40, drawn="distances")
+    q, k, weights = paddle.randn([2, 3, 7, 4]), paddle.randn([2, 3, 7, 4]), paddle.rand([2, 3, 7, 7])
+    with random_context(5, 3):
+        bias, scores = encoding.bias(at, at), encoding.scores(q, k, at, at)
+        values = encoding.values(weights, at, at)
+    assert (bias is not None, scores is not None, values is not None) == tuple(
+        way in inside.uses() for way in ("bias", "scores", "values")
+    )
+    total = 0.0
+    for i, j in itertools.product(range(7), range(7)):
+        here, there = paddle.zeros([1, 1], "int64"), paddle.to_tensor([[int(np.sign(j - i)) * int(row[abs(j - i)])]])
+        if bias is not None:
+            np.testing.assert_allclose(
+                bias.numpy()[0, :, i, j], inside.bias(here, there).numpy()[0, :, 0, 0], rtol=1e-5
+            )
+        if scores is not None:
+            expected = inside.scores(q[:, :, i : i + 1], k[:, :, j : j + 1], here, there)
+            np.testing.assert_allclose(scores.numpy()[:, :, i, j], expected.numpy()[:, :, 0, 0], rtol=1e-4, atol=1e-5)
+        if values is not None and i == 2:
+            total = total + inside.values(weights[:, :, i : i + 1, j : j + 1], here, there).numpy()[:, :, 0]
+    if values is not None:
+        np.testing.assert_allclose(values.numpy()[:, :, 2], total, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("inside", [Sinusoidal(4), Rotary(4), FIRE(3), PositionalEncoding()])
+def test_distances_are_drawn_for_differences_alone(inside):
+    with pytest.raises(ValueError, match="distances can be drawn for an encoding that goes by differences"):
+        around(inside, drawn="distances")
 
 
 def test_defaults():
@@ -129,7 +232,10 @@ def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_mode
     assert positions(1) == positions(2) == [[15 * p for p in range(5)], [15 * p for p in range(6)]]  # 500 // 32
 
 
-@pytest.mark.parametrize("inside", ["sinusoidal", "rotary", "t5", "transformer_xl", "fire"])
+@pytest.mark.parametrize(
+    "inside",
+    ["sinusoidal", "rotary", "t5", "transformer_xl", "fire", "alibi, drawn: distances", "shaw, drawn: distances"],
+)
 def test_a_drawn_step_learns(make_model, make_batch, inside):
     model, batch = make_model(f"model.position={{name: randomized, encoding: {inside}, longest: 300}}"), make_batch()
     model.train()
