@@ -241,7 +241,8 @@ def trains(model_under_test: ModelUnderTest) -> Result:
         model_under_test.losses(model, model_under_test.batch(seed=seed))[1].backward()
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
-                moved[name] = moved.get(name, False) | (parameter.grad.numpy() != 0)
+                now = parameter.grad.numpy() != 0
+                moved[name] = moved[name] | now if name in moved else now
     wrong = {}
     for name, parameter in model.named_parameters():
         if model_under_test.foreign and parameter.stop_gradient:
@@ -261,7 +262,7 @@ def _idle_part(moved: np.ndarray) -> str:
     either end, of at least a quarter: hidden units that ReLU shuts off lie scattered. Rows of a matrix do not count:
     those of a table are tokens or distances, which a few batches need not hold."""
     for axis in range(moved.ndim == 2, moved.ndim if moved.ndim > 1 else 0):
-        used = moved.any(tuple(other for other in range(moved.ndim) if other != axis))
+        used = np.moveaxis(moved, axis, 0).reshape(moved.shape[axis], -1).any(1)
         idle = int(used.size - used.sum())
         if 4 * idle >= used.size > idle and (used[idle:].all() or used[: used.size - idle].all()):
             return f"{idle} of {used.size} {'columns' if moved.ndim == 2 else f'slices of axis {axis}'}"
