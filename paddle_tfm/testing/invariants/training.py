@@ -262,7 +262,7 @@ def _idle_part(moved: np.ndarray) -> str:
     either end, of at least a quarter: hidden units that ReLU shuts off lie scattered. Rows of a matrix do not count:
     those of a table are tokens or distances, which a few batches need not hold."""
     for axis in range(moved.ndim == 2, moved.ndim if moved.ndim > 1 else 0):
-        used = np.moveaxis(moved, axis, 0).reshape(moved.shape[axis], -1).any(1)
+        used = np.asarray(np.moveaxis(moved, axis, 0).reshape(moved.shape[axis], -1).any(1))
         idle = int(used.size - used.sum())
         if 4 * idle >= used.size > idle and (used[idle:].all() or used[: used.size - idle].all()):
             return f"{idle} of {used.size} {'columns' if moved.ndim == 2 else f'slices of axis {axis}'}"
