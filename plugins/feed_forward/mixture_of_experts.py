@@ -69,14 +69,18 @@ class MixtureOfExperts(FeedForward):
         batch, length, width = x.shape
         tokens = x.reshape([-1, width])  # [B, T, C] -> [B·T, C]
         valid = info.valid.reshape([-1, 1])  # [B·T, 1]
-        precise = "float64" if x.dtype == paddle.float64 else "float32"
-        with paddle.amp.auto_cast(enable=False):
-            p = F.softmax(paddle.matmul(tokens.astype(precise), self.router.weight.astype(precise)), -1)  # [B·T, N]
+        p = self._probabilities(tokens)  # [B·T, N]
         gates, selected = self._route(p, valid)
         tap.record("router", p)
         if self.training and self.balance_weight:
             tap.add_aux_loss("balance", self.balance_weight * _balance(p, selected, valid))
         return through_experts(self.experts, tokens, gates, selected, info, tap).reshape([batch, length, width])
+
+    def _probabilities(self, tokens: Tensor) -> Tensor:
+        """[B·T, C] → those of the experts [B·T, N], in float32 at least."""
+        precise = tokens.dtype if tokens.dtype == paddle.float64 else "float32"
+        with paddle.amp.auto_cast(enable=False):
+            return F.softmax(paddle.matmul(tokens.astype(precise), self.router.weight.astype(precise)), -1)
 
     def _route(self, p: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """p [B·T, N] → gates of the selected experts (others unused) and bool, which are selected, both [B·T, N]."""
