@@ -161,9 +161,11 @@ def test_shipped_recipes_are_found_by_name_and_files_by_path():
     assert load(write("", "我的 recipe.yaml")).name == "我的-recipe"
     assert load(write("name: y", "x.yaml")).name == "y"
     assert load(write("{}", "z.yaml", base="")).name == "z"
-    with pytest.raises(UserError, match="unknown recipe 'revers'; did you mean 'reverse'\\? Known: base, "):
+    with pytest.raises(
+        UserError, match="unknown recipe 'revers'; did you mean 'reverse'\\? Known: answer-by-copying, base, "
+    ):
         find("revers")
-    with pytest.raises(UserError, match=r"nowhere/x\.yaml: no such file; shipped recipes: base, "):
+    with pytest.raises(UserError, match=r"nowhere/x\.yaml: no such file; shipped recipes: answer-by-copying, base, "):
         find("nowhere/x.yaml")
 
 

@@ -73,8 +73,8 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
     "arguments, message",
     [
         (["rn"], "unknown command 'rn'; did you mean 'run'? Known: bench, board, "),
-        (["run", "revers"], "unknown recipe 'revers'; did you mean 'reverse'? Known: base, "),
-        (["check", "absent.yaml"], "absent.yaml: no such file; shipped recipes: base, "),
+        (["run", "revers"], "unknown recipe 'revers'; did you mean 'reverse'? Known: answer-by-copying, base, "),
+        (["check", "absent.yaml"], "absent.yaml: no such file; shipped recipes: answer-by-copying, base, "),
         (["show", "broken.yaml"], "broken.yaml line 3: not valid YAML: "),
         (["check", "reverse", "train.steps"], "override 'train.steps' must look like a.b=value, for instance"),
         (["check", "reverse", "train.stps=3"], "reverse.yaml has 1 problem\n  command line  train.stps  unknown key"),

@@ -286,7 +286,7 @@ def test_what_takes_norms_of_queries_keys_and_values_uses_all_three(build, regis
     x, x_valid, source, source_valid = sentences(rng, ENCODER)
     before = attend(attention, precision, ENCODER, x, x_valid, source, source_valid)
     for projection in (attention.query, attention.key, attention.value):
-        for parameter in (projection.weight, projection.bias):
+        for parameter in filter(lambda it: it is not None, (projection.weight, projection.bias)):
             parameter.set_value(parameter * 7.0)
     after = attend(attention, precision, ENCODER, x, x_valid, source, source_valid).numpy()
     np.testing.assert_allclose(after[x_valid], before.numpy()[x_valid], rtol=1e-4, atol=1e-5)

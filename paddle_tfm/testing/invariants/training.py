@@ -174,8 +174,8 @@ def registered(model_under_test: ModelUnderTest) -> Result:
             if id(parameter) not in known:
                 where = f"{path}.{name}".strip(".")
                 return Failed(f"{where} {list(parameter.shape)} is used, and not among the model's parameters")
-        for name, buffer in layer._buffers.items():  # where Paddle files a tensor that is assigned to an attribute
-            if buffer is not None and not buffer.stop_gradient:
+        for name, buffer in layer.named_buffers(include_sublayers=False):  # tensors assigned to attributes, too
+            if not buffer.stop_gradient:
                 where = f"{path}.{name}".strip(".")
                 return Failed(f"{where} {list(buffer.shape)} gets a gradient, but is a plain tensor: nothing trains or "
                               f"saves it (create_parameter)")  # fmt: skip
@@ -195,7 +195,8 @@ def _one_for_several(layer: nn.Layer) -> int:
     """How many places of a list of layers one object with parameters holds; 0: each has its own."""
     if not isinstance(layer, (nn.LayerList, nn.Sequential)):
         return 0
-    counts = Counter(id(child) for child in layer._sub_layers.values() if child is not None and child.parameters())
+    children = [layer[i] for i in range(len(layer))]
+    counts = Counter(id(child) for child in children if child.parameters())
     return max((count for count in counts.values() if count > 1), default=0)
 
 
