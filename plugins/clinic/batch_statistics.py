@@ -22,6 +22,7 @@ class BatchStatistics(BatchNorm):
         "neighbours": "the mistake: statistics are of the whole batch",
         "cached": "the mistake: a step's statistics are of its tokens alone",
         "beams": "the mistake: a step's statistics are of its rows alone",
+        "precision": "the mistake: statistics are of the whole batch, large sentences too",
         "stateless": "the mistake: evaluation updates the running values",
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import paddle
@@ -50,6 +50,10 @@ class Randomized(PositionalEncoding):
             is below 1; distances are drawn for an encoding that is added to embeddings, rotates, or does not go by
             differences alone (`fire`).
     """
+
+    expected_failures: ClassVar[dict[str, str]] = {
+        "padding_in_training": "as many positions are drawn as the batch has columns, so that more columns draw others"
+    }
 
     def __init__(
         self,

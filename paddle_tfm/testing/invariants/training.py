@@ -262,7 +262,8 @@ def _idle_part(moved: np.ndarray) -> str:
     """Which part of a parameter no gradient reaches, "16 of 32 columns"; "" where there is none. A part is a block at
     either end, of at least a quarter: hidden units that ReLU shuts off lie scattered. Rows of a matrix do not count:
     those of a table are tokens or distances, which a few batches need not hold."""
-    for axis in range(moved.ndim == 2, moved.ndim if moved.ndim > 1 else 0):
+    if moved.ndim > 1:
+        axis = 1 if moved.ndim == 2 else 0  # of more axes the others may be a table too
         used = np.asarray(np.moveaxis(moved, axis, 0).reshape(moved.shape[axis], -1).any(1))
         idle = int(used.size - used.sum())
         if 4 * idle >= used.size > idle and (used[idle:].all() or used[: used.size - idle].all()):

@@ -327,7 +327,7 @@ NORM = _of(
         "the gain is w alone, from zero",
         "(1.0 + self.w)",
         "self.w",
-        "gradients",
+        "both_signs",
     ),
     (
         "MeanOnly",
