@@ -303,10 +303,9 @@ def _checked():
 @pytest.mark.conformance
 @pytest.mark.parametrize("line", _checked())
 def test_the_kit_says_what_the_page_shows(line, folder, capsys):
-    """The last line, with its counts, stands in the page; and only the encoding that is shown as wrong fails."""
+    """The last line, with its counts, stands in the page."""
     status, out = _tell(capsys, *shlex.split(line)[1:])
-    wrong = "LearnedPositions" in line
-    assert status == wrong, out
+    assert status == 0, out
     summary = [line for line in out.splitlines() if re.search(r": \d+ pass", line)]
     if "start" not in line and not re.search("RootMeanSquare|Translator", line):
         assert summary[0] in _text(PAGE).splitlines()
