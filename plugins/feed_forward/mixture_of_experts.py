@@ -11,7 +11,7 @@ from paddle import Tensor, nn
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import not_negative
-from paddle_tfm_plugins.feed_forward._experts import through_experts
+from paddle_tfm_plugins.feed_forward._experts import through_experts, top
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 
@@ -84,10 +84,9 @@ class MixtureOfExperts(FeedForward):
 
     def _route(self, p: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """p [B·T, N] → gates of the selected experts (others unused) and bool, which are selected, both [B·T, N]."""
-        best = paddle.topk(p, self.top_k, axis=-1)[1]  # [B·T, top_k]
-        selected = F.one_hot(best, p.shape[-1]).sum(1)  # [B·T, top_k, N] -> [B·T, N]
-        gates = p / (p * selected).sum(-1, keepdim=True) if self.top_k > 1 else p
-        return gates, paddle.logical_and(selected > 0, valid)
+        selected = top(p, self.top_k)
+        gates = p / (p * selected.astype(p.dtype)).sum(-1, keepdim=True) if self.top_k > 1 else p
+        return gates, paddle.logical_and(selected, valid)
 
     def branch_weights(self) -> list[Tensor]:
         return [weight for expert in self.experts for weight in expert.branch_weights()]

@@ -48,5 +48,4 @@ class LayerScale(Pre):
 
 def _by_depth(site: LayerSite) -> float:
     """The paper's, section 2: what it says of 24 layers holds from 19 on."""
-    depth = site.encoder_layers if site.stack == "encoder" else site.decoder_layers
-    return 0.1 if depth <= 18 else 1e-5 if depth <= 24 else 1e-6
+    return 0.1 if site.depth <= 18 else 1e-5 if site.depth <= 24 else 1e-6
