@@ -122,7 +122,7 @@ class LinearAttention(Attention):
             scores = paddle.matmul(q, kv.key, transpose_y=True) * visible.unsqueeze(1).astype(q.dtype)  # [B, H, T, T]
             top = top + paddle.matmul(scores, kv.value)
             bottom = bottom + scores.sum(-1, keepdim=True)
-        # What sees nothing divides by 1: a tiny number would leave its output zero too, and make of its gradient infinity.
+        # What sees nothing divides by 1: by a tiny number its output is zero too, but its gradient may be infinite.
         bottom = paddle.where(bottom > 0, bottom.clip(min=EPS), paddle.ones_like(bottom))
         context = merge_heads(top / bottom)  # [B, T, C]
         if self.inner_norm is not None:
