@@ -47,6 +47,11 @@ class Subject:
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
+    def with_options(self, options: Mapping[str, object]) -> Subject:
+        """The same component with these options too."""
+        own = {key: value for key, value in self.spec.items() if key != "name"}
+        return Subject(self.registry, self.kind, self.name, {**own, **options})
+
     def _required_parts(self) -> dict[str, object]:
         """Options that must be set and are components themselves: the one of base.yaml."""
         parts = {}
