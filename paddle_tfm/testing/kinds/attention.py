@@ -57,7 +57,8 @@ class AttentionProbe:
     def key_value(self) -> KeyValue | Skip:
         """Keys and values of the source, or why there are none."""
         kv = self.project(self.source)
-        if isinstance(kv, OneText) or not isinstance(kv, KeyValue) or 0 in (*kv.key.shape, *kv.value.shape):
+        own = type(kv) is not KeyValue and getattr(type(kv), "replaced", None) is KeyValue.replaced  # keeps more
+        if isinstance(kv, OneText) or own or not isinstance(kv, KeyValue) or 0 in (*kv.key.shape, *kv.value.shape):
             return Skip(f"it keeps {type(kv).__name__} instead of keys and values")
         return kv
 
@@ -98,8 +99,8 @@ def attends(subject: Subject) -> Result:
     separate = probe.key_value()
     if isinstance(separate, KeyValue):
         key, value = separate.key, separate.value
-        changed["other keys"] = probe(probe.x, KeyValue(probe.normal(*key.shape), value))
-        changed["other values"] = probe(probe.x, KeyValue(key, probe.normal(*value.shape)))
+        changed["other keys"] = probe(probe.x, separate.replaced(probe.normal(*key.shape), value))
+        changed["other values"] = probe(probe.x, separate.replaced(key, probe.normal(*value.shape)))
     for what, other in changed.items():
         if relative_distance(out, other) < MIN_EFFECT:
             return Failed(f"{what} {'changes' if what.startswith('another') else 'change'} nothing")
@@ -136,7 +137,7 @@ def averages(subject: Subject) -> Result:
     kv = probe.key_value()
     if isinstance(kv, Skip):
         return kv
-    equal = KeyValue(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
+    equal = kv.replaced(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
     out, fewer = probe(probe.x, equal), probe(probe.x, equal, keys=LENGTH // 2)
     first = np.broadcast_to(out[:, :1], out.shape)
     return (
@@ -159,7 +160,7 @@ def values(subject: Subject) -> Result:
         return kv
     other = probe.normal(*kv.value.shape)
     zero, one, two, total = (
-        probe(probe.x, KeyValue(kv.key, value))
+        probe(probe.x, kv.replaced(kv.key, value))
         for value in (paddle.zeros_like(kv.value), kv.value, other, kv.value + other)
     )
     return difference(total - zero, (one - zero) + (two - zero), "out(v + w) against out(v) + out(w)", 1e-4) or Passed()
@@ -240,8 +241,8 @@ def _concentration(probe: AttentionProbe, kv: KeyValue, x: Tensor) -> float:
     moved = kv.value + delta * one_hot  # a row for each key that moves
     queries = x[:, :4]
     usual = probe(queries, kv)
-    keys = kv.key.expand([LENGTH, *kv.key.shape[1:]])
-    separate = probe(queries.expand([LENGTH, *queries.shape[1:]]), KeyValue(keys, moved))
-    together = probe(queries, KeyValue(kv.key, kv.value + delta))
+    rows = kv.select(paddle.zeros([LENGTH], "int64"))
+    separate = probe(queries.expand([LENGTH, *queries.shape[1:]]), rows.replaced(rows.key, moved))
+    together = probe(queries, kv.replaced(kv.key, kv.value + delta))
     effect = ((separate - usual) ** 2).sum(-1).sum(0)  # [Tq]
     return float(np.mean(effect / np.maximum(((together - usual) ** 2).sum(-1)[0], 1e-30)))
