@@ -8,7 +8,6 @@ import paddle
 from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.registry import parameters
 from paddle_tfm.testing.forward_hooks import before_forward
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import ModelUnderTest, same_draws, select_rows
@@ -59,7 +58,7 @@ def repeatable(scene: Scene) -> Result:
     "factor 1 / (1 − rate); one draw for the whole batch",
 )
 def dropout(subject) -> Result:
-    if "dropout" not in parameters(subject.cls):
+    if not subject.takes("dropout"):
         return Skip("its constructor takes no `dropout`")
     scene: Scene = subject.scenes[0]
     low, high = (_moved_by_dropout(scene, rate) for rate in (LOW, HIGH))

@@ -8,7 +8,6 @@ from paddle import Tensor
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.registry import parameters
 from paddle_tfm.testing.kinds.attention import AttentionProbe
 from paddle_tfm.testing.probe import Probe
 from paddle_tfm.testing.report import check
@@ -162,7 +161,7 @@ class NotingProbe(Probe):
     hint="the reshape into heads; an option that is stored and not read",
 )
 def heads_used(subject: Subject) -> Result:
-    if "num_heads" not in parameters(subject.cls):
+    if not subject.takes("num_heads"):
         return Skip("its constructor takes no `num_heads`")
     outputs, shapes = [], []
     for num_heads in (2, 4):
@@ -203,6 +202,6 @@ def attention_precision(subject: Subject) -> Result:
                     out = probe.attend(loud if is_self else x, loud, real)
                 outputs.append(out[:1, : EARLY if is_self else 12].numpy())
             of = f"{site}: beside {what} whose numbers are {GAIN:g} times as large"
-            if failed := difference(*outputs, of):
+            if failed := difference(outputs[0], outputs[1], of):
                 return failed
     return Passed()

@@ -7,7 +7,6 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.registry import parameters
 from paddle_tfm.testing.kinds.attention import redraw
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, relative_distance
@@ -89,7 +88,7 @@ def sign(subject: Subject) -> Result:
     hint="a width that is computed from d_model alone; an option that is stored and not read",
 )
 def width(subject: Subject) -> Result:
-    if "d_ff" not in parameters(subject.cls):
+    if not subject.takes("d_ff"):
         return Skip("its constructor takes no `d_ff`")
     narrow, wide = (
         sum(parameter.size for parameter in subject.build(subject.site(), d_model=WIDTH, d_ff=d_ff).parameters())

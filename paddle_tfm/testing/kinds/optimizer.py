@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def lowers(subject: Subject) -> Result:
     return Passed()
 
 
-def _stepped(optimizer, parameters: list[Tensor], gradients: list[Tensor | None]) -> list[np.ndarray]:
+def _stepped(optimizer, parameters: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[np.ndarray]:
     """How far a step with these gradients moves each parameter."""
     before = [parameter.numpy().copy() for parameter in parameters]
     terms = [(parameter * gradient).sum() for parameter, gradient in zip(parameters, gradients) if gradient is not None]
@@ -102,8 +103,9 @@ def any_gradient(subject: Subject) -> Result:
         if float((parameter.numpy() * move).sum()) > 0:
             return Failed(f"gradients of zero make {list(parameter.shape)} grow")
     optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
-    late = [*gradients[:2], None, None]
-    batches = (late, zeros, gradients, [None, None, *gradients[2:]], gradients)
+    batches: list[list[Tensor | None]] = [
+        [*gradients[:2], None, None], [*zeros], [*gradients], [None, None, *gradients[2:]], [*gradients]
+    ]  # fmt: skip
     for step, given in enumerate(batches, 1):
         moves = _stepped(optimizer, parameters, given)
         for parameter, gradient, move in zip(parameters, given, moves):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from paddle_tfm.errors import RecipeError
-from paddle_tfm.registry import parameters
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject
@@ -84,7 +83,7 @@ def step_alone(subject: Subject) -> Result:
     hint="what the peak is multiplied by; the last step of the warm-up",
 )
 def peak(subject: Subject) -> Result:
-    if "peak" not in parameters(subject.cls):
+    if not subject.takes("peak"):
         return Skip("it has no option `peak`")
     for value in PEAKS:
         schedule = subject.with_options({"peak": value}).build(d_model=64, steps=LONG_RUN)

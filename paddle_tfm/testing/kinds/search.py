@@ -113,13 +113,20 @@ def scores(subject: Subject) -> Result:
     "search",
     invariant="sentences of a batch do not influence each other, and the same search gives the same",
     consequence="a translation depends on what is translated beside it",
-    hint="top-k over the whole batch; rows mixed up when finished ones leave; draws that depend on a row's place",
+    hint="top-k over the whole batch; rows mixed up when finished ones leave; draws that depend on a row's place; "
+    "results that are kept in the object",
 )
 def independent(subject: Subject) -> Result:
     together = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
     again = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
     if _ids(together) != _ids(again):
         return Failed("the same search, done twice, gives different outputs")
+    search = subject.build()
+    for max_lengths in (MAX_LENGTHS[::-1], MAX_LENGTHS):
+        with randomness.random_context(1, 1):
+            last = search.run(TableDecoding(max_lengths))
+    if _ids(last) != _ids(together):
+        return Failed("after another batch it gives other outputs")
     for sentence, max_length in enumerate(MAX_LENGTHS):
         alone = _ids(_hypotheses(subject, TableDecoding([max_length], [sentence])))[0]
         if alone != (among := _ids(together)[sentence]):
