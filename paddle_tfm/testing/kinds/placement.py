@@ -111,7 +111,16 @@ def each_branch_once(subject: Subject) -> Result:
             changed = probe(probe.x, _shifting(shifts, calls, inverted=i))
             if distance(out, changed) < 1e-4:
                 return Failed(f"{where}: what sublayer {i} gives changes nothing")
+        nothing = probe(probe.x, _alone(shifts, None))
+        for i in range(total):
+            if distance(nothing, probe(probe.x, _alone(shifts, i))) < 1e-4:
+                return Failed(f"{where}: what sublayer {i} gives is lost where those after it give nothing")
     return Passed()
+
+
+def _alone(shifts: list[Tensor], number: int | None) -> Branch:
+    """Sublayers that give zeros, but for the one of this number."""
+    return lambda i, y: paddle.zeros_like(y) + (shifts[i] if i == number else 0.0)
 
 
 def _shifting(shifts: list[Tensor], calls: list[int], inverted: int | None = None) -> Branch:

@@ -51,6 +51,14 @@ ESCAPED = [
         "feed_forward", "a width of its own", "layers = [Linear(d_model, d_ff), Linear(d_ff, d_model)]",
         "layers = [Linear(d_model, 4 * d_model), Linear(4 * d_model, d_model)]", "width",
     ),
+    ("feed_forward", "GELU after the last matrix", "return self.layers[1](hidden)", "return F.gelu(self.layers[1](hidden))",
+     "both_signs"),
+    ("own_placement", "the residual of the first sublayer for all", "            x = x + branch\n        return x",
+     "            first = first if i else x\n            x = first + branch\n        return x",
+     "each_branch_once"),
+    ("tokenizer", "words without their marks", 'return " ".join(text.replace("▁", "_").split())',
+     'return " ".join("".join(c for c in __import__("unicodedata").normalize("NFD", text) if __import__("unicodedata")'
+     '.category(c) != "Mn").replace("▁", "_").split())', "keeps_text"),
     (
         "feed_forward", "dropout without its factor", "hidden = self.dropout(hidden)",
         "hidden = self.dropout(hidden) * (1.0 - self.dropout.rate if self.training else 1.0)", "dropout",
