@@ -41,7 +41,7 @@ PROGRAM = """
 import os, signal, sys, time
 starts, name, limit, variable = sys.argv[1:5]
 with open(starts, "a") as file:
-    file.write(f"{time.time()} {name}\n")
+    print(time.time(), name, file=file)
 signal.alarm(int(limit))
 os.environ |= {"OMP_NUM_THREADS": "1", variable: "1"}
 output = os.open(starts + ".output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -97,11 +97,11 @@ class TrialSweep:
         registry = Registry(create_plugins([plugin]))
         recipe, runs = loading.load("base", OVERRIDES), self.folder
         sweep = Sweep(recipe, registry, runs, resume=True, strict=True, workers=workers, plugin_files=[plugin])
-        sweep.executor, sweep.stop = executor, self._has_begun if stop else lambda: False
+        sweep.executor, sweep.stop = executor, lambda: bool(self.stop_time)
         cells = [self._counted(cell) for cell in sweep.prepare()]
         waiting, outcomes, error = sweep.unfinished(cells), [], ""
         self.stop_time = 0.0
-        with _one_thread(), _limit():
+        with _one_thread(), _limit(), self._user(stop):
             try:
                 for outcome in sweep.outcomes(waiting):
                     outcomes.append((outcome.cell.name, outcome.failure))
@@ -122,10 +122,25 @@ class TrialSweep:
         words = [str(self.folder / trial_listener.STARTS), cell.name, str(LIMIT_SECONDS), trial_listener.COMMAND]
         return replace(cell, command=[sys.executable, "-c", PROGRAM, *words, *cell.command[3:]])
 
-    def _has_begun(self) -> bool:
-        if not self.stop_time and any(self.folder.glob("*/*/metrics.jsonl")):
-            self.stop_time = time.time()
-        return bool(self.stop_time)
+    @contextmanager
+    def _user(self, stops: bool) -> Iterator[None]:
+        """Within this block, a user who stops the sweep after a run's first step; whether anybody asks, or not."""
+        is_over = threading.Event()
+
+        def watch() -> None:
+            while not self.stop_time and not is_over.wait(0.05):
+                if any(file.stat().st_size for file in self.folder.glob("*/*/metrics.jsonl")):
+                    self.stop_time = time.time()
+
+        thread = threading.Thread(target=watch, daemon=True)
+        if stops:
+            thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            if stops:
+                thread.join()
 
     def _starts(self) -> Iterator[tuple[float, str]]:
         for line in (self.folder / trial_listener.STARTS).read_text("utf-8").splitlines():
