@@ -26,7 +26,6 @@ def claimed(folder: Path) -> Iterator[None]:
     Raises:
         UserError: who trains the run.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
     file = _locked(path)
     try:
@@ -43,7 +42,11 @@ def claimed(folder: Path) -> Iterator[None]:
 def _locked(path: Path) -> TextIO:
     """The file, empty, with our lock on it."""
     while True:
-        file = path.open("a", encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = path.open("a", encoding="utf-8")
+        except FileNotFoundError:
+            continue  # its holder removed the empty folder between our two calls
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -55,7 +58,7 @@ def _locked(path: Path) -> TextIO:
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 file.truncate(0)
                 return file
-        file.close()  # its holder removed it between our two calls
+        file.close()  # it was removed between our two calls
 
 
 def _holder(path: Path) -> str:

@@ -78,15 +78,16 @@ def test_trained_by_commands_it_is_the_same_sweep(tmp_path):
 def test_a_run_that_fails_costs_itself_only_and_is_trained_on_resume(tmp_path):
     bad, good = tmp_path / "pairs.tsv", "a b\tb a\nb a b\tb a b\n" * 20
     bad.write_text("a\tb\nonly one side\n")
-    task = f"{{name: parallel, train: {bad}, valid: {bad}}}"
+    task, other = f"{{name: parallel, train: {bad}, valid: {bad}}}", TASK.removeprefix("task=")
+    variants = f"first: {{task: {other}}}, bad: {{task: {task}}}, last: {{task: {other}}}"
     arguments = [
-        *SHORT, TASK, f"variants={{first: {{}}, bad: {{task: {task}}}, last: {{model.placement: post}}}}",
+        *SHORT, f"variants={{{variants}}}",
         COMMAND.replace("2}", "1}"), "--out", tmp_path / "out",
     ]  # fmt: skip
     code, out, err = run(*arguments)
-    assert (code, out) == (1, "")
+    assert (code, out) == (1, ""), err
     assert "bad/seed-1 failed: its command ended with exit status 2, and wrote last:" in err
-    assert "only one side" in err or "pairs.tsv line 2" in err
+    assert "\n  Error: " in err and "pairs.tsv, line 2: no TAB between source and target" in err
     assert "1 of 3 runs failed: bad/seed-1. Train them again with: paddle-tfm run base" in err
     assert sorted(logs(tmp_path / "out")) == ["first/seed-1/metrics.jsonl", "last/seed-1/metrics.jsonl"]
     bad.write_text(good)
