@@ -120,7 +120,7 @@ def test_a_decoder_only_run_writes_a_text_of_its_own(tmp_path):
     scores = re.search(
         "<caption>the best checkpoint.*?</thead>", (folder / "report.html").read_text("utf-8"), re.DOTALL
     )
-    assert re.findall("<th[^>]*>(.*?)</th>", scores[0]) == [
+    assert re.findall("<th [^>]*>(.*?)</th>", scores[0]) == [
         "metric",
         "validation",
     ]  # no column of a split without scores
