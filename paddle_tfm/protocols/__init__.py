@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.executor import Cell, Executor, Outcome, Supervisor
     from paddle_tfm.protocols.feed_forward import FeedForward
     from paddle_tfm.protocols.head import Head
-    from paddle_tfm.protocols.initializer import Initializer, ParameterSite, is_decayed, keep_initial, no_decay
+    from paddle_tfm.protocols.initializer import Initializer, ParameterSite
+    from paddle_tfm.protocols.marks import is_decayed, keep_initial, maps, maps_as, no_decay
     from paddle_tfm.protocols.mask import MASKED_SCORE, Mask
     from paddle_tfm.protocols.metric import Likelihood, Metric, Prediction
     from paddle_tfm.protocols.norm import Norm
@@ -85,8 +86,12 @@ _PAGES: dict[str, tuple[str, ...]] = {
     "initializer": (
         "Initializer",
         "ParameterSite",
+    ),
+    "marks": (
         "is_decayed",
         "keep_initial",
+        "maps",
+        "maps_as",
         "no_decay",
     ),
     "mask": (
