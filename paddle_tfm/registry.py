@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import inspect
@@ -46,6 +47,7 @@ def component_kind(annotation: object) -> tuple[str, bool] | None:
     return None
 
 
+NEAR, FEW = 0.55, 3  # how like a name must be to be meant, and how many components are named
 PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
 
 
@@ -175,7 +177,8 @@ class Registry:
             elif key in parameters(cls):
                 problems.append(Problem(where, f"'{spec.name}' gets '{key}' from the model; it is no option"))
             else:
-                problems.append(Problem(where, _no_option(spec.name, key, options)))
+                sentence = _no_option(spec.name, key, options) + self._others_with(key, cls)
+                problems.append(Problem(where, sentence))
         for value in values.values():
             for part in value if isinstance(value, list) else [value]:
                 problems += part.problems if isinstance(part, ComponentPlan) else ()
@@ -183,6 +186,22 @@ class Registry:
             if option.required and key not in spec.options and key not in getattr(cls, "givens", ()):
                 problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
         return values, problems
+
+    def _others_with(self, key: str, cls: type) -> str:
+        """`; '…' has it`, of components of this kind with an option of exactly that name: where one was meant that is
+        called otherwise, or was once."""
+        if difflib.get_close_matches(key, options_of(cls), n=1, cutoff=NEAR):
+            return ""
+        others = []
+        for name in self.names(cls.kind):
+            with contextlib.suppress(UserError):  # one that does not load is told of when it is asked for
+                if key in self.options(cls.kind, name):
+                    others.append(f"'{name}'")
+        if not 0 < len(others) <= FEW:
+            return ""
+        return (
+            f"; {' and '.join(filter(None, [', '.join(others[:-1]), others[-1]]))} {'have' if others[1:] else 'has'} it"
+        )
 
     def _value(self, option: Option, setting: object, path: str) -> object:
         """A setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
@@ -224,7 +243,7 @@ def options_of(cls: type) -> dict[str, Option]:
 
 
 def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
     hint = f"; did you mean '{near[0]}'? Its options" if near else "; its options"
     return f"'{component}' has no option '{name}'{hint}: {', '.join(sorted(known)) or 'none'}"
 

@@ -120,6 +120,7 @@ def examination(
     if reference is not None and (target is None or len(components) > 1):
         raise UserError(f"--reference is of one component, but {target or 'all'} is {len(components)}: name one")
     _refuse_unknown(only, {each[0] for each in components}, checks)
+    against = _reference(reference, *components[0], options, registry) if reference is not None else None
     from paddle_tfm.testing import examine
 
     printer = ReportPrinter(brief or target is None, as_json)
@@ -130,10 +131,8 @@ def examination(
             continue
         try:
             report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
-            if reference is not None:
-                from paddle_tfm.testing.reference import held_to
-
-                beside = held_to(reference, component_kind, name, options, registry)
+            if against is not None:
+                beside = against.outcome()
                 printer.outcome(beside)
                 report = replace(report, outcomes=(*report.outcomes, beside))
             if sentence := targets.not_registered(component_kind, name, registry):
@@ -145,6 +144,13 @@ def examination(
             printer.refusal(str(error))
     printer.finish()
     return None
+
+
+def _reference(text: str, kind: str, name: str, options, registry):
+    """What --reference names, tried before any check: what is wrong with it is found in seconds, not after minutes."""
+    from paddle_tfm.testing.reference import Reference
+
+    return Reference(text, kind, name, options, registry)
 
 
 def _no_checks(component: tuple[str, str], checks) -> str:

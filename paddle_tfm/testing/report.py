@@ -50,7 +50,7 @@ class Check:
             return Failed(str(error))
         except Exception as error:  # the component is anybody's code
             text = " ".join(str(error).split())
-            return Failed(f"{type(error).__name__}: {text[:200]}{_line(error)}{_expected(target)}")
+            return Failed(f"{type(error).__name__}: {text[:200]}{line_of(error)}{_expected(target)}")
         if not isinstance(result, Result):
             raise TypeError(f"the check {self.name} must return Passed, Note, Skip or Failed, but returned {result!r}")
         return result
@@ -87,7 +87,7 @@ def _expected(target) -> str:
     return f"; {contract}" if contract else ""
 
 
-def _line(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
     """The innermost line of somebody's component at which it was raised."""
     place, trace = "", error.__traceback__
     while trace is not None:

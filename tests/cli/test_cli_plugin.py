@@ -46,6 +46,24 @@ def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
         assert text in done.out
 
 
+@pytest.mark.parametrize(
+    "target, reference, sentence",
+    [
+        ("norm:rms", "mine", "--reference mine: it must be FILE.py or FILE.py:NAME"),
+        ("norm:rms", "nowhere.py:forward", "nowhere.py: no such file"),
+        ("norm:rms", "empty.py", "empty.py holds no function forward"),
+        ("listener:listener", "empty.py", "listener 'listener' is none of them"),
+        ("norm", "empty.py", "'norm' is a kind"),
+        ("cosine", "empty.py", "--reference is of one component"),
+    ],
+)
+def test_a_wrong_reference_is_one_sentence_before_any_check(target, reference, sentence):
+    Path("empty.py").write_text("", "utf-8")
+    done = call("plugin", "check", target, "--reference", reference)
+    assert (done.status, done.out, "Traceback" in done.err) == (2, "", False)
+    assert sentence in done.err
+
+
 def test_an_expected_failure_is_shown_with_its_reason():
     done = call("plugin", "check", "norm:batch", "--only", "causal_in_training")
     assert done.status == 0
