@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import click
-import yaml
 
 from paddle_tfm.cli.check_report import ReportPrinter
 from paddle_tfm.cli.common import create_registry, device_option, plugin_option, use_device
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.ordinary_layers import AS_KINDS
+from paddle_tfm.recipe import yaml_lines
 
 EXAMINED = (*KINDS, LISTENER)
 
@@ -23,10 +23,7 @@ def _options(context: click.Context, parameter: click.Parameter, items: Sequence
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"'{item}' must be NAME=VALUE")
-        try:
-            options[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            options[name] = value
+        options[name] = yaml_lines.value(value)
     return options
 
 
@@ -62,7 +59,8 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option(
     "--reference",
     metavar="FILE.py[:NAME]",
-    help="Also compare values and gradients with this: NumPy functions, or a torch.nn.Module.",
+    help="Also compare values and gradients with this: a function in NumPy, the class whose docstring holds one, or a "
+    "torch.nn.Module.",
 )
 @click.option("--kind", default=None, help="Without TARGET: all components of this kind.")
 @click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
