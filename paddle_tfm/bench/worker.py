@@ -20,7 +20,7 @@ if sys.platform != "win32":
     import resource
 
 from paddle_tfm import runtime
-from paddle_tfm.bench.sides import KINDS, tuning
+from paddle_tfm.bench.sides import KINDS, PEERS_HELP, tuning
 from paddle_tfm.bench.workload import Workload
 from paddle_tfm.errors import UserError
 
@@ -173,6 +173,8 @@ def main(side: str) -> None:
                     raise ValueError(f"the first request must say what to `load`, but is {line.strip()}")
             except UserError as error:
                 answer = Answer(error=str(error))
+            except ImportError as error:  # the library is there, and one that it needs is not
+                answer = Answer(error=f"the side '{side}' cannot be loaded: {error}. {PEERS_HELP}")
             out.write(json.dumps(answer._asdict()) + "\n")
             out.flush()
 

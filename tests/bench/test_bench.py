@@ -440,6 +440,16 @@ def test_a_worker_that_dies_is_quoted(tmp_path):
         worker.ask({"load": str(tmp_path)})
 
 
+def test_a_library_that_lacks_another_is_named_with_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("")
+    (tmp_path / "joeynmt").mkdir()
+    (tmp_path / "joeynmt" / "__init__.py").write_text("import a_package_that_is_missing")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    message = r"the side 'joeynmt' cannot be loaded: No module named 'a_package_that_is_missing'.*pip install"
+    with process.Worker("joeynmt", tmp_path) as worker, pytest.raises(UserError, match=message):
+        worker.ask({"load": str(tmp_path), "decoding": {}})
+
+
 def test_the_first_request_says_what_to_load(tmp_path):
     message = r"(?s)the first request must say what to `load`, but is .*steps"
     with process.Worker("ours", tmp_path) as worker, pytest.raises(RuntimeError, match=message):
