@@ -160,12 +160,13 @@ class Registry:
         if getattr(cls, "kind", None) != kind:
             sentence = f"'{spec.name}' is no {kind}: its class must subclass the one of paddle_tfm for {kind}s"
             return ComponentPlan(kind, spec.name, path, problems=(Problem(path, sentence),))
-        values, problems = self._values(cls, spec, path)
+        values, problems = self._values(entry, spec, path)
         required = {key: parameter.required for key, parameter in parameters(cls).items()}
         return ComponentPlan(kind, spec.name, path, cls, entry.provider, values, required, tuple(problems))
 
-    def _values(self, cls: type, spec: Spec, path: str) -> tuple[dict[str, object], list[Problem]]:
+    def _values(self, entry: Entry, spec: Spec, path: str) -> tuple[dict[str, object], list[Problem]]:
         """The options that are right, as their types, and what is wrong with the others."""
+        cls = entry.load()
         options, values, problems = options_of(cls), {}, []
         for key, setting in spec.options.items():
             where = f"{path}.{key}"
@@ -177,7 +178,7 @@ class Registry:
             elif key in parameters(cls):
                 problems.append(Problem(where, f"'{spec.name}' gets '{key}' from the model; it is no option"))
             else:
-                sentence = _no_option(spec.name, key, options) + self._others_with(key, cls)
+                sentence = _no_option(spec.name, key, options) + self._others_with(key, entry.kind, options)
                 problems.append(Problem(where, sentence))
         for value in values.values():
             for part in value if isinstance(value, list) else [value]:
@@ -187,15 +188,15 @@ class Registry:
                 problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
         return values, problems
 
-    def _others_with(self, key: str, cls: type) -> str:
-        """`; '…' has it`, of components of this kind with an option of exactly that name: where one was meant that is
+    def _others_with(self, key: str, kind: str, options: Mapping[str, Option]) -> str:
+        """`; '…' has it`, of components of the kind with an option of exactly that name: where one was meant that is
         called otherwise, or was once."""
-        if difflib.get_close_matches(key, options_of(cls), n=1, cutoff=NEAR):
+        if difflib.get_close_matches(key, options, n=1, cutoff=NEAR):
             return ""
         others = []
-        for name in self.names(cls.kind):
+        for name in self.names(kind):
             with contextlib.suppress(UserError):  # one that does not load is told of when it is asked for
-                if key in self.options(cls.kind, name):
+                if key in self.options(kind, name):
                     others.append(f"'{name}'")
         if not 0 < len(others) <= FEW:
             return ""
