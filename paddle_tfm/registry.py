@@ -166,7 +166,7 @@ class Registry:
 
     def _values(self, entry: Entry, spec: Spec, path: str) -> tuple[dict[str, object], list[Problem]]:
         """The options that are right, as their types, and what is wrong with the others."""
-        cls = entry.load()
+        cls: type = entry.load()
         options, values, problems = options_of(cls), {}, []
         for key, setting in spec.options.items():
             where = f"{path}.{key}"
