@@ -158,6 +158,16 @@ def test_a_step_of_decoding_whose_window_holds_every_key_adds_nothing():
     assert mask.restricted("narrow", lambda q, k: (q - k).abs() <= 3).add_to(scores).numpy().min() == MASKED_SCORE
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_what_is_hidden_has_no_weight_whatever_its_score(dtype):
+    """States of 1e10 give scores of 1e20 and more, where no norm acts."""
+    keys = paddle.arange(3).unsqueeze(0)
+    mask = Mask(keys, keys, paddle.ones([1, 3], "bool"), True)
+    scores = paddle.to_tensor([[[[-1.0, 5e20, 1e25], [3e20, 3e20, 1e25], [-2.0, -1.0, -1e20]]]], "float64")
+    weights = paddle.nn.functional.softmax(scores + mask.dense(dtype).astype("float64"), -1).numpy()[0, 0]
+    np.testing.assert_allclose(weights, [[1, 0, 0], [0.5, 0.5, 0], [1 / (1 + np.e), np.e / (1 + np.e), 0]], atol=2e-3)
+
+
 def test_a_restriction_is_computed_once_for_a_mask_and_under_other_encodings():
     calls = []
 

@@ -11,8 +11,7 @@ import paddle
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.layers import Linear
-
-HIDDEN = -1.0e9  # added to the score of a key outside a window, as `MASKED_SCORE` is
+from paddle_tfm.protocols import MASKED_SCORE
 
 
 def matrix(linear: Linear) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +66,7 @@ class Projections:
         self.parts["output"] = columns.reshape(len(weight), -1), bias
         self.head_dim += 1
         vectors = np.zeros((2 * window + 3, self.head_dim), np.float32)
-        vectors[[0, -1], -1] = HIDDEN
+        vectors[[0, -1], -1] = MASKED_SCORE
         reach = np.int32(window + 1)
         self.numbers |= {
             "relative_asymmetric_position_keys": vectors,
@@ -111,7 +110,7 @@ def distance_table(bias: Callable | None, window: int | None, causal: bool, head
             ahead = behind if causal else bias(positions[:, :1], positions).numpy()[0, :, 0]
         table[:] = np.stack([np.broadcast_to(side.T, (length, heads)) for side in (behind, ahead)])
     if window is not None:
-        table[:, window + 1 :] += HIDDEN
+        table[:, window + 1 :] += MASKED_SCORE
     table = np.concatenate([table, np.repeat(table[:, -1:], length, 1)], 1)  # [2, 2L, H]: beyond, as the farthest
     rows = table[0] if causal else table.reshape(4 * length, heads)
     return {

@@ -13,10 +13,11 @@ from paddle import Tensor
 if TYPE_CHECKING:
     from paddle_tfm.protocols.position import PositionalEncoding
 
-MASKED_SCORE = -1.0e9
-"""Added to the score of a key that must not be seen: its weight is 0 (on a CPU 1e-28, Paddle's least)."""
+MASKED_SCORE = -1.0e30
+"""Added to the score of a key that must not be seen: its weight is 0 (on a CPU 1e-28, Paddle's least). Where no norm
+acts, scores reach 1e20: it lies below them, and so far above the least float32 that several may be added up."""
 MASKED_SCORE_HALF = -1.0e4
-"""The same in half precision, whose largest number is 65504."""
+"""The same in float16, whose largest number is 65504."""
 
 Predicate = Callable[[Tensor, Tensor], Tensor]
 
@@ -169,7 +170,7 @@ class _Visible:
     def additive(self, dtype: str) -> Tensor:
         """[B, 1, Tq|1, Tk]: 0 where allowed, elsewhere very negative."""
         if dtype not in self._additive:
-            lowest = MASKED_SCORE if dtype in ("float32", "float64") else MASKED_SCORE_HALF
+            lowest = MASKED_SCORE_HALF if dtype == "float16" else MASKED_SCORE
             self._additive[dtype] = (1.0 - self.allowed.astype(_dtype(dtype))) * lowest
         return self._additive[dtype]
 

@@ -12,7 +12,7 @@ from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import merge_heads, split_heads, width_of_head
 
-EPS = 1e-30  # the smallest denominator: what a row divides by that sees nothing
+EPS = 1e-30  # the smallest denominator of a row that sees something
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,9 @@ class LinearAttention(Attention):
             scores = paddle.matmul(q, kv.key, transpose_y=True) * visible.unsqueeze(1).astype(q.dtype)  # [B, H, T, T]
             top = top + paddle.matmul(scores, kv.value)
             bottom = bottom + scores.sum(-1, keepdim=True)
-        context = merge_heads(top / bottom.clip(min=EPS))  # [B, T, C]
+        # What sees nothing divides by 1: by a tiny number its output is zero too, but its gradient may be infinite.
+        bottom = paddle.where(bottom > 0, bottom.clip(min=EPS), paddle.ones_like(bottom))
+        context = merge_heads(top / bottom)  # [B, T, C]
         if self.inner_norm is not None:
             context = self.inner_norm(context, info.valid, info.positions)
         return self.output(context)

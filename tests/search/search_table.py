@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import paddle
 
-from paddle_tfm.protocols import Decoding
+from paddle_tfm.protocols import MASKED_SCORE, Decoding
 
 BOS, EOS, WORDS = 0, 1, (2, 3, 4)
 
@@ -23,7 +23,7 @@ class Table(Decoding):
     def log_probs(self, sentence, prefix):
         rng = np.random.default_rng([self.seed, sentence, len(prefix), *prefix])
         logits = rng.normal(0, 2.0, 5)
-        logits[BOS] = -1e9
+        logits[BOS] = MASKED_SCORE
         return logits - np.log(np.exp(logits).sum())
 
     def advance(self, tokens):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from search_table import EOS, WORDS, Table, brute_force
 
+from paddle_tfm.protocols import MASKED_SCORE
 from paddle_tfm_plugins.search.beam import Beam
 from paddle_tfm_plugins.search.greedy import Greedy
 from paddle_tfm_plugins.search.sampling import Sampling
@@ -125,7 +126,7 @@ def test_sentences_do_not_influence_each_other(search):
 def test_a_model_that_never_ends_is_ended():
     class Endless(Table):
         def log_probs(self, sentence, prefix):
-            return np.array([-1e9, -50.0, -0.1, -3.0, -3.0])
+            return np.array([MASKED_SCORE, -50.0, -0.1, -3.0, -3.0])
 
     for search in (Greedy(), Beam(size=2), Sampling(samples=2)):
         results = search.run(Endless([7, 3]))

@@ -7,7 +7,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm import randomness
-from paddle_tfm.protocols import Decoding, Hypothesis
+from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import ComponentError, Failed, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject
@@ -33,7 +33,7 @@ class TableDecoding(Decoding):
         scores[2] += self.ending
         scores[:2] = -np.inf
         scores -= np.log(np.exp(scores).sum())
-        return np.maximum(scores, -1e9).astype("float32")
+        return np.maximum(scores, MASKED_SCORE).astype("float32")
 
     def advance(self, tokens: Tensor) -> Tensor:
         self.steps += 1

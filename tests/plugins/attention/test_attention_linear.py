@@ -82,3 +82,14 @@ def test_a_row_that_sees_nothing_is_the_output_bias():
 
 def test_it_accepts_encodings_of_the_embedding_only():
     assert LinearAttention.supports == {"embed"}
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_row_that_sees_nothing_passes_large_gradients_on_as_zeros(causal):
+    attention = LinearAttention(C, H, site=LayerSite("decoder", "self" if causal else "cross", 0, 1, 1))
+    x = paddle.to_tensor(rng.normal(size=(1, 2, C)).astype("float32"), stop_gradient=False)
+    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.zeros([1, 2], "bool"))
+    mask = Mask(here.positions, here.positions, here.valid, causal)
+    (attention(x, attention.project(x, here), here, mask, Tap()) * 1e12).sum().backward()
+    for tensor in (x, *(linear.weight for linear in (attention.query, attention.key, attention.value))):
+        np.testing.assert_array_equal(tensor.grad.numpy(), 0.0)

@@ -111,7 +111,7 @@ def test_the_nucleus_is_the_smallest_set_that_holds_top_p(size, top_p, temperatu
     """Peaked rows and flat ones, whose nucleus holds more tokens than are looked at first."""
     rng = np.random.default_rng(size)
     logits = rng.normal(size=(20, size)) * np.linspace(0.1, 8, 20)[:, None]
-    logits[:, 0] = -1e9
+    logits[:, 0] = MASKED_SCORE
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     weights, tokens = Sampling(temperature, top_p=top_p).weights(paddle.to_tensor(log_p, dtype="float32"))
     for row, masses, ids in zip(log_p, weights.numpy(), tokens.numpy()):
