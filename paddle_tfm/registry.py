@@ -47,7 +47,7 @@ def component_kind(annotation: object) -> tuple[str, bool] | None:
     return None
 
 
-NEAR, FEW = 0.55, 3  # how like a name must be to be meant, and how many components are named
+NEAR, MAX_NAMED = 0.55, 3  # how like a name must be to be meant, and how many components are named
 PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
 
 
@@ -195,10 +195,10 @@ class Registry:
             return ""
         others = []
         for name in self.names(kind):
-            with contextlib.suppress(UserError):  # one that does not load is told of when it is asked for
+            with contextlib.suppress(UserError):  # one that does not load is reported when it is asked for
                 if key in self.options(kind, name):
                     others.append(f"'{name}'")
-        if not 0 < len(others) <= FEW:
+        if not 0 < len(others) <= MAX_NAMED:
             return ""
         return (
             f"; {' and '.join(filter(None, [', '.join(others[:-1]), others[-1]]))} {'have' if others[1:] else 'has'} it"
