@@ -75,8 +75,9 @@ def examination(
     FILE.py:Class. Without TARGET, all that is installed is checked, but for what is wrong on purpose.
 
     It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class
-    says why the invariant does not hold), or fail, with what was seen, its consequence and a hint. Exit status: 0 all
-    is right, 1 a check failed, 2 it could not be checked.
+    says why the invariant does not hold), or fail, with what was seen, its consequence and a hint. The first
+    line of a report with failures names the most likely cause. Exit status: 0 all is right, 1 a check failed, 2 it
+    could not be checked.
 
     \b
     Examples:
@@ -99,11 +100,11 @@ def examination(
             raise UserError("--reference compares components of paddle_tfm, but --as names an ordinary layer")
         _refuse_unknown(only, [as_kind], checks)
         printer = ReportPrinter(brief, as_json)
-        printer.begin(target)
-        report = targets.examine_ordinary(
-            as_kind, target, options, mask, pad_id, registry, frozenset(only), printer.outcome
-        )
-        printer.end(report)
+        with printer.component(target):
+            report = targets.examine_ordinary(
+                as_kind, target, options, mask, pad_id, registry, frozenset(only), printer.outcome
+            )
+            printer.end(report)
         return printer.finish()
     if target is None:
         _refuse_kind(kind, checks)
@@ -123,23 +124,23 @@ def examination(
 
     printer = ReportPrinter(brief or target is None, as_json)
     for component_kind, name in components:
-        printer.begin(f"{component_kind} {name}")
-        if not checks(component_kind):
-            printer.refusal(_no_checks((component_kind, name), checks))
-            continue
-        try:
-            report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
-            if against is not None:
-                beside = against.outcome()
-                printer.outcome(beside)
-                report = replace(report, outcomes=(*report.outcomes, beside))
-            if sentence := targets.not_registered(component_kind, name, registry):
-                report = replace(report, notes=(*report.notes, sentence))
-            printer.end(report)
-        except UserError as error:
-            if len(components) == 1:
-                raise
-            printer.refusal(str(error))
+        with printer.component(f"{component_kind} {name}"):
+            if not checks(component_kind):
+                printer.refusal(_no_checks((component_kind, name), checks))
+                continue
+            try:
+                report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
+                if against is not None:
+                    beside = against.outcome()
+                    printer.outcome(beside)
+                    report = replace(report, outcomes=(*report.outcomes, beside))
+                if sentence := targets.not_registered(component_kind, name, registry):
+                    report = replace(report, notes=(*report.notes, sentence))
+                printer.end(report)
+            except UserError as error:
+                if len(components) == 1:
+                    raise
+                printer.refusal(str(error))
     printer.finish()
     return None
 

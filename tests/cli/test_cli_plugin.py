@@ -44,6 +44,9 @@ def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
     assert done.status == 1
     for text in ("fail", "2,000 positions away", "consequence", "the sign of the slope", "1 check failed"):
         assert text in done.out
+    assert done.out.startswith("position Twin: most likely: the sign of the slope")
+    done = call("plugin", "check", f"{file}:Twin", "--only", "nearness", "--only", "pure", "--json")
+    assert json.loads(done.out)[0]["most_likely"].startswith("the sign of the slope")
 
 
 @pytest.mark.parametrize(
