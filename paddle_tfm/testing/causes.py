@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from paddle_tfm.testing.results import NOT_FINITE
-
-if TYPE_CHECKING:
-    from paddle_tfm.testing.report import Outcome
 
 TOKEN_WISE = ("norm", "feed_forward", "placement", "head")  # kinds in which no token sees another
 
@@ -116,16 +112,15 @@ CAUSES = (
 )
 
 
-def most_likely(kind: str, failures: Sequence[Outcome]) -> str:
-    """The most likely cause of failures, one or more, in words: of the table above, else an error that was raised, else
-    where the first check's hint says to look."""
-    first = failures[0]
-    if NOT_FINITE in first.detail:
-        return "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number"
+def cause_of(kind: str, details: Mapping[str, str]) -> str:
+    """The first cause that explains the failures of a component, check -> what was seen, in words; "" where none
+    does."""
     names: dict[str, str] = {}
-    for outcome in failures:
-        names.setdefault(outcome.detail, outcome.check.name)  # one error that ends several checks is one failure
+    for name, detail in details.items():
+        names.setdefault(detail, name)  # one error that ends several checks is one failure
+    if NOT_FINITE in next(iter(names), ""):
+        return "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number"
     for cause in CAUSES:
         if {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds):
             return cause.sentence
-    return first.detail.partition(";")[0] if first.raised else first.check.hint
+    return ""

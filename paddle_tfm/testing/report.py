@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
-from paddle_tfm.testing.causes import most_likely
+from paddle_tfm.testing.causes import cause_of
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
 PASS, EXPECTED_FAILURE, FAIL, SKIP, INFO = "pass", "expected failure", "fail", "skip", "information"
@@ -134,8 +134,13 @@ class Report:
 
     @property
     def most_likely(self) -> str:
-        """The most likely cause of what failed, in words; "" where nothing did."""
-        return most_likely(self.kind, self.failures) if self.failures else ""
+        """The most likely cause of what failed, in words: what the checks that failed together have in common, else the
+        error that the first one raised, else where its hint says to look; "" where nothing failed."""
+        if not self.failures:
+            return ""
+        first = self.failures[0]
+        otherwise = first.detail.partition(";")[0] if first.raised else first.check.hint
+        return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or otherwise
 
     def __getitem__(self, name: str) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.check.name == name)
