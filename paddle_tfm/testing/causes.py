@@ -34,22 +34,33 @@ CAUSES = (
         ("registered", "saved"),
         "a tensor that belongs to the state is kept outside of it: in a plain list or dictionary, or as no parameter",
     ),
-    Cause(("pure", "neighbours"), "the axis of the batch is taken for that of positions, [B, T] for [T, B]"),
-    Cause(("pure",), "it is computed from the length of a tensor, or from earlier calls, and not from `positions`"),
+    Cause(
+        ("pure", "neighbours", "positions_differ"),
+        "the axis of the batch is taken for that of positions, [B, T] for [T, B]",
+    ),
+    Cause(
+        ("pure",),
+        "it is computed from more than the positions of a query and a key: the length of a tensor, the last position, "
+        "or an earlier call",
+    ),
     Cause(
         ("causal", "padding"),
-        "a mean, a sum or an index runs over the tokens, where each stands for itself",
+        "a mean, a sum, a softmax or an index runs over the tokens, where each stands for itself",
         TOKEN_WISE,
     ),
     Cause(("causal",), "an earlier token gets something of a later one: a shift, a sum or an index over T", TOKEN_WISE),
+    Cause(
+        ("causal", "padding", "averages"),
+        "the softmax runs over another axis than the keys, or weights are changed after it",
+    ),
     Cause(
         ("causal", "padding", "bidirectional"),
         "tokens are mixed up: a reshape takes heads for positions, or weights are shifted against their keys",
     ),
     Cause(
         ("causal", "padding"),
-        "queries see what the mask hides: it is not added to the scores, or only after the softmax; or a mean or sum "
-        "runs over all tokens",
+        "queries see what the mask hides: it is not added to the scores, is inverted, or comes only after the softmax; "
+        "or a mean or sum runs over all tokens",
     ),
     Cause(
         ("causal",),
@@ -100,6 +111,10 @@ CAUSES = (
     Cause(
         ("relative",),
         "queries and keys are not turned alike: one of them not at all, the other way round, or by other positions",
+    ),
+    Cause(
+        ("positions_differ", "rows_reached"),
+        "positions share rows of a table: they are taken modulo something, divided or clipped too early",
     ),
     Cause(
         ("positions_differ", "order_matters"),
