@@ -106,9 +106,9 @@ def any_gradient(subject: Subject) -> Result:
     batches: list[list[Tensor | None]] = [
         [*gradients[:2], None, None], [*zeros], [*gradients], [None, None, *gradients[2:]], [*gradients]
     ]  # fmt: skip
-    for step, given in enumerate(batches, 1):
-        moves = _stepped(optimizer, parameters, given)
-        for parameter, gradient, move in zip(parameters, given, moves):
+    for step, batch in enumerate(batches, 1):
+        moves = _stepped(optimizer, parameters, batch)
+        for parameter, gradient, move in zip(parameters, batch, moves):
             if not np.isfinite(move).all():
                 return Failed(f"step {step}: {list(parameter.shape)} holds numbers that are not finite")
             if gradient is None and move.any():

@@ -16,7 +16,7 @@ from paddle_tfm.testing.subject import Subject
 
 WORDS = 7
 MAX_LENGTHS = [6, 9, 3, 7, 1]
-NEVER = -60.0  # added to the score of the end token: it has no chance
+NO_END = -60.0  # added to the score of the end token: it has no chance
 
 
 class TableDecoding(Decoding):
@@ -70,12 +70,12 @@ def _hypotheses(subject: Subject, table: TableDecoding) -> list[list[Hypothesis]
     hint="the comparison with `eos` (not with `bos`), what happens to finished rows, `max_lengths`",
 )
 def stops(subject: Subject) -> Result:
-    for ending in (0.0, 3.0, -8.0, NEVER):
+    for ending in (0.0, 3.0, -8.0, NO_END):
         table = TableDecoding(MAX_LENGTHS, ending=ending)
         for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
             if not hypotheses:
                 return Failed("a sentence without any hypothesis")
-            if ending == NEVER and len(hypotheses[0].ids) < MAX_LENGTHS[sentence]:
+            if ending == NO_END and len(hypotheses[0].ids) < MAX_LENGTHS[sentence]:
                 return Failed(
                     f"the best output has {len(hypotheses[0].ids)} tokens, where {MAX_LENGTHS[sentence]} are allowed "
                     f"and the end has no chance"
@@ -145,7 +145,7 @@ def _ids(outputs: list[list[Hypothesis]]) -> list[list[list[int]]]:
     hint="the order in which hypotheses are returned: by score, from the highest down",
 )
 def best_first(subject: Subject) -> Result:
-    for ending in (1.0, NEVER):
+    for ending in (1.0, NO_END):
         for sentence, hypotheses in enumerate(_hypotheses(subject, TableDecoding(MAX_LENGTHS, ending=ending))):
             for one, other in itertools.combinations(hypotheses, 2):
                 if len(one.ids) == len(other.ids) and one.score < other.score - 1e-3:

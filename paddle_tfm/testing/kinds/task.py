@@ -107,7 +107,7 @@ def splits_disjoint(subject: Subject) -> Result:
     invariant="an example is a pair of texts, none of its sides empty; train and valid have several examples",
     consequence="sentences of no word reach the model, and the loss of nothing is NaN; or one is all it learns",
     hint="lines without a text; `Example(source, target)`; a source that is empty in some examples only; "
-    "a generator that is made anew for each example",
+    "a generator that is made for each example",
 )
 def examples(subject: Subject) -> Result:
     task = subject.build()
