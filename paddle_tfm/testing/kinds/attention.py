@@ -23,6 +23,7 @@ MIN_EFFECT = 1e-3  # of the largest output: what a change must move it by
 NARROW = (32, 2)  # (d_model, heads)
 WIDE = ((256, 1), (256, 2), (256, 4))  # the first that it takes
 MANY_HEADS = (256, 16)  # as wide as in NARROW
+SHARP = 0.6  # what unscaled scores pass at each width
 GROWTH = 1.2  # times the concentration of few heads, which that of many may have
 OFFSETS = (0, 7)  # of all positions
 
@@ -57,8 +58,10 @@ class AttentionProbe:
     def key_value(self) -> KeyValue | Skip:
         """Keys and values of the source, or why there are none."""
         kv = self.project(self.source)
-        own = type(kv) is not KeyValue and getattr(type(kv), "replaced", None) is KeyValue.replaced  # keeps more
-        if isinstance(kv, OneText) or own or not isinstance(kv, KeyValue) or 0 in (*kv.key.shape, *kv.value.shape):
+        plain = isinstance(kv, KeyValue) and not isinstance(kv, OneText)
+        if plain and type(kv).replaced is KeyValue.replaced:  # which would lose what a subclass keeps beside
+            plain = vars(kv).keys() <= {"key", "value"}
+        if not plain or 0 in (*kv.key.shape, *kv.value.shape):
             return Skip(f"it keeps {type(kv).__name__} instead of keys and values")
         return kv
 
@@ -226,8 +229,9 @@ def temperature(subject: Subject) -> Result:
         # A window has few keys to begin with. Narrow heads may be sharp by design, where the angle of two vectors
         # counts: two of many channels are nearly at right angles, two of few channels are not.
         most = max(MAX_CONCENTRATION, MANY_TIMES * _concentration(probe, kv, paddle.zeros_like(probe.x)))
-        if shape == MANY_HEADS and NARROW in concentrations:
-            most = max(most, GROWTH * concentrations[NARROW])
+        usual = concentrations.get(NARROW, 0.0)
+        if shape == MANY_HEADS or usual < SHARP:  # sharp by design, as sparsemax: at every width alike
+            most = max(most, GROWTH * usual)
         if shape != NARROW and concentration > most:
             return Failed(f"{what}; {1 / LENGTH:.2f} is even, 1 is all on one key")
     return Passed()
