@@ -119,7 +119,7 @@ class Subject:
         try:
             self.make(self.settings(size, value))
         except RecipeError as error:
-            return "; ".join(dict.fromkeys(problem.message for problem in error.problems))
+            return _sentences(error)
         except UserError as error:
             return str(error)
         return ""
@@ -137,8 +137,7 @@ class Subject:
         try:
             self.build(d_model=USUAL.d_model, steps=100)
         except RecipeError as error:
-            reasons = "; ".join(dict.fromkeys(problem.message for problem in error.problems))
-            raise UserError(f"{self} cannot be built: {reasons}") from error
+            raise UserError(f"{self} cannot be built: {_sentences(error)}") from error
 
     @cached_property
     def _accepted(self) -> tuple[object, list[tuple[str, object]], dict[str, str]]:
@@ -206,3 +205,11 @@ class Subject:
             decoder["cross"] = rest
         encoder = probe if "encoder.self" in self.site_names else usual
         return self.settings(USUAL, everywhere, position={"encoder": encoder, "decoder": decoder})
+
+
+def _sentences(error: RecipeError) -> str:
+    """Each problem once; one that begins with "must" is of the option that its path ends with."""
+    problems = ((problem.message, problem.path.rpartition(".")[2]) for problem in error.problems)
+    return "; ".join(
+        dict.fromkeys(f"`{last}` {message}" if message.startswith("must ") else message for message, last in problems)
+    )
