@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.component import Component, Refusal
     from paddle_tfm.protocols.context import Geometry, LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
+    from paddle_tfm.protocols.executor import Cell, Executor, Outcome, Supervisor
     from paddle_tfm.protocols.feed_forward import FeedForward
     from paddle_tfm.protocols.head import Head
     from paddle_tfm.protocols.initializer import Initializer, ParameterSite
@@ -73,6 +74,12 @@ _PAGES: dict[str, tuple[str, ...]] = {
     "dataset": (
         "Dataset",
         "RemoteFile",
+    ),
+    "executor": (
+        "Cell",
+        "Executor",
+        "Outcome",
+        "Supervisor",
     ),
     "feed_forward": ("FeedForward",),
     "head": ("Head",),
@@ -137,6 +144,7 @@ BASES: dict[str, str] = {
     "search": "Search",
     "schedule": "Schedule",
     "optimizer": "Optimizer",
+    "executor": "Executor",
 }
 _PAGE_OF = {name: page for page, names in _PAGES.items() for name in names}
 __all__ = sorted([*_PAGE_OF, "BASES", "base_class"])

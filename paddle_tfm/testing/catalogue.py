@@ -9,5 +9,5 @@ from paddle_tfm.testing.kinds import attention, attention_heads, norm, placement
 from paddle_tfm.testing.kinds import feed_forward, head, initializer  # noqa: F401
 from paddle_tfm.testing.kinds import tidiness  # noqa: F401
 from paddle_tfm.testing.kinds import task, dataset, tokenizer, metric  # noqa: F401
-from paddle_tfm.testing.kinds import search, schedule, optimizer, listener, whole_model  # noqa: F401
+from paddle_tfm.testing.kinds import search, schedule, optimizer, executor, listener, whole_model  # noqa: F401
 from paddle_tfm.testing.report import CHECKS  # noqa: F401

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "mutants"))
+from edits import edited
 from mutants_catalogue import AS_KIND, MASK, MUTANTS, RIGHT, TWINS, ZOO, Mutant, build, source
 
 from paddle_tfm import create_registry
@@ -54,3 +55,11 @@ def test_there_are_enough_mutants():
     assert len({str(mutant) for mutant in MUTANTS}) == len(MUTANTS)
     assert {mutant.twin for mutant in MUTANTS if "/" not in mutant.twin} == {path.stem for path in TWINS.glob("*.py")}
     assert len(ZOO) >= 15
+
+
+@pytest.mark.parametrize("was", ["absent", "x"])
+def test_an_edit_finds_its_place_once_or_is_refused(was):
+    """Otherwise a mutant could be its twin, or two bugs."""
+    assert edited("y = x + x", "y", "z", "a mutant") == "z = x + x"
+    with pytest.raises(ValueError, match=f"a mutant: the source has '{was}' [02] times"):
+        edited("y = x + x", was, "z", "a mutant")

@@ -10,6 +10,7 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 
+from edits import edited
 from mutants_places import PLACES, VARIANTS
 from mutants_zoo import OF_THE_ZOO
 
@@ -40,11 +41,8 @@ class Mutant:
         return f"{self.twin}: {self.name}"
 
     def source(self) -> str:
-        """The mutant's source. Raises ValueError if the twin does not have what is changed, once."""
-        text = source(self.twin)
-        if text.count(self.was) != 1:
-            raise ValueError(f"{self}: the twin has {self.was!r} {text.count(self.was)} times")
-        return text.replace(self.was, self.becomes)
+        """The mutant's source."""
+        return edited(source(self.twin), self.was, self.becomes, self)
 
     def lines(self) -> int:
         """How many lines of the twin are changed, added or removed."""
