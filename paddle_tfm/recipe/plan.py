@@ -117,7 +117,8 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
     if "model" in sections:
         of_the_model = {path: component for path, component in components.items() if path.startswith("model.")}
         model = plan_model(sections["model"], registry, of_the_model)
-        problems += model.problems
+        of_components = {problem for component in components.values() for problem in component.problems}
+        problems += [problem for problem in model.problems if problem not in of_components]
     problems += [*_required_plugins(run, registry), *_metric_problems(sections, components)]
     problems += _source_problems(sections, components, registry)
     problems += _rate_problems(components, registry)
@@ -129,6 +130,8 @@ def _as_place(problem: Problem, component: ComponentPlan) -> Problem:
     so."""
     name = problem.path.removeprefix(f"{component.path}.")
     if component.kind not in PER_SITE or name in component.parameters or not name.isidentifier():
+        return problem
+    if "did you mean" in problem.message:  # an option, which is nearer
         return problem
     hint = nearest(name, (*STACKS, *SUBLAYERS), "the place ")
     return replace(problem, message=f"{problem.message}{hint}")

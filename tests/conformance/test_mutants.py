@@ -50,6 +50,16 @@ def test_the_mutant_fails_by_the_check_that_names_its_bug(mutant: Mutant):
     assert "NameError" not in outcome.detail  # what is broken is the component, not the mutant
 
 
+def test_texts_that_a_whole_model_does_not_take_are_in_the_notes():
+    def notes(most: int) -> tuple[str, ...]:
+        refusing = f"assert ids.shape[1] <= {most}, 'too long'\n        return x + self.positions(ids.shape[1])"
+        text = source("transformer").replace("return x + self.positions(ids.shape[1])", refusing)
+        return report(text, "transformer", frozenset({"attends"})).notes
+
+    assert notes(100) == ()
+    assert notes(64) == ("not with texts of 72 words, which it does not take: AssertionError: too long",)
+
+
 def test_there_are_enough_mutants():
     assert len(MUTANTS) >= 50
     assert len({str(mutant) for mutant in MUTANTS}) == len(MUTANTS)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edits import edited
+from mutants_escaped import ESCAPED, RIGHT_VARIANTS
 from mutants_places import PLACES, VARIANTS
 from mutants_zoo import OF_THE_ZOO
 
@@ -730,7 +731,7 @@ WHOLE = _of(
 )  # fmt: skip
 
 ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
-PLACED = [Mutant(*broken) for broken in PLACES]
+PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED]]
 MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO, *PLACED]
 
 
@@ -755,4 +756,4 @@ class Variant:
         return text
 
 
-RIGHT = [Variant(*variant) for variant in VARIANTS]
+RIGHT = [Variant(*variant) for variant in [*VARIANTS, *RIGHT_VARIANTS]]
