@@ -207,3 +207,31 @@ def resumes(subject: Subject) -> Result:
         if failed := difference(a.numpy(), b.numpy(), what, 0.0):
             return failed
     return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="after an evaluation the weights are to the bit what they were, and training goes on as without it",
+    consequence="each evaluation changes the training: a run that is evaluated more often is another run",
+    hint="`evaluated`: swap the weights back in a `finally`, and leave the optimizer's own state alone",
+)
+def evaluated(subject: Subject) -> Result:
+    ends: list[np.ndarray] = []
+    for evaluations in (0, 2):
+        rng, component = np.random.default_rng(11), subject.build()
+        parameter = paddle.create_parameter([6, 4], "float32")
+        parameter.name = "decoder.layers.0.feed_forward.a"
+        parameter.set_value(rng.normal(size=[6, 4]).astype("float32"))
+        optimizer = component.create([parameter])
+        optimizer.set_lr(1e-2)
+        for _ in range(4):
+            _stepped(optimizer, [parameter], [paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))])
+            before = parameter.numpy().copy()
+            for _ in range(evaluations):
+                with component.evaluated(optimizer):
+                    if not np.isfinite(parameter.numpy()).all():
+                        return Failed("within `evaluated` the weights are not finite")
+            if failed := difference(before, parameter.numpy(), "weights before and after `evaluated`", 0.0):
+                return failed
+        ends.append(parameter.numpy())
+    return difference(*ends, "four steps, and four steps with evaluations between them", 0.0) or Passed()

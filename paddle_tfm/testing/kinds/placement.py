@@ -223,7 +223,9 @@ def identity_path(subject: Subject) -> Result:
             return probe(x, lambda i, y: paddle.zeros_like(y), layers)
 
         what = f"{stack}: all branches zero" + (f", in training with dropout {dropout:g}" if dropout else "")
-        if subject.cls.final_norm and not dropout:  # a norm may stand between the embeddings and the residual stream, at its bottom
+        if (
+            subject.cls.final_norm and not dropout
+        ):  # a norm may stand between the embeddings and the residual stream, at its bottom
             lowest, above = (_lowest_alone(probe, layers) for layers in (range(1), range(NUM_LAYERS)))
             where = "x before and after the layers but the first (it has `final_norm`)"
             if failed := difference(lowest, above, f"{what}, {where}", 1e-5):

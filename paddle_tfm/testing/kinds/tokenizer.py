@@ -139,7 +139,9 @@ def same_pieces(subject: Subject) -> Result:
         return failed
     if list(tokenizer.pieces()) != list(again.pieces()):
         return Failed("learned again from the same texts, `pieces()` differ")
-    return Passed()
+    of_a_list = subject.build()
+    of_a_list.fit(list(TRAINING))
+    return _differs(first, _cut(of_a_list, texts), "and learned from a list, which can be read twice,") or Passed()
 
 
 @check(

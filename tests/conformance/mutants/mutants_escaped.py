@@ -56,6 +56,14 @@ ESCAPED = [
     ("own_placement", "the residual of the first sublayer for all", "            x = x + branch\n        return x",
      "            first = first if i else x\n            x = first + branch\n        return x",
      "each_branch_once"),
+    ("initializer", "values that depend on what was drawn before", "return np.float32(rng.normal",
+     "rng = self.__dict__.setdefault('kept', rng)\n        return np.float32(rng.normal", "differing_values"),
+    ("tokenizer", "texts are gone through twice", "self.words = sorted({word for text in texts for word in self.marked(text)})",
+     "seen = {word for text in texts for word in self.marked(text)}\n"
+     "        self.words = sorted({word for text in texts for word in self.marked(text)} & seen)", "same_pieces"),
+    ("optimizer", "weights stay where they were evaluated", "class Twin(Optimizer):",
+     "class Twin(Optimizer):\n    @__import__('contextlib').contextmanager\n    def evaluated(self, optimizer):\n"
+     "        yield [p.set_value(0.9 * p) for p in optimizer._parameter_list]", "evaluated"),
     ("tokenizer", "words without their marks", 'return " ".join(text.replace("▁", "_").split())',
      'return " ".join("".join(c for c in __import__("unicodedata").normalize("NFD", text) if __import__("unicodedata")'
      '.category(c) != "Mn").replace("▁", "_").split())', "keeps_text"),
