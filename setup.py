@@ -65,6 +65,7 @@ setup(
         "click>=8.1",  # the command line
         "matplotlib>=3.8",  # the figure of a comparison
         "numpy>=1.24",  # text to ids, random draws, statistics of a run
+        "pillow>=10.1",  # titles and scales of the images for VisualDL
         "platformdirs>=4.0",  # where the platform keeps caches: the place of fetched datasets
         "pluggy>=1.5",  # hooks
         "pydantic>=2.7",  # what a recipe may say, and what is wrong with one

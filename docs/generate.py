@@ -216,8 +216,21 @@ def pages() -> dict[Path, str]:
     """File → text, of all that is generated."""
     import pictures
 
+    _require_current_installation()
     drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
     return {HERE / "gallery.md": gallery(), HERE / "recipes.md": recipes(), HERE / "cli.md": cli(), **drawn}
+
+
+def _require_current_installation() -> None:
+    """Refuse to write pages that lack a kind of plugin because the clone was installed before that kind was there."""
+    from importlib.metadata import entry_points
+
+    folders = {file.parent.name for file in HERE.parent.glob("plugins/*/__init__.py")}
+    if missing := folders - {entry.name for entry in entry_points(group="paddle_tfm")}:
+        raise SystemExit(
+            f"plugins/{min(missing)} has no entry point: this clone was installed before it was there. Install it "
+            "again: pip install --no-deps -e ."
+        )
 
 
 if __name__ == "__main__":

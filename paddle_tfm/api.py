@@ -85,6 +85,7 @@ def run(
     out: str | Path | None = None,
     resume: bool = False,
     workers: int = 1,
+    executor: object = None,
     plugins: Iterable[str | Path] = (),
 ) -> list[Path]:
     """Train every variant of a recipe with every seed; returns the runs' folders.
@@ -92,10 +93,11 @@ def run(
     Args:
         out: their parent folder; default runs/<recipe>. resume: continue the runs in it. workers: the number of runs
             trained at the same time, each in its own process (with more than one, a script needs
-            `if __name__ == "__main__":`).
+            `if __name__ == "__main__":`). executor: who trains the runs instead, a name or ``{"name": …, option: …}``.
     Raises:
-        UserError: the recipe or its data has a problem, or `out` holds runs already.
+        UserError: the recipe or its data has a problem, `out` holds runs already, or runs failed.
     """
+    plugins = list(plugins)
     registry, device = create_registry(plugins), runtime.load_paddle().get_device()
     from paddle_tfm.sweep.sweep import Sweep
 
@@ -104,6 +106,7 @@ def run(
     sweep = Sweep(
         recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device
     )
+    sweep.executor = None if executor is None else registry.build("executor", executor)
     return sweep.run()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -155,7 +156,8 @@ def recipe_text(value: object) -> str:
         return f"[{', '.join(map(recipe_text, value))}]"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {recipe_text(item)}' for key, item in value.items())}}}"
-    return '""' if value == "" else str(value)
+    quoted = isinstance(value, str) and value[:1] in ("", "{", "[")  # bare, YAML reads something else
+    return json.dumps(value, ensure_ascii=False) if quoted else str(value)
 
 
 def _literal_choices(annotation: ast.expr | None) -> tuple[str, ...]:

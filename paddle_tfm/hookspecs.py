@@ -66,6 +66,7 @@ KINDS: dict[str, str] = {
     "search": "register_searches",
     "schedule": "register_schedules",
     "optimizer": "register_optimizers",
+    "executor": "register_executors",
 }
 LISTENER = "listener"  # what a plugin with `on_` hooks is: it registers nothing, and has its plugin's name
 
@@ -209,6 +210,18 @@ def register_optimizers() -> Components:
     Example::
 
         return {"adamw": "paddle_tfm_plugins.optimizer.adamw:AdamW"}
+    """
+
+
+@hookspec
+def register_executors() -> Components:
+    """Who trains the runs of a sweep, and where. Subclass `paddle_tfm.protocols.Executor`.
+
+    No recipe names it: ``paddle-tfm run RECIPE --executor local`` does.
+
+    Example::
+
+        return {"local": "paddle_tfm_plugins.executor.local:Local"}
     """
 
 

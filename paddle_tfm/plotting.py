@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import matplotlib
 from matplotlib import font_manager
@@ -122,17 +122,19 @@ def settings(families: Sequence[str] = (FIRST_FONT,), size: float = 10) -> Itera
             log.setLevel(level)
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
+def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None = "constrained") -> Figure:
     """An empty figure of `size` (width, height) in inches, which pyplot knows nothing of."""
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
 
-def image(figure: Figure, kind: str = "png", dpi: int = 160) -> bytes:
-    """`figure` as `png` or `svg`, the same bytes for the same figure."""
+def image(figure: Figure, kind: str = "png", dpi: int = 160, crop: bool = False) -> bytes:
+    """`figure` as `png` or `svg`, the same bytes for the same figure; `crop`: as large as what is drawn, also beyond
+    the figure's edges."""
     stream = io.BytesIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type")) if kind == "svg" else {"Software": None}
     with settings():
-        figure.savefig(stream, format=kind, dpi=dpi, metadata=metadata, transparent=kind == "svg")
+        box = "tight" if crop else None
+        figure.savefig(stream, format=kind, dpi=dpi, metadata=metadata, transparent=kind == "svg", bbox_inches=box)
     return stream.getvalue()

@@ -32,9 +32,12 @@ WHAT = {
     "search": "search",
     "schedule": "learning-rate schedule",
     "optimizer": "optimizer",
+    "executor": "executor",
     "listener": "listener",
 }
-SETTINGS = {  # kind -> what a recipe says for a component that is no part of a model: a dotted path, and its value
+# kind -> what a recipe says for a component that is no part of a model: a dotted path, and its value; of an executor,
+# which no recipe names, the option of `run`
+SETTINGS = {
     "task": ("task", "$module"),
     "dataset": ("task", "{name: parallel, dataset: $module}"),
     "tokenizer": ("tokenizer", "$module"),
@@ -42,11 +45,13 @@ SETTINGS = {  # kind -> what a recipe says for a component that is no part of a 
     "search": ("search", "$module"),
     "schedule": ("train.schedule", "$module"),
     "optimizer": ("train.optimizer", "$module"),
+    "executor": ("--executor", "$module"),
 }
 ALONE = {  # kind -> the lines of a recipe that tries it: there is nothing to compare it with on the same data
     "task": "task: {name: $module}\nevaluate: {every: 200}",
     "dataset": "task: {name: parallel, dataset: $module}\nevaluate: {every: 200}",
     "metric": "task: {name: reverse}\nevaluate: {every: 200, metrics: [exact_match, $module]}",
+    "executor": "task: {name: reverse}\nevaluate: {every: 200}\nvariants: {pre: {}, post: {model.placement: post}}",
 }
 
 
@@ -74,6 +79,7 @@ def write(
     words["hook"] = "register_searches" if kind == "search" else f"register_{kind}s"
     path, value = SETTINGS.get(kind, (f"model.{kind}", "$module"))
     words |= {"path": path, "value": Template(value).substitute(words)}
+    words["options"] = f" --executor={words['module']}" if kind == "executor" else ""
     words["lines"] = Template(ALONE.get(kind, "")).substitute(words)
     words["Class"] = "".join(part.capitalize() for part in words["module"].split("_"))
     words["a_what"] = f"{'an' if WHAT[kind][0] in 'aeiou' else 'a'} {WHAT[kind]}"
@@ -107,7 +113,7 @@ def write(
     if kind in REFERENCED:
         files[folder / "tests" / f"{words['module']}_numpy.py"] = _filled(f"reference/{kind}.py", words)
     _write(files)
-    advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}")
+    advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}{words['options']}")
     return NewPlugin(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import inspect
@@ -46,6 +47,7 @@ def component_kind(annotation: object) -> tuple[str, bool] | None:
     return None
 
 
+NEAR, MAX_NAMED = 0.55, 3  # how like a name must be to be meant, and how many components are named
 PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
 
 
@@ -158,12 +160,13 @@ class Registry:
         if getattr(cls, "kind", None) != kind:
             sentence = f"'{spec.name}' is no {kind}: its class must subclass the one of paddle_tfm for {kind}s"
             return ComponentPlan(kind, spec.name, path, problems=(Problem(path, sentence),))
-        values, problems = self._values(cls, spec, path)
+        values, problems = self._values(entry, spec, path)
         required = {key: parameter.required for key, parameter in parameters(cls).items()}
         return ComponentPlan(kind, spec.name, path, cls, entry.provider, values, required, tuple(problems))
 
-    def _values(self, cls: type, spec: Spec, path: str) -> tuple[dict[str, object], list[Problem]]:
+    def _values(self, entry: Entry, spec: Spec, path: str) -> tuple[dict[str, object], list[Problem]]:
         """The options that are right, as their types, and what is wrong with the others."""
+        cls: type = entry.load()
         options, values, problems = options_of(cls), {}, []
         for key, setting in spec.options.items():
             where = f"{path}.{key}"
@@ -175,7 +178,8 @@ class Registry:
             elif key in parameters(cls):
                 problems.append(Problem(where, f"'{spec.name}' gets '{key}' from the model; it is no option"))
             else:
-                problems.append(Problem(where, _no_option(spec.name, key, options)))
+                sentence = _no_option(spec.name, key, options) + self._others_with(key, entry.kind, options)
+                problems.append(Problem(where, sentence))
         for value in values.values():
             for part in value if isinstance(value, list) else [value]:
                 problems += part.problems if isinstance(part, ComponentPlan) else ()
@@ -183,6 +187,22 @@ class Registry:
             if option.required and key not in spec.options and key not in getattr(cls, "givens", ()):
                 problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
         return values, problems
+
+    def _others_with(self, key: str, kind: str, options: Mapping[str, Option]) -> str:
+        """`; '…' has it`, of components of the kind with an option of exactly that name: where one was meant that is
+        called otherwise, or was once."""
+        if difflib.get_close_matches(key, options, n=1, cutoff=NEAR):
+            return ""
+        others = []
+        for name in self.names(kind):
+            with contextlib.suppress(UserError):  # one that does not load is reported when it is asked for
+                if key in self.options(kind, name):
+                    others.append(f"'{name}'")
+        if not 0 < len(others) <= MAX_NAMED:
+            return ""
+        return (
+            f"; {' and '.join(filter(None, [', '.join(others[:-1]), others[-1]]))} {'have' if others[1:] else 'has'} it"
+        )
 
     def _value(self, option: Option, setting: object, path: str) -> object:
         """A setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
@@ -224,7 +244,7 @@ def options_of(cls: type) -> dict[str, Option]:
 
 
 def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
     hint = f"; did you mean '{near[0]}'? Its options" if near else "; its options"
     return f"'{component}' has no option '{name}'{hint}: {', '.join(sorted(known)) or 'none'}"
 

@@ -99,6 +99,13 @@ def prepare() -> None:
         )
 
 
+def users_environment() -> dict[str, str]:
+    """The environment variables without those that `prepare` added in this process: what a process on another machine,
+    or of another library, should begin with."""
+    added = {setting.name for setting in SETTINGS if not setting.by_user or too_late}
+    return {name: value for name, value in os.environ.items() if name not in added}
+
+
 def threads() -> int:
     """The number of threads that Paddle uses, or will use, in this process."""
     value = os.environ.get("OMP_NUM_THREADS", "")

@@ -195,8 +195,10 @@ def test_every_option_named_in_a_sentence_is_one(page):
     commands = [plugin.get_command(None, name) for name in plugin.commands]
     options = {option for command in commands for parameter in command.params for option in parameter.opts}
     options = {option for option in options if option.startswith("--")}
-    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _text(page)))
-    assert named <= options
+    text = re.sub(r"sbatch [^`\n]*|Slurm[^`\n]*`--wait`", "", _text(page))  # options of Slurm
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+    of_run = {option for parameter in recipe_command("base").params for option in parameter.opts}
+    assert named <= options | of_run
     assert options - named <= {"--device"}  # all of `paddle-tfm plugin` is described
 
 
@@ -223,7 +225,7 @@ def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsy
 
 def test_the_package_is_what_the_page_says(folder, installed, capsys):
     commands = [words for words in _commands(PAGE) if words[:2] == ["plugin", "new"]]
-    assert len(commands) == 3
+    assert len(commands) == 4
     assert _tell(capsys, *commands[0])[1] in _text(PAGE)
     (toml,) = [text for language, text in _blocks(PAGE) if language == "toml"]
     assert toml in Path("my-norm/pyproject.toml").read_text("utf-8")
@@ -237,7 +239,7 @@ def test_the_package_is_what_the_page_says(folder, installed, capsys):
     assert _tell(capsys, "check", "my-norm/recipe.yaml")[0] == 0
     for command in commands[1:]:
         assert _tell(capsys, *command)[0] == 0
-    assert Path("my_encoding.py").is_file() and Path("my_log.py").is_file()
+    assert all(Path(name).is_file() for name in ("my_encoding.py", "my_log.py", "my_cluster.py"))
 
 
 @pytest.fixture

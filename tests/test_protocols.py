@@ -23,7 +23,17 @@ from paddle_tfm.testing import examine
 
 PAGES = Path(protocols.__file__).parent
 LAYERS = ("attention", "norm", "placement", "position", "feed_forward", "head")
-WITHOUT_PADDLE = ("task", "dataset", "tokenizer", "metric", "search", "schedule", "optimizer", "initializer")
+WITHOUT_PADDLE = (
+    "task",
+    "dataset",
+    "tokenizer",
+    "metric",
+    "search",
+    "schedule",
+    "optimizer",
+    "initializer",
+    "executor",
+)
 
 
 def example(kind: str) -> str:

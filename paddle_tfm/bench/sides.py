@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -89,10 +88,9 @@ def choose(sides: Sequence[str] | None, possible: Collection[str]) -> list[str]:
 
 
 def environment(side: str) -> dict[str, str]:
-    """The environment variables of a side: the user's, without those that `runtime.prepare` added in this process, and
-    for another library without those that tune Paddle. PyTorch uses as many threads as we do."""
-    added = {setting.name for setting in runtime.SETTINGS if not setting.by_user or runtime.too_late}
-    variables = {name: value for name, value in os.environ.items() if name not in added}
+    """The environment variables of a side: the user's, and for another library without those that tune Paddle. PyTorch
+    uses as many threads as we do."""
+    variables = runtime.users_environment()
     if not KINDS[side].prepared:
         variables = {name: value for name, value in variables.items() if not name.startswith(TUNING)}
         variables["MALLOC_PERTURB_"] = "0"  # changes nothing, but keeps `runtime.prepare` from tuning malloc

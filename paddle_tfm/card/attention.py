@@ -34,10 +34,11 @@ def html(run: Run, sources: Sequence[str]) -> str:
         f'<label><input type="radio" name="layer" id="layer-{i}"{" checked" if i == last else ""}>{i}</label>'
         for i in range(len(maps))
     )
-    note = "A row is a piece of the output, a column one of the source; the fuller, the more attention (mean of heads)."
+    note = "Mean of heads. A row may sum to less than 1: the end of the source has no column."
+    scale = '<p class="scale-of-map"><span>0</span><span class="shades"></span><span>1</span> attention weight</p>'
     switch = f"<fieldset><legend>decoder layer</legend>{radios}</fieldset>" if last else ""
     figures = "".join(_map(item, layer) for layer, item in enumerate(maps))
-    return f'<div class="maps">{switch}{figures}<p class="note">{note}</p></div>'
+    return f'<div class="maps">{switch}{figures}{scale}<p class="note">{note}</p></div>'
 
 
 def _map(item: Alignment, layer: int) -> str:
@@ -52,7 +53,7 @@ def _map(item: Alignment, layer: int) -> str:
     return (
         f'<figure class="map layer-{layer}"><div class="cells" role="img" '
         f'aria-label="Most attention: {escape(spoken)}" style="--columns:{len(item.source)}"><span></span>'
-        f"{head}{cells}</div></figure>"
+        f'<span class="axis">source</span><span class="row axis">output</span>{head}{cells}</div></figure>'
     )
 
 

@@ -1,8 +1,10 @@
-"""How the outcomes of checks are printed: as they come, a line each; or whole, as JSON."""
+"""How the outcomes of checks are printed: a line each, behind the most likely cause; or as JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +12,8 @@ import click
 from paddle_tfm.cli.common import console, count, notes
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from paddle_tfm.testing import Report
 
 COLOURS = {"pass": "green", "expected failure": "yellow", "fail": "red", "skip": "dim", "information": "cyan"}
@@ -17,37 +21,55 @@ STATUS_WIDTH, NAME_WIDTH = 16, 22
 
 
 class ReportPrinter:
-    """Prints outcomes as they come, and counts failures."""
+    """Holds the outcomes of a component until the last one has come, for the first line names the most likely cause;
+    meanwhile a terminal shows how far it is."""
 
     def __init__(self, brief: bool, as_json: bool):
         self.brief, self.as_json, self.failures, self.refusals = brief, as_json, 0, 0
         self.reports: list[Report] = []
+        self.status: Status | None = None
+        self.lines: list[str] = []
+        self.failed: list[str] = []
 
-    def begin(self, title: str) -> None:
-        self.title, self.lines = title, 0
-        if not self.as_json and not self.brief:
-            console().print(f"[bold]{title}[/]")
+    @contextmanager
+    def component(self, title: str) -> Iterator[None]:
+        """While the checks of a component run. Where something ends them, the outcomes that came are printed."""
+        self.title, self.count = title, 0
+        self.lines.clear()
+        self.failed.clear()
+        if notes().is_terminal:
+            self.status = notes().status(title)
+            self.status.start()
+        try:
+            yield
+        finally:
+            self._print_outcomes()
 
     def outcome(self, outcome) -> None:
         from rich.markup import escape
 
-        self.failures += outcome.status == "fail"
-        if self.as_json or (self.brief and outcome.status not in ("fail", "expected failure")):
+        self.count += 1
+        if outcome.status == "fail":
+            self.failures += 1
+            self.failed.append(outcome.check.name)
+        if self.status is not None:
+            failed = f"; failed: {', '.join(self.failed)}" if self.failed else ""
+            self.status.update(f"{self.title}: {count(self.count, 'check')} done{failed}")
+        if self.brief and outcome.status not in ("fail", "expected failure"):
             return
-        if self.brief and not self.lines:
-            console().print(f"[bold]{self.title}[/]")
-        self.lines += 1
         check, colour = outcome.check, COLOURS[outcome.status]
         detail = escape(outcome.detail or check.invariant)
-        console().print(f"  [{colour}]{outcome.status:<{STATUS_WIDTH}}[/] {check.name:<{NAME_WIDTH}}  {detail}")
+        self.lines.append(f"  [{colour}]{outcome.status:<{STATUS_WIDTH}}[/] {check.name:<{NAME_WIDTH}}  {detail}")
         if outcome.status == "fail":
             for part in ("invariant", "consequence", "hint"):
-                console().print(f"  {'':<{STATUS_WIDTH}} [dim]{part:<{NAME_WIDTH}}[/]  {escape(getattr(check, part))}")
+                text = escape(getattr(check, part))
+                self.lines.append(f"  {'':<{STATUS_WIDTH}} [dim]{part:<{NAME_WIDTH}}[/]  {text}")
 
     def end(self, report: Report) -> None:
         from rich.markup import escape
 
         self.reports.append(report)
+        self._print_outcomes(report.most_likely)
         if self.as_json:
             return
         counts = {status: sum(each.status == status for each in report) for status in COLOURS}
@@ -57,10 +79,23 @@ class ReportPrinter:
         summary = ", ".join(f"[{COLOURS[status]}]{number} {status}[/]" for status, number in counts.items() if number)
         console().print(f"[bold]{self.title}[/]: {summary}")
 
+    def _print_outcomes(self, most_likely: str = "") -> None:
+        """What is held, once."""
+        from rich.markup import escape
+
+        if self.status is not None:
+            self.status.stop()
+        if self.lines and not self.as_json:
+            cause = f": most likely: [red]{escape(most_likely)}[/]" if most_likely else ""
+            console().print("\n".join([f"[bold]{self.title}[/]{cause}", *self.lines]))
+        self.status = None
+        self.lines.clear()
+
     def refusal(self, sentence: str) -> None:
         from rich.markup import escape
 
         self.refusals += 1
+        self._print_outcomes()
         if self.as_json:
             notes().print(f"{self.title}: not checked: {sentence}", markup=False)
         else:
@@ -79,6 +114,7 @@ def _as_data(report) -> dict[str, object]:
     return {
         "kind": report.kind,
         "name": report.name,
+        "most_likely": report.most_likely or None,
         "notes": list(report.notes),
         "checks": [
             {

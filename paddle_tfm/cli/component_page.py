@@ -88,7 +88,8 @@ def print_page(about: Mapping[str, Any]) -> None:
             _prose(paper)
     _recipes(about)
     _heading("Example")
-    _line(f"  in a recipe     {_plain(about['example']['recipe'])}")
+    if about["example"]["recipe"]:
+        _line(f"  in a recipe     {_plain(about['example']['recipe'])}")
     _line(f"  for one run     {_plain(about['example']['command'])}")
     _line(f"  is it right?    paddle-tfm plugin check {title}")
 
@@ -191,6 +192,8 @@ def _required(option: OptionSource, kind: str, entry: Entry, registry: Registry)
 
 
 def _in_recipe(kind: str, settings: str) -> str:
+    if kind == "executor":
+        return ""  # it changes no number, so that no recipe names it
     if kind == "metric":
         return f"evaluate: {{metrics: [exact_match, {settings}]}}"
     if kind == "dataset":

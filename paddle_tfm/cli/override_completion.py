@@ -21,7 +21,9 @@ from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS, place
 from paddle_tfm.registry import Registry
 
 DESCRIPTIVE = ("variants", "grid", "name", "summary", "duration", "base")
-KIND_AT = {place(kind): kind for kind in KINDS if kind not in ("metric", "dataset")} | {"evaluate.search": "search"}
+KIND_AT = {place(kind): kind for kind in KINDS if kind not in ("metric", "dataset", "executor")} | {
+    "evaluate.search": "search"
+}
 METRICS = "evaluate.metrics"  # a list of them
 
 

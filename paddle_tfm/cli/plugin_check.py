@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import click
-import yaml
 
 from paddle_tfm.cli.check_report import ReportPrinter
 from paddle_tfm.cli.common import create_registry, device_option, plugin_option, use_device
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.ordinary_layers import AS_KINDS
+from paddle_tfm.recipe import yaml_lines
 
 EXAMINED = (*KINDS, LISTENER)
 
@@ -23,10 +23,7 @@ def _options(context: click.Context, parameter: click.Parameter, items: Sequence
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"'{item}' must be NAME=VALUE")
-        try:
-            options[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            options[name] = value
+        options[name] = yaml_lines.value(value)
     return options
 
 
@@ -62,7 +59,8 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option(
     "--reference",
     metavar="FILE.py[:NAME]",
-    help="Also compare values and gradients with this: NumPy functions, or a torch.nn.Module.",
+    help="Also compare values and gradients with this: a function in NumPy, the class whose docstring holds one, or a "
+    "torch.nn.Module.",
 )
 @click.option("--kind", default=None, help="Without TARGET: all components of this kind.")
 @click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
@@ -77,8 +75,9 @@ def examination(
     FILE.py:Class. Without TARGET, all that is installed is checked, but for what is wrong on purpose.
 
     It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class
-    says why the invariant does not hold), or fail, with what was seen, its consequence and a hint. Exit status: 0 all
-    is right, 1 a check failed, 2 it could not be checked.
+    says why the invariant does not hold), or fail, with what was seen, its consequence and a hint. The first
+    line of a report with failures names the most likely cause. Exit status: 0 all is right, 1 a check failed, 2 it
+    could not be checked.
 
     \b
     Examples:
@@ -101,11 +100,11 @@ def examination(
             raise UserError("--reference compares components of paddle_tfm, but --as names an ordinary layer")
         _refuse_unknown(only, [as_kind], checks)
         printer = ReportPrinter(brief, as_json)
-        printer.begin(target)
-        report = targets.examine_ordinary(
-            as_kind, target, options, mask, pad_id, registry, frozenset(only), printer.outcome
-        )
-        printer.end(report)
+        with printer.component(target):
+            report = targets.examine_ordinary(
+                as_kind, target, options, mask, pad_id, registry, frozenset(only), printer.outcome
+            )
+            printer.end(report)
         return printer.finish()
     if target is None:
         _refuse_kind(kind, checks)
@@ -120,31 +119,37 @@ def examination(
     if reference is not None and (target is None or len(components) > 1):
         raise UserError(f"--reference is of one component, but {target or 'all'} is {len(components)}: name one")
     _refuse_unknown(only, {each[0] for each in components}, checks)
+    against = _reference(reference, *components[0], options, registry) if reference is not None else None
     from paddle_tfm.testing import examine
 
     printer = ReportPrinter(brief or target is None, as_json)
     for component_kind, name in components:
-        printer.begin(f"{component_kind} {name}")
-        if not checks(component_kind):
-            printer.refusal(_no_checks((component_kind, name), checks))
-            continue
-        try:
-            report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
-            if reference is not None:
-                from paddle_tfm.testing.reference import held_to
-
-                beside = held_to(reference, component_kind, name, options, registry)
-                printer.outcome(beside)
-                report = replace(report, outcomes=(*report.outcomes, beside))
-            if sentence := targets.not_registered(component_kind, name, registry):
-                report = replace(report, notes=(*report.notes, sentence))
-            printer.end(report)
-        except UserError as error:
-            if len(components) == 1:
-                raise
-            printer.refusal(str(error))
+        with printer.component(f"{component_kind} {name}"):
+            if not checks(component_kind):
+                printer.refusal(_no_checks((component_kind, name), checks))
+                continue
+            try:
+                report = examine(component_kind, name, options, registry, frozenset(only), printer.outcome)
+                if against is not None:
+                    beside = against.outcome()
+                    printer.outcome(beside)
+                    report = replace(report, outcomes=(*report.outcomes, beside))
+                if sentence := targets.not_registered(component_kind, name, registry):
+                    report = replace(report, notes=(*report.notes, sentence))
+                printer.end(report)
+            except UserError as error:
+                if len(components) == 1:
+                    raise
+                printer.refusal(str(error))
     printer.finish()
     return None
+
+
+def _reference(text: str, kind: str, name: str, options, registry):
+    """What --reference names, tried before any check: what is wrong with it is found in seconds, not after minutes."""
+    from paddle_tfm.testing.reference import Reference
+
+    return Reference(text, kind, name, options, registry)
 
 
 def _no_checks(component: tuple[str, str], checks) -> str:

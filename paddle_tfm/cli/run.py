@@ -86,12 +86,29 @@ def recipe_command(name: str) -> click.Command:
         help="Runs trained side by side, each with its share of the threads. Default: as many as there are cores; 1 on "
         "a GPU.",
     )
+    @click.option(
+        "--executor",
+        default=None,
+        metavar="NAME|{name: NAME, …}",
+        shell_complete=_complete_executor,
+        help="Who trains the runs, and where (`paddle-tfm ls components executor`). Default: this machine.",
+    )
+    @click.option(
+        "--cell",
+        default=None,
+        metavar="VARIANT/seed-N",
+        help="Train this run only, and compare nothing: for whoever distributes the runs of a recipe.",
+    )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
-    def run(overrides, out, resume, plugins, device, strict, workers, form) -> None:
-        train(name, overrides, out, resume, plugins, device, strict, workers, form)
+    def run(overrides, out, resume, plugins, device, strict, workers, executor, cell, form) -> None:
+        train(name, overrides, out, resume, plugins, device, strict, workers, form, executor, cell)
 
     return run
+
+
+def _complete_executor(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in create_registry().names("executor") if name.startswith(incomplete)]
 
 
 def _describe(name: str) -> str:
@@ -114,8 +131,10 @@ def _describe(name: str) -> str:
     return "\n".join(lines)
 
 
-def train(name, overrides, out, resume, plugins, device, strict, workers=None, form=None) -> None:
-    """Load, check, train and compare; then say where everything is."""
+def train(
+    name, overrides, out, resume, plugins, device, strict, workers=None, form=None, executor=None, cell=None
+) -> None:
+    """Load, check, train and compare; then say where everything is. Of one `cell` only the first three."""
     from rich.markup import escape
 
     from paddle_tfm import runtime
@@ -123,15 +142,16 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None, f
 
     recipe = recipes.load(name, overrides)
     registry = create_registry(plugins)
+    built = _executor(executor, registry, workers, cell)
     where = use_device(device)
 
     from paddle_tfm.cli.data import bars
     from paddle_tfm.cli.progress import ProgressBar
-    from paddle_tfm.sweep.sweep import Sweep
+    from paddle_tfm.sweep.sweep import RunsFailed, Sweep
     from paddle_tfm.train.trainer import Interrupted
 
     folder = out or Path("runs") / recipe.name
-    count = max(1, len(recipe.expand()[0]))
+    count = 1 if cell else max(1, len(recipe.expand()[0]))
     num_workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
     sweep = Sweep(
         recipe,
@@ -143,23 +163,33 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None, f
         workers=num_workers,
         plugin_files=plugins,
         device=where,
+        executor=built,
+        only=cell,
+        cell_options=[f"--device={device}"] if device else [],
     )
     with bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
-    sweep.on_event = bar = ProgressBar(notes(), count, num_workers)
+    sweep.on_event = bar = ProgressBar(notes(), count, (built.at_once if built else None) or num_workers)
     try:
         with Stop() as sweep.stop:
             folders = sweep.run(cells)
-    except Interrupted as interrupted:
+    except (Interrupted, RunsFailed) as end:
         bar.close()
         options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]
         options += [*([f"--device={device}"] if device else []), *(["--strict"] if strict else [])]
         options += [f"--workers={workers}"] if workers else []
-        again = shlex.join(["paddle-tfm", "run", name, *overrides, *options, "--resume"])
-        notes().print(f"[yellow]{escape(str(interrupted))} is saved.[/] Continue with: {escape(again)}", soft_wrap=True)
+        options += [*([f"--executor={executor}"] if executor else []), *([f"--cell={cell}"] if cell else [])]
+        again = escape(shlex.join(["paddle-tfm", "run", name, *overrides, *options, "--resume"]))
+        if isinstance(end, RunsFailed):
+            notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)
+            raise click.exceptions.Exit(1) from None
+        saved = f"{end} is saved" if str(end) else "Nothing was under way"
+        notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
     finally:
         bar.close()
+    if cell:
+        return
     # Imported after the training: it needs SciPy, which takes a second to load.
     from paddle_tfm.cli.compare import present
     from paddle_tfm.comparison.table import collect, compare
@@ -177,3 +207,21 @@ def train(name, overrides, out, resume, plugins, device, strict, workers=None, f
             soft_wrap=True,
         )
         raise click.exceptions.Exit(1)
+
+
+def _executor(text: str | None, registry, workers: int | None, cell: str | None):
+    """The executor that `--executor` names; None where it is this machine.
+
+    Raises:
+        UserError: there is none of that name, its options are wrong, or another option contradicts it.
+    """
+    if text is None:
+        return None
+    if cell:
+        raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
+    from paddle_tfm.recipe import yaml_lines
+
+    executor = registry.build("executor", yaml_lines.value(text), "--executor")
+    if workers and executor.at_once is not None:
+        raise UserError(f"--workers={workers}: {text} says itself how many runs it trains side by side; leave it out")
+    return executor

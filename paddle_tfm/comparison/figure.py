@@ -9,13 +9,15 @@ from statistics import fmean
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from paddle_tfm import plotting, units
 from paddle_tfm.comparison.table import Comparison, Result, Row, grouped
 from paddle_tfm.plotting import FAINT, INK, LineStyle
 
 MAX_NAME = 26  # characters of a name
+MAX_TICKS = 6  # of the values, whose labels are long
+EDGE = 0.03  # beyond 0 and 100%, of an axis
 LOG_RANGE = 10  # the largest value over the smallest, from which an axis is logarithmic
 
 
@@ -86,6 +88,10 @@ def _scale(axes: Axes, side: str, comparison: Comparison, numbers: Sequence[floa
     unit = comparison.unit(comparison.metric)
     if unit == "%":
         axis.set_major_formatter(FuncFormatter(lambda value, position: units.tick(value, unit)))
+        lowest, highest = units.bounds(unit, comparison.higher_is_better)
+        low, high = axis.get_view_interval()
+        room = EDGE * (min(high, highest) - max(low, lowest))  # for a dot at the end
+        axis.set_view_interval(max(low, lowest - room), min(high, highest + room), ignore=True)
     elif not comparison.higher_is_better and numbers and min(numbers) > 0 and max(numbers) / min(numbers) > LOG_RANGE:
         axes.set(**{f"{side}scale": "log"})
         if max(numbers) / min(numbers) < 1000:
@@ -171,10 +177,12 @@ def _values(axes: Axes, comparison: Comparison, groups: dict[str, list[Result]],
         axes.axvline(base.mean[metric], color=INK, linestyle="--", linewidth=0.9, alpha=0.6, zorder=0.5)
     axes.set_yticks(range(len(comparison.rows)), [_tick(row, comparison) for row in comparison.rows])
     axes.set_ylim(len(comparison.rows) - 0.4, -0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(MAX_TICKS, steps=[1, 2, 5, 10]))
     _scale(axes, "x", comparison, numbers)
     axes.grid(axis="x", color=FAINT, linewidth=0.5, alpha=0.6)
     axes.set_xlabel(_label(comparison, comparison.split))
-    _title(axes, "At the end, dots are seeds")
+    several = any(len(row.seeds) > 1 for row in comparison.rows)
+    _title(axes, "At the end: mean ± standard deviation, dots are seeds" if several else "At the end")
     if not numbers:
         axes.set_xticks([])
         _remark(axes, "every run diverged" if comparison.runs else "no run")

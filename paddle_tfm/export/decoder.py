@@ -12,7 +12,7 @@ from paddle_tfm.data.batches import lengths
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, SPECIAL, Vocabulary
 from paddle_tfm.errors import UserError
-from paddle_tfm.export.spec import load_ctranslate2, tokens
+from paddle_tfm.export.spec import open_export, tokens
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Hypothesis, Refusal, Search
 from paddle_tfm.search.decoding import decode_all, max_length
@@ -46,12 +46,8 @@ class ExportedDecoder:
         scores: bool = True,
         compute_type: str = "default",
     ):
-        try:
-            self._translator = load_ctranslate2().Translator(
-                str(folder), device="cpu", compute_type=compute_type, inter_threads=runtime.threads(), intra_threads=1
-            )
-        except (RuntimeError, ValueError) as error:
-            raise UserError(f"{folder}: CTranslate2 cannot load it: {error}; remove it to export again") from error
+        threads = {"inter_threads": runtime.threads(), "intra_threads": 1}
+        self._translator = open_export("Translator", folder, compute_type, **threads)
         self.model, self.positions, self.scores = model, positions, scores
         self._sources, self._targets = tokens(source.pieces), tokens(target.pieces)
         self._ids = {token: i for i, token in enumerate(self._targets)}

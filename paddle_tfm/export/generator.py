@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from paddle_tfm import runtime
 from paddle_tfm.data.vocabulary import BOS, SPECIAL, UNKNOWN, Vocabulary
-from paddle_tfm.errors import UserError
 from paddle_tfm.export.decoder import IMPOSSIBLE, NO_PENALTY, ranked, search_options
-from paddle_tfm.export.spec import load_ctranslate2, tokens
-from paddle_tfm.inference.generate import continue_ids
+from paddle_tfm.export.spec import open_export, tokens
+from paddle_tfm.inference.generate import OnToken, continue_ids, ignore
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Hypothesis, Search
 
@@ -30,22 +29,12 @@ class ExportedGenerator:
     """
 
     def __init__(self, model: Transformer, folder: Path, vocabulary: Vocabulary, prompt_at_once: bool):
-        try:
-            self._generator = load_ctranslate2().Generator(
-                str(folder), device="cpu", compute_type="float32", intra_threads=runtime.threads()
-            )
-        except (RuntimeError, ValueError) as error:
-            raise UserError(f"{folder}: CTranslate2 cannot load it: {error}; remove it to export again") from error
+        self._generator = open_export("Generator", folder, "float32", intra_threads=runtime.threads())
         self.model, self.prompt_at_once = model, prompt_at_once
         self._pieces = tokens(vocabulary.pieces)
 
     def __call__(
-        self,
-        prompt: Sequence[int],
-        max_length: int,
-        search: Search,
-        number: int = 0,
-        on_token: Callable[[int], None] = lambda token: None,
+        self, prompt: Sequence[int], max_length: int, search: Search, number: int = 0, on_token: OnToken = ignore
     ) -> Hypothesis:
         """The best continuation, as `continue_ids`."""
         options, constraints, space = search_options(search), search.constraints(), self.model.max_length - 1
@@ -65,7 +54,7 @@ class ExportedGenerator:
         return Hypothesis(output, 0.0)
 
     def _continued(
-        self, seen: list[int], least: int, most: int, search: Search, options: dict, on_token: Callable[[int], None]
+        self, seen: list[int], least: int, most: int, search: Search, options: dict, on_token: OnToken
     ) -> list[int]:
         """From `least` to `most` tokens that follow these; without a beam each is reported as it comes."""
         size, fed = options["beam_size"], 0 if self.prompt_at_once else len(seen)

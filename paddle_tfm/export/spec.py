@@ -35,6 +35,18 @@ def load_ctranslate2() -> ModuleType:
     return ctranslate2
 
 
+def open_export(engine: str, folder: Path, compute_type: str, **threads: int) -> Any:
+    """CTranslate2's `Translator` or `Generator` of an export.
+
+    Raises:
+        UserError: it cannot be loaded.
+    """
+    try:
+        return getattr(load_ctranslate2(), engine)(str(folder), device="cpu", compute_type=compute_type, **threads)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"{folder}: CTranslate2 cannot load it: {error}; remove it to export again") from error
+
+
 def tokens(pieces: Sequence[str]) -> list[str]:
     """The pieces of a vocabulary, all different: one that is there already is followed by its id."""
     ids: dict[str, int] = {}

@@ -18,6 +18,7 @@ from paddle_tfm.protocols import MASKED_SCORE, Decoding, Excerpt, Hypothesis, Se
 from paddle_tfm.search.constraints import Constrained
 from paddle_tfm.search.decoding import ModelDecoding
 
+OnToken = Callable[[int], None]
 INCOMPLETE_CHARACTER = "\N{REPLACEMENT CHARACTER}"  # at the end of a text: some bytes of its last character are missing
 
 
@@ -113,13 +114,17 @@ def generate(
     return Translation(stream.finish(best.ids), tuple(codec.pieces(best.ids)), tuple(best.ids), best.score)
 
 
+def ignore(token: int) -> None:
+    """An `on_token` that does nothing."""
+
+
 def continue_ids(
     model: Transformer,
     prompt: Sequence[int],
     max_length: int,
     search: Search,
     number: int = 0,
-    on_token: Callable[[int], None] = lambda token: None,
+    on_token: OnToken = ignore,
 ) -> Hypothesis:
     """The best output of at most `max_length` tokens that follow `prompt`, by a decoder-only model. `on_token` is
     called with each as it comes, as long as there is only one output."""

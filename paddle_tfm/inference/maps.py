@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.inference.align import Alignment
 
 PIECE_INCHES = 0.28
-MARGIN = (2.6, 1.9)  # inches beside and above the pieces: labels, titles, scale
 MAX_INCHES = 40.0  # the pieces of longer sentences get smaller
+LABEL_POINTS = 9.0
+UPRIGHT = 4  # half-widths of the longest source piece that is not turned
+SCALE_PIECES = (7, 12)  # how high the scale is at least and at most
 
 
 class AlignmentFolder:
@@ -68,25 +71,31 @@ def _visible(pieces: Sequence[str]) -> tuple[str, ...]:
 
 def draw(alignment: Alignment, families: Sequence[str], missing: set[str]) -> bytes:
     """A PNG: a row for each target piece, a column for each source piece, the darker the more attention, by the scale
-    beside it. A piece with a
-    `missing` character is named by its index, as [i]."""
+    beside it, which is the same for all pictures. A piece with a `missing` character is named by its index, as [i]."""
     rows, columns = alignment.weights.shape
-    width, height = (
-        min(MAX_INCHES, margin + PIECE_INCHES * n) for margin, n in ((MARGIN[0], columns), (MARGIN[1], rows))
-    )
-    with plotting.settings(families, size=9):
-        figure = plotting.new_figure((width, height))
-        axes = figure.subplots()
+    inches = min(PIECE_INCHES, MAX_INCHES / max(rows, columns))
+    sources, targets = _labels(alignment.source, missing), _labels(alignment.target, missing)
+    upright = max(map(_half_widths, sources)) <= UPRIGHT
+    with plotting.settings(families, size=LABEL_POINTS * inches / PIECE_INCHES):
+        figure = plotting.new_figure((inches * columns, inches * rows), layout=None)
+        axes = figure.add_axes((0, 0, 1, 1))  # titles and labels stand around it
         picture = axes.imshow(alignment.weights, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
         axes.xaxis.tick_top()
         axes.xaxis.set_label_position("top")
-        axes.set_xlabel("source")
-        axes.set_ylabel("target")
-        figure.colorbar(picture, ax=axes, label="attention weight", fraction=0.05, aspect=30)
-        axes.set_xticks(range(columns), _labels(alignment.source, missing), rotation=90, parse_math=False)
-        axes.set_yticks(range(rows), _labels(alignment.target, missing), parse_math=False)
+        axes.set_xlabel("source pieces", loc="left")
+        axes.set_ylabel("target pieces", loc="top")
+        axes.set_xticks(range(columns), sources, rotation=0 if upright else 90, parse_math=False)
+        axes.set_yticks(range(rows), targets, parse_math=False)
         axes.tick_params(length=0)
-        return plotting.image(figure, dpi=120)
+        height = min(max(rows, SCALE_PIECES[0]), SCALE_PIECES[1])
+        scale = figure.add_axes((1 + 0.5 / columns, 1 - height / rows, 0.5 / columns, height / rows))  # half a piece
+        figure.colorbar(picture, cax=scale, label="attention weight, mean of heads")
+        return plotting.image(figure, dpi=120, crop=True)
+
+
+def _half_widths(text: str) -> int:
+    """How wide `text` is in half-width characters: a Chinese one counts as two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _labels(pieces: Sequence[str], missing: set[str]) -> list[str]:

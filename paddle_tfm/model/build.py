@@ -68,7 +68,11 @@ class _Builder:
         )
         initializer = self._build(self.plan.initializer, "initializer")
         if initializer is not None:
-            initialize(model, initializer, self.seed)
+            try:
+                initialize(model, initializer, self.seed)
+            except ValueError as error:
+                component = self.plan.initializer
+                self.problems.append(Problem(component.path, f"'{component.name}' refuses: {error}"))
         return model
 
     def _incomplete(self) -> bool:

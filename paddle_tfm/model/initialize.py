@@ -12,27 +12,38 @@ from paddle import nn
 from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout, Embedding
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Initializer, ParameterSite, Placement, Profile, Tap
+from paddle_tfm.protocols import Initializer, ParameterSite, Placement, Profile, Tap, maps
+
+OUTPUT = "head.output.weight"  # the matrix to the words, where a head has one
 
 
 def initialize(model: Transformer, initializer: Initializer, seed: int) -> None:
     """Draw every matrix and table without the mark `keep_initial` by counter-based random numbers, keyed by (seed,
     path); set the padding rows to zero; multiply by the placements' branch gain; give every dropout its path and every
-    parameter its name and the factor of its learning rate, which Paddle's optimizers multiply by."""
+    parameter its name and the factor of its learning rate, which Paddle's optimizers multiply by.
+
+    Raises:
+        ValueError: the initializer does not fit the model.
+    """
     tables = {id(layer.weight): layer for layer in model.sublayers() if isinstance(layer, (Embedding, nn.Embedding))}
     depths = {name: len(stack.layers) for name, stack in model.stacks().items()}
     branches = {name: sum(len(layer.branches()) for layer in stack.layers) for name, stack in model.stacks().items()}
-    for path, parameter in model.named_parameters():
-        parameter.name = path
-        role = "embedding" if id(parameter) in tables else "weight"
-        site = ParameterSite(
+    parameters = list(model.named_parameters())
+    sites = [
+        ParameterSite(
             path,
             branches.get(path.partition(".")[0], 0),
             depths.get("encoder", 0),
             depths.get("decoder", 0),
             getattr(tables.get(id(parameter)), "factor", 1.0),
+            None if id(parameter) in tables else "output" if path == OUTPUT else maps(parameter),
         )
-        shape = tuple(parameter.shape)
+        for path, parameter in parameters
+    ]
+    initializer.inspect(sites)
+    for site, (path, parameter) in zip(sites, parameters):
+        parameter.name = path
+        role, shape = "embedding" if id(parameter) in tables else "weight", tuple(parameter.shape)
         parameter.optimize_attr["learning_rate"] = initializer.rate_factor(site, shape, role)
         if parameter.ndim < 2 or getattr(parameter, "keep_initial", False):
             continue

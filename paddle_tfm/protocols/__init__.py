@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.component import Component, Refusal
     from paddle_tfm.protocols.context import Geometry, LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
+    from paddle_tfm.protocols.executor import Cell, Executor, Outcome, Supervisor
     from paddle_tfm.protocols.feed_forward import FeedForward
     from paddle_tfm.protocols.head import Head
-    from paddle_tfm.protocols.initializer import Initializer, ParameterSite, is_decayed, keep_initial, no_decay
+    from paddle_tfm.protocols.initializer import Initializer, ParameterSite
+    from paddle_tfm.protocols.marks import is_decayed, keep_initial, maps, maps_as, no_decay
     from paddle_tfm.protocols.mask import MASKED_SCORE, Mask
     from paddle_tfm.protocols.metric import Likelihood, Metric, Prediction
     from paddle_tfm.protocols.norm import Norm
@@ -73,13 +75,23 @@ _PAGES: dict[str, tuple[str, ...]] = {
         "Dataset",
         "RemoteFile",
     ),
+    "executor": (
+        "Cell",
+        "Executor",
+        "Outcome",
+        "Supervisor",
+    ),
     "feed_forward": ("FeedForward",),
     "head": ("Head",),
     "initializer": (
         "Initializer",
         "ParameterSite",
+    ),
+    "marks": (
         "is_decayed",
         "keep_initial",
+        "maps",
+        "maps_as",
         "no_decay",
     ),
     "mask": (
@@ -132,6 +144,7 @@ BASES: dict[str, str] = {
     "search": "Search",
     "schedule": "Schedule",
     "optimizer": "Optimizer",
+    "executor": "Executor",
 }
 _PAGE_OF = {name: page for page, names in _PAGES.items() for name in names}
 __all__ = sorted([*_PAGE_OF, "BASES", "base_class"])

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from paddle_tfm.protocols.component import Component
-
-if TYPE_CHECKING:
-    from paddle import Tensor
 
 
 @dataclass(frozen=True)
 class ParameterSite:
     """Where a parameter stands: its dotted `path` in the model, such as "decoder.layers.0.feed_forward.output.weight";
     the number of residual `branches` of its stack (two or three a layer; 0 outside the stacks); the depth of the model;
-    for a table of tokens, the `factor` that its vectors are multiplied by."""
+    for a table of tokens, the `factor` that its vectors are multiplied by; what it `maps`, see `maps_as`."""
 
     path: str
     branches: int = 0
     encoder_layers: int = 0
     decoder_layers: int = 0
     factor: float = 1.0
+    maps: str | None = "hidden"
 
 
 class Initializer(Component):
@@ -62,25 +60,14 @@ class Initializer(Component):
         """`draw` for the parameter at `site`. Override it, and not `draw`, where values depend on place or depth."""
         return self.draw(rng, shape, role)
 
+    def inspect(self, sites: Sequence[ParameterSite]) -> None:
+        """Called with the sites of all parameters before any is drawn.
+
+        Raises: ValueError, where it does not fit the model.
+        """
+
     def rate_factor(self, site: ParameterSite, shape: Sequence[int], role: str) -> float:
         """By how much the learning rate of the parameter at `site` is multiplied, whether it is drawn or not (muP).
-        Paddle's optimizers do it by the parameter's ``optimize_attr["learning_rate"]``."""
+        Paddle's optimizers do it by ``optimize_attr["learning_rate"]``. A recipe whose initializer overrides this needs
+        an optimizer that is `adam_like`."""
         return 1.0
-
-
-def keep_initial(parameter: Tensor) -> Tensor:
-    """Mark a parameter whose initial value belongs to the method (a zero gate): the recipe's initializer leaves it."""
-    parameter.keep_initial = True
-    return parameter
-
-
-def no_decay(parameter: Tensor) -> Tensor:
-    """Mark a bias, a gain or a mixer of two or more dimensions, which weight decay would draw away from where it
-    belongs: optimizers decay every other parameter of two or more dimensions."""
-    parameter.no_decay = True
-    return parameter
-
-
-def is_decayed(parameter: Tensor) -> bool:
-    """Whether an optimizer's weight decay acts on this parameter."""
-    return parameter.ndim >= 2 and not getattr(parameter, "no_decay", False)

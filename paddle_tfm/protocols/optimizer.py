@@ -38,6 +38,7 @@ class Optimizer(Component):
     """
 
     kind: ClassVar[str] = "optimizer"
+    adam_like: bool = False  # whether its updates grow with the width as Adam's do: muP's rates are for these alone
 
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
         """A Paddle optimizer over `parameters`; the trainer sets its learning rate before each step."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from paddle_tfm.components import ComponentPlan
 from paddle_tfm.errors import Problem, RecipeError, nearest, unknown
 from paddle_tfm.plugins import Provider
+from paddle_tfm.protocols import Initializer
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.model_plan import ModelPlan, plan_model
 from paddle_tfm.recipe.settings import Settings, locate, sound_sections
@@ -116,9 +117,11 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
     if "model" in sections:
         of_the_model = {path: component for path, component in components.items() if path.startswith("model.")}
         model = plan_model(sections["model"], registry, of_the_model)
-        problems += model.problems
+        of_components = {problem for component in components.values() for problem in component.problems}
+        problems += [problem for problem in model.problems if problem not in of_components]
     problems += [*_required_plugins(run, registry), *_metric_problems(sections, components)]
     problems += _source_problems(sections, components, registry)
+    problems += _rate_problems(components, registry)
     return Plan(run, components, model, tuple(dict.fromkeys(locate(problem, run.origins) for problem in problems)))
 
 
@@ -127,6 +130,8 @@ def _as_place(problem: Problem, component: ComponentPlan) -> Problem:
     so."""
     name = problem.path.removeprefix(f"{component.path}.")
     if component.kind not in PER_SITE or name in component.parameters or not name.isidentifier():
+        return problem
+    if "did you mean" in problem.message:  # an option, which is nearer
         return problem
     hint = nearest(name, (*STACKS, *SUBLAYERS), "the place ")
     return replace(problem, message=f"{problem.message}{hint}")
@@ -158,6 +163,28 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
     if "evaluate" in sections and sections["evaluate"].best not in (*names, "loss"):
         sentence = f"{unknown('metric', sections['evaluate'].best, [*names, 'loss'])}; set it with `evaluate.metrics`"
         yield Problem("evaluate.best", sentence)
+
+
+def _rate_problems(components: Mapping[str, ComponentPlan], registry: Registry) -> Iterator[Problem]:
+    """An initializer that gives parameters rates for updates like Adam's, beside an optimizer with others."""
+    initializer, optimizer = components.get("model.initializer"), components.get("train.optimizer")
+    if initializer is None or optimizer is None or initializer.cls is None or optimizer.problems:
+        return
+    if initializer.cls.rate_factor is Initializer.rate_factor:
+        return
+    try:
+        if optimizer.build().adam_like:
+            return
+    except RecipeError:  # the check of its own options says it
+        return
+    classes = {name: registry.entry("optimizer", name).load() for name in registry.names("optimizer")}
+    known = ", ".join(name for name, cls in classes.items() if cls.adam_like)
+    options = " with these options" if optimizer.options else ""
+    sentence = (
+        f"'{optimizer.name}'{options} has updates unlike Adam's, for which '{initializer.name}' sets the rate of each "
+        f"parameter; choose one of {known}, or another `model.initializer`"
+    )
+    yield Problem(optimizer.path, sentence)
 
 
 def _source_problems(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe import yaml_lines
@@ -15,15 +17,21 @@ from paddle_tfm.train.identity import RECIPE_CHANGED, changes, identity, read_id
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One training of a sweep: plain data, so that any process can run it."""
+@dataclass(frozen=True, eq=False)
+class Cell(protocols.Cell):
+    """One training of a sweep: plain data, so that any process can run it.
+
+    Args:
+        command, environment: what trains it in a process of its own: `protocols.Cell`.
+    """
 
     spec: RunSpec
     folder: Path
+    command: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """variant/seed-n."""
         return self.spec.name
 

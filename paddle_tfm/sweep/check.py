@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from paddle_tfm.errors import Problem, RecipeError
@@ -15,17 +15,21 @@ from paddle_tfm.sweep.first_step import first_step
 CHECK_VOCABULARY = 32
 
 
-def check(recipe: Recipe, registry: Registry, step: bool | None = None) -> list[Plan]:
+def check(
+    recipe: Recipe, registry: Registry, step: bool | None = None, only: Collection[str] | None = None
+) -> list[Plan]:
     """The plans of all runs, in the order of `Recipe.runs`. Each variant's components are built once, its model with a
     small vocabulary: what only a constructor can tell joins what its plan says.
 
     Args:
         step: whether each model takes a training step and decodes two tokens (`first_step`). Default: those with a
             plugin that is not ours, so that its errors come before an hour of training and not after it.
+        only: names of runs; None: all.
     Raises:
         RecipeError: everything that is wrong, in all variants, at once.
     """
     runs, problems = recipe.expand()
+    runs = [run for run in runs if only is None or run.name in only]
     plans: dict[str, Plan] = {}
     for run in runs:
         if run.variant not in plans:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm.hookspecs import hookimpl
+from paddle_tfm.train.about import read_about
 
 if TYPE_CHECKING:
+    from paddle_tfm.recipe.plan import Plan
     from paddle_tfm.train.run import Run
 
 STEP_SECONDS = 0.1  # a step event at most so often
@@ -33,6 +36,15 @@ class Card:
         units = {name: metric.unit for name, metric in run.metrics().items()}
         steps, best = run.settings.train.steps, run.settings.evaluate.best
         return cls(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, units)
+
+    @classmethod
+    def of_folder(cls, folder: Path, plan: Plan, step: int) -> Card:
+        """The same of a run that another process trains, or trained, as its folder says."""
+        about, settings = read_about(folder), plan.settings
+        units = {name: metric.build().unit for name, metric in plan.metrics().items()}
+        examples = about.get("examples", {}).get("train", 0)
+        parameters = about.get("parameters", 0)
+        return cls(plan.run.name, step, settings.train.steps, parameters, examples, settings.evaluate.best, units)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,25 @@
-"""The executor of this process: cells one after another."""
+"""Cells trained in this process, one after another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from paddle_tfm.data.corpus import Corpus, load_corpus
+from paddle_tfm.protocols import Outcome
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.sweep.claim import claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
 
 
 @dataclass
-class SerialExecutor:
-    """Trains cells in this process. A finished cell is skipped; one that is begun is resumed, if `resume`.
+class Serial:
+    """Trains cells in this process. One that is finished meanwhile is skipped; one that is begun is resumed, if
+    `resume`.
 
     Args:
         stop, report, strict: as for `Trainer`.
@@ -30,11 +33,11 @@ class SerialExecutor:
     report: Callable[[str], None]
     on_event: Callable[[Event], None]
 
-    def run(self, cells: Iterable[Cell]) -> None:
+    def run(self, cells: Iterable[Cell]) -> Iterator[Outcome]:
         """Train all cells; a corpus that several need is read once.
 
         Raises:
-            UserError: what is wrong with a cell's data or folder.
+            UserError: what is wrong with a cell's data or folder, or who else trains it.
             Interrupted: `stop` said so, and the run under way saved a checkpoint.
         """
         manager, watcher = self.registry.plugins.manager, Watcher(self.on_event)
@@ -42,10 +45,12 @@ class SerialExecutor:
         try:
             corpora: dict[str, Corpus] = {}
             for cell in cells:
-                plan, key = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
-                if key not in corpora:
-                    corpora[key] = load_corpus(plan)
-                self._train(cell, plan, corpora[key])
+                with claimed(cell.folder):
+                    plan, key = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
+                    if key not in corpora:
+                        corpora[key] = load_corpus(plan)
+                    self._train(cell, plan, corpora[key])
+                yield Outcome(cell)
         finally:
             manager.unregister(watcher)
 

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
+from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
-from paddle_tfm.errors import UserError
+from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.check import check, expected_failures
-from paddle_tfm.sweep.events import Event
-from paddle_tfm.sweep.local import LocalExecutor
-from paddle_tfm.sweep.serial import SerialExecutor
+from paddle_tfm.sweep.events import Card, Event
+from paddle_tfm.sweep.follow import Follower
+from paddle_tfm.sweep.serial import Serial
+from paddle_tfm.sweep.workers import Workers
 from paddle_tfm.train.about import write_command
+from paddle_tfm.train.trainer import Interrupted
+
+
+class RunsFailed(UserError):
+    """Some runs of a sweep failed; the others are finished."""
 
 
 @dataclass
-class Sweep:
+class Sweep(protocols.Supervisor):
     """The trainings of a recipe below one folder.
 
     Args:
         resume: skip finished runs and continue the others; without it the folder must hold none.
         stop, report, strict: as for `Trainer`.
         on_event: gets an `Event` whenever something happens.
-        workers: how many processes train runs side by side; 1: this one.
+        workers: how many runs `train` trains side by side; 1: in this process.
         plugin_files, device: what `--plugin` and `--device` named, for the workers.
+        executor: who trains the runs; None: `train`.
+        only: the name of one run, where the others are somebody else's.
+        cell_options: more options of `paddle-tfm run` for runs trained by a command of their own.
     """
 
     recipe: Recipe
@@ -42,6 +56,10 @@ class Sweep:
     workers: int = 1
     plugin_files: Sequence[Path] = ()
     device: str = "cpu"
+    executor: protocols.Executor | None = None
+    only: str | None = None
+    cell_options: Sequence[str] = ()
+    followers: dict[str, Follower] = field(default_factory=dict, init=False, repr=False)
 
     def prepare(self) -> list[Cell]:
         """What must hold before anything is trained: a sound recipe, a free folder, data on this machine (they are
@@ -50,8 +68,8 @@ class Sweep:
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
         """
-        plans = check(self.recipe, self.registry)
-        cells = [Cell(plan.run, self.folder / plan.run.name) for plan in plans]
+        plans = check(self.recipe, self.registry, only=self._only())
+        cells = [self._cell(plan) for plan in plans]
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
                 f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
@@ -73,23 +91,96 @@ class Sweep:
             datasets.fetch_all(plan)
         return cells
 
+    def _only(self) -> list[str] | None:
+        """Raises UserError where `only` names no run."""
+        if self.only is None:
+            return None
+        names = [run.name for run in self.recipe.expand()[0]]
+        if self.only not in names:
+            raise UserError(f"--cell: {unknown('run', self.only, names)}")
+        return [self.only]
+
+    def _cell(self, plan: Plan) -> Cell:
+        name = plan.run.name
+        options = [*self._plugin_options(), *self.cell_options, *(["--strict"] if self.strict else [])]
+        command = [sys.executable, "-m", "paddle_tfm", "run", *self.recipe.arguments, *options]
+        command += [f"--out={self.folder}", "--resume", f"--cell={name}"]
+        return Cell(plan.run, self.folder / name, command, runtime.users_environment())
+
+    def _plugin_options(self) -> list[str]:
+        return [f"--plugin={file}" for file in self.plugin_files]
+
     def run(self, cells: Sequence[Cell] | None = None) -> list[Path]:
         """Train everything that is not trained yet; returns the runs' folders. `cells` are what `prepare` returned,
         where it was called before.
 
         Raises:
             RecipeError, UserError: as `prepare`, and where data cannot be read.
+            RunsFailed: some runs failed, as `report` was told; `resume` trains them again.
             Interrupted: `stop` said so; `resume` continues.
         """
         cells = self.prepare() if cells is None else cells
-        plugins = [f"--plugin={file}" for file in self.plugin_files]
-        write_command(self.folder, ["paddle-tfm", "run", *self.recipe.arguments, *plugins])
-        self._executor(min(self.workers, len(cells))).run(cells)
+        write_command(self.folder, ["paddle-tfm", "run", *self.recipe.arguments, *self._plugin_options()])
+        waiting = self.unfinished(cells)
+        failed = set()
+        for cell, failure in self.outcomes(waiting):
+            if failure or not cell.is_finished:
+                failed.add(cell.name)
+                self.report(f"{cell.name} failed: {failure or 'it is said to be finished, but has no results'}")
+        missing = [cell for cell in waiting if not cell.is_finished]
+        if missing and self.stop():
+            raise Interrupted(", ".join(sorted(cell.name for cell in missing if cell.is_begun)))
+        if missing:
+            names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
+            raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
         return [cell.folder for cell in cells]
 
-    def _executor(self, workers: int) -> SerialExecutor | LocalExecutor:
+    def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
+        """The cells that are to be trained. Of the others it is made sure that their texts are still the same.
+
+        Raises:
+            UserError: they are not, or cannot be read.
+        """
+        texts: dict[str, dict[str, str]] = {}
+        waiting = []
+        for cell in cells:
+            if not cell.is_finished:
+                waiting.append(cell)
+                continue
+            plan, task = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
+            if task not in texts:
+                texts[task] = load_corpus(plan).fingerprint
+            cell.require_unchanged(plan, texts[task])
+            self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
+        return waiting
+
+    def outcomes(self, cells: Sequence[Cell]) -> Iterator[protocols.Outcome]:
+        """How each cell ended, as the executor says it."""
+        if self.executor is None:
+            return self.train(cells)
+        self.followers = {cell.name: Follower(cell, self.registry, self.on_event) for cell in cells}
+        return self.executor.run(cells, self)
+
+    # ------------------------------------------------------------------------------------------------- for executors
+
+    def follow(self, cell: protocols.Cell) -> None:
+        """Show how far a run is that another process trains."""
+        if cell.name in self.followers:
+            self.followers[cell.name].look()
+
+    def train(self, cells: Iterable[protocols.Cell]) -> Iterator[protocols.Outcome]:
+        """Train cells on this machine: in this process, or `workers` side by side in processes of their own.
+
+        Raises:
+            UserError: what is wrong with a run. The others have stopped, and `resume` continues.
+            Interrupted: `stop` said so, and a checkpoint of every run is saved.
+        """
+        ours = cast("list[Cell]", list(cells))
+        for cell in ours:
+            self.followers.pop(cell.name, None)  # its events come without
         names = ("resume", "strict", "stop", "report", "on_event")
         options = {name: getattr(self, name) for name in names}
+        workers = min(self.workers, len(ours))
         if workers > 1:
-            return LocalExecutor(workers=workers, plugin_files=self.plugin_files, device=self.device, **options)
-        return SerialExecutor(registry=self.registry, **options)
+            return Workers(workers=workers, plugin_files=self.plugin_files, device=self.device, **options).run(ours)
+        return Serial(registry=self.registry, **options).run(ours)

@@ -6,76 +6,98 @@ same formula does: values and gradients, on random inputs, under all masks and l
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import paddle
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.registry import Registry, options_of
-from paddle_tfm.testing.adapters.arguments import constructor
-from paddle_tfm.testing.reference_cases import Case, cases
+from paddle_tfm.testing.reference_cases import Case, cases, functions_of
+from paddle_tfm.testing.reference_file import Bind, Function, functions_in
 from paddle_tfm.testing.report import Check, Outcome
 from paddle_tfm.testing.results import Failed, Note, Result
 from paddle_tfm.testing.scene import default_dtype
 from paddle_tfm.testing.subject import Subject
-from paddle_tfm.testing.target import load
 
 VALUES, SLOPES = 1e-6, 1e-4  # how far values and slopes may be off, of the largest number: parts may be in float32
 STEPS = (1e-5, 1e-6, 1e-4)  # of finite differences
-FUNCTIONS = ("forward", "embed", "bias", "attend", "log_probs", "loss")  # what a file may hold
-
-Function = Callable[[dict[str, object]], np.ndarray]
+SEED = 17
 
 
-def held_to(reference: str, kind: str, name: str, options: Mapping[str, object], registry: Registry) -> Outcome:
-    """The component beside `reference`, FILE.py (which functions it holds says what is compared), FILE.py:FUNCTION,
-    FILE.py:TABLE (a dict with the component's name) or FILE.py:CLASS (of torch.nn.Module), as the check "reference".
+class Reference:
+    """What `text` names: FILE.py (which functions it holds says what is compared), FILE.py:FUNCTION (by any name),
+    FILE.py:TABLE (a dict with the component's name), or FILE.py:CLASS, a torch.nn.Module or a class with the functions
+    in its docstring. Each function is called once here: what is wrong with the reference itself shows before any check.
 
     Raises:
-        UserError: there is no such file or function, or it asks for what the kit does not have.
+        UserError: there is no such file or function, it asks for what the kit does not have, it raises an error, or it
+            says nothing of this component.
     """
-    subject = Subject(registry, kind, name, options)
-    problems = []
 
-    def compared(target: object) -> Result:
-        try:
-            return _compared(reference, subject)
-        except UserError as error:
-            problems.append(error)
-            return Failed(str(error))
+    def __init__(self, text: str, kind: str, name: str, options: Mapping[str, object], registry: Registry):
+        self.text = text
+        known = functions_of(kind, f"{kind} '{name}'")
+        self.functions: dict[str, Bind] = functions_in(text, name, known)
+        self.subject = Subject(registry, kind, name, options)
+        with default_dtype("float64"):
+            self.compared = self._compared_functions()
+        if not self.compared:
+            raise UserError(f"{text} holds {', '.join(self.functions)}, and {self.subject} uses none of these")
 
-    check = Check(
-        "reference",
-        f"values and gradients are those of {reference}",
-        "the formula is not the one that was written down",
-        "where the numbers differ first: the shortest text, one head, one layer",
-        compared,
-    )
-    outcome = check.run(subject)
-    if problems:
-        raise problems[0]
-    return outcome
+    def outcome(self) -> Outcome:
+        """The component beside it, as the check "reference".
 
+        Raises:
+            UserError: the reference raises an error.
+        """
+        problems = []
 
-def _compared(reference: str, subject: Subject) -> Result:
-    rng, count = np.random.default_rng(17), 0
-    with default_dtype("float64"):
-        known = _settings(subject)
-        twins = _functions(reference, subject)
-        for case in cases(subject, list(twins), rng):
-            if case.function not in twins:
-                continue
+        def compared(target: object) -> Result:
+            try:
+                with default_dtype("float64"):
+                    return self._compare()
+            except UserError as error:
+                problems.append(error)
+                return Failed(str(error))
+
+        check = Check(
+            "reference",
+            f"values and gradients are those of {self.text}",
+            "the formula is not the one that was written down",
+            "where the numbers differ first: the shortest text, one head, one layer",
+            compared,
+        )
+        outcome = check.run(self.subject)
+        if problems:
+            raise problems[0]
+        return outcome
+
+    def _cases(self, rng: np.random.Generator):
+        """Each case with the reference's function for it."""
+        options = _settings(self.subject)
+        for case in cases(self.subject, list(self.functions), rng):
+            if case.function in self.functions:
+                yield case, self.functions[case.function](case, options)
+
+    def _compared_functions(self) -> set[str]:
+        """Names of the functions that cases use; each is called once."""
+        compared: set[str] = set()
+        for case, theirs in self._cases(np.random.default_rng(SEED)):
+            if case.function not in compared:
+                theirs({**case.inputs, "w": _parameters(case)})
+            compared.add(case.function)
+        return compared
+
+    def _compare(self) -> Result:
+        rng, count = np.random.default_rng(SEED), 0
+        for case, theirs in self._cases(rng):
             count += 1
-            if failed := _differs(case, twins[case.function](case, known), rng):
+            if failed := _differs(case, theirs, rng):
                 return failed
-    if not count:
-        raise UserError(f"{reference} holds {', '.join(twins)}, and {subject} uses none of these")
-    return Note(f"values and gradients agree with {reference} in {count} cases")
+        unused = ", ".join(f"`{name}`" for name in self.functions if name not in self.compared)
+        rest = f"; {self.subject} uses no {unused}" if unused else ""
+        return Note(f"values and gradients agree with {self.text} in {count} case{'s' * (count > 1)}{rest}")
 
 
 def _settings(subject: Subject) -> dict[str, object]:
@@ -138,87 +160,3 @@ def _parameters(case: Case) -> dict[str, np.ndarray]:
         return {}
     named = {**dict(case.layer.named_parameters()), **dict(case.layer.named_buffers())}
     return {name: tensor.numpy().astype(np.float64) for name, tensor in named.items()}
-
-
-# ------------------------------------------------------------------------------------------------- what a file holds
-
-
-def _functions(reference: str, subject: Subject) -> dict[str, Callable[[Case, dict[str, object]], Function]]:
-    """Function's name → (case, options) → the reference as a function of inputs."""
-    place, _, attribute = reference.rpartition(":") if not reference.endswith(".py") else (reference, "", "")
-    module = load(Path(place))
-    if not attribute:
-        functions = {name: getattr(module, name) for name in FUNCTIONS if callable(getattr(module, name, None))}
-        if not functions:
-            raise UserError(f"{place} holds none of the functions {', '.join(FUNCTIONS)}; or say which: {place}:NAME")
-    else:
-        value = getattr(module, attribute, None)
-        if isinstance(value, Mapping):
-            value = value.get(subject.name)
-        if not callable(value):
-            raise UserError(f"{reference}: there is no such function (nor a table with '{subject.name}' in it)")
-        functions = {attribute if attribute in FUNCTIONS else "forward": value}
-    return {name: _twin(function, f"{place}:{name}") for name, function in functions.items()}
-
-
-def _twin(function: Callable[..., Any], name: str) -> Callable[[Case, dict[str, object]], Function]:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(function, type) and issubclass(function, torch.nn.Module):
-        return lambda case, options: _torch_function(torch, function, case, options)
-
-    def bound(case: Case, options: dict[str, object]) -> Function:
-        def call(inputs: dict[str, object]) -> np.ndarray:
-            known: dict[str, Any] = {**options, **case.facts, **inputs}
-            known.setdefault("source", known.get("x"))
-            known["w"] = known["w"] | {key: known[key] for key in ("causal",) if key in known}
-            if isinstance(known.get("h"), str):  # each head by itself
-                parts = [{**known, "h": h, **{n: known[n][h] for n in "qkv"}} for h in range(len(known["q"]))]
-                return np.stack([function(**_arguments(function, part, name)) for part in parts])
-            return function(**_arguments(function, known, name))
-
-        return call
-
-    return bound
-
-
-def _arguments(function: Callable[..., Any], known: Mapping[str, object], name: str) -> dict[str, object]:
-    """What the function's parameters ask for, by their names."""
-    arguments = {}
-    for key, parameter in inspect.signature(function).parameters.items():
-        if callable(parameter.default) and parameter.default is not parameter.empty and not callable(known.get(key)):
-            continue  # a part that the reference may exchange; the option of that name is something else
-        if key in known:
-            arguments[key] = known[key]
-        elif parameter.default is parameter.empty and parameter.kind not in (
-            parameter.VAR_KEYWORD,
-            parameter.VAR_POSITIONAL,
-        ):
-            raise UserError(f"{name} asks for `{key}`, which the kit does not have; it has {', '.join(sorted(known))}")
-    return arguments
-
-
-def _torch_function(torch, cls: type, case: Case, options: dict[str, object]) -> Function:
-    """A module with our parameters, which must have the same names; a Linear's matrix is turned to theirs [out, in]."""
-    accepted = inspect.signature(cls).parameters
-    module = cls(**constructor(cls, case.facts, {key: value for key, value in options.items() if key in accepted}))
-    module = module.double().eval()
-    linear = {f"{name}.weight" for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)}
-
-    def call(inputs: dict[str, Any]) -> np.ndarray:
-        for name, parameter in module.named_parameters():
-            if name not in inputs["w"]:
-                raise UserError(
-                    f"{cls.__name__} has a parameter {name}, ours are {', '.join(inputs['w'])}: use one name"
-                )
-            value = inputs["w"][name].T if name in linear else inputs["w"][name]
-            with torch.no_grad():
-                parameter.copy_(torch.tensor(value.copy()))
-        known = {**case.facts, **inputs}
-        known.setdefault("source", known.get("x"))
-        arguments = _arguments(module.forward, known, cls.__name__)
-        tensors = {k: torch.tensor(v.copy()) if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
-        with torch.no_grad():
-            out = module(**tensors)
-        return (out[0] if isinstance(out, tuple) else out).numpy()
-
-    return call

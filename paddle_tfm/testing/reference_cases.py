@@ -35,10 +35,19 @@ class Case:
     function: str = "forward"
 
 
+def functions_of(kind: str, component: str) -> tuple[str, ...]:
+    """Names of the functions that say what a component of this kind computes.
+
+    Raises:
+        UserError: components of this kind are not compared with a reference.
+    """
+    if kind not in CASES:
+        raise UserError(f"--reference compares {', '.join(CASES)}; {component} is none of them")
+    return FUNCTIONS.get(kind, ("forward",))
+
+
 def cases(subject: Subject, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     """All calls of a component; `functions` are the names that the reference has."""
-    if subject.kind not in CASES:
-        raise UserError(f"--reference compares {', '.join(CASES)}; {subject.kind} '{subject.name}' is none of them")
     yield from CASES[subject.kind](subject, functions, rng)
 
 
@@ -259,3 +268,4 @@ CASES = {
     "placement": _placement,
     "schedule": _schedule,
 }
+FUNCTIONS = {"position": ("forward", "embed", "bias", "attend"), "head": ("forward", "log_probs", "loss")}

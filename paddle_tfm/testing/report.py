@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
+from paddle_tfm.testing.causes import cause_of
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
 PASS, EXPECTED_FAILURE, FAIL, SKIP, INFO = "pass", "expected failure", "fail", "skip", "information"
@@ -36,7 +37,7 @@ class Check:
                 return Outcome(self, SKIP, result.text)
             if isinstance(result, Failed):
                 where = f" [{target}]" if self.each_scene and str(target) else ""
-                return self._failure(subject.expected_failures, f"{result.text}{where}", result.names)
+                return self._failure(subject.expected_failures, replace(result, text=f"{result.text}{where}"))
             if isinstance(result, Note):
                 notes.append(result.text)
         return Outcome(self, INFO if self.information else PASS, "; ".join(notes))
@@ -50,13 +51,15 @@ class Check:
             return Failed(str(error))
         except Exception as error:  # the component is anybody's code
             text = " ".join(str(error).split())
-            return Failed(f"{type(error).__name__}: {text[:200]}{_line(error)}{_expected(target)}")
+            seen = f"{type(error).__name__}: {text[:200]}{line_of(error)}{_expected(target)}"
+            return Failed(seen, raised=True)
         if not isinstance(result, Result):
             raise TypeError(f"the check {self.name} must return Passed, Note, Skip or Failed, but returned {result!r}")
         return result
 
-    def _failure(self, expected_failures: Mapping[str, str], detail: str, names: Sequence[str]) -> Outcome:
+    def _failure(self, expected_failures: Mapping[str, str], failed: Failed) -> Outcome:
         """A limit "trains *.experts.*" covers failures of the parameters that the pattern names, and no other."""
+        detail, names = failed.text, failed.names
         if names:
             declarations = {tuple(key.split()): why for key, why in expected_failures.items()}
             patterns = {key[1]: why for key, why in declarations.items() if len(key) == 2 and key[0] == self.name}
@@ -66,7 +69,7 @@ class Check:
                 detail += f"; `expected_failures` must name which parameters it excuses: '{self.name} *.weight', say"
         elif self.name in expected_failures:
             return Outcome(self, EXPECTED_FAILURE, expected_failures[self.name])
-        return Outcome(self, FAIL, detail)
+        return Outcome(self, FAIL, detail, failed.raised)
 
 
 CONTRACTS = {
@@ -87,7 +90,7 @@ def _expected(target) -> str:
     return f"; {contract}" if contract else ""
 
 
-def _line(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
     """The innermost line of somebody's component at which it was raised."""
     place, trace = "", error.__traceback__
     while trace is not None:
@@ -100,11 +103,13 @@ def _line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check said of one component: `status` is one of pass, expected failure, fail, skip, information."""
+    """What one check said of one component: `status` is one of pass, expected failure, fail, skip, information;
+    `raised`: an error ended it."""
 
     check: Check
     status: str
     detail: str = ""
+    raised: bool = False
 
     def __str__(self) -> str:
         if self.status == FAIL:
@@ -126,6 +131,16 @@ class Report:
     def failures(self) -> list[Outcome]:
         """The checks that failed."""
         return [outcome for outcome in self.outcomes if outcome.status == FAIL]
+
+    @property
+    def most_likely(self) -> str:
+        """The most likely cause of what failed, in words: what the checks that failed together have in common, else the
+        error that the first one raised, else where its hint says to look; "" where nothing failed."""
+        if not self.failures:
+            return ""
+        first = self.failures[0]
+        otherwise = first.detail.partition(";")[0] if first.raised else first.check.hint
+        return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or otherwise
 
     def __getitem__(self, name: str) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.check.name == name)

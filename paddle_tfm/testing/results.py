@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+NOT_FINITE = "numbers that are not finite"
 CLOSE = 5e-5  # float32: what two orders of the same sums may differ by, of the largest number
 
 
@@ -30,10 +31,12 @@ class Skip:
 
 @dataclass(frozen=True)
 class Failed:
-    """The invariant does not hold; the text says what was seen, `names` which parameters are at fault, if some are."""
+    """The invariant does not hold; the text says what was seen, `names` which parameters are at fault, if some are;
+    `raised`: an error ended the check."""
 
     text: str
     names: tuple[str, ...] = ()
+    raised: bool = False
 
 
 Result = Passed | Note | Skip | Failed
@@ -55,7 +58,7 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
     if not a.size:
         return 0.0
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ComponentError("numbers that are not finite")
+        raise ComponentError(NOT_FINITE)
     return float(np.abs(a - b).max() / max(1.0, np.abs(a).max()))
 
 

@@ -162,7 +162,7 @@ class Scene(ModelUnderTest[Transformer]):
     def decoder_outputs(self, model: Transformer, batch: Batch) -> np.ndarray:
         """h and the head's log-probabilities [B, T, C + V]"""
         with paddle.no_grad(), same_draws(model):
-            return _with_log_probs(model, *model(batch)).numpy()
+            return with_log_probs(model, *model(batch)).numpy()
 
     def outputs(self, model: Transformer, batch: Batch) -> np.ndarray:
         """Log-probabilities at real target tokens [N, V]."""
@@ -216,7 +216,7 @@ class Scene(ModelUnderTest[Transformer]):
         return paddle.concat(parts, 1).numpy()
 
 
-def _with_log_probs(model: Transformer, h: Tensor, memory: Memory | None) -> Tensor:
+def with_log_probs(model: Transformer, h: Tensor, memory: Memory | None) -> Tensor:
     """h [B, T, C] and what the head says of it [B, T, C + V]: a leak may be in either."""
     log_probs = model.head.log_probs(h, memory)
     return paddle.concat([h, log_probs.clip(min=MIN_LOG_PROB).astype(h.dtype)], -1)

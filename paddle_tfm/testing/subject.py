@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 from paddle_tfm.components import Entry
 from paddle_tfm.errors import RecipeError, UserError
@@ -17,7 +18,7 @@ from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.model_plan import NORMS_INSIDE, plan_model
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
-from paddle_tfm.registry import Registry, component_kind
+from paddle_tfm.registry import Registry, component_kind, parameters
 from paddle_tfm.testing.scene import Scene
 from paddle_tfm.testing.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_SENTENCE, USUAL, VOCABULARY, Size
 
@@ -46,6 +47,16 @@ class Subject:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+    def takes(self, name: str) -> bool:
+        """Whether its constructor has a parameter of this name."""
+        cls: Any = self.cls
+        return name in parameters(cls)
+
+    def with_options(self, options: Mapping[str, object]) -> Subject:
+        """The same component with these options too."""
+        own = {key: value for key, value in self.spec.items() if key != "name"}
+        return Subject(self.registry, self.kind, self.name, {**own, **options})
 
     def _required_parts(self) -> dict[str, object]:
         """Options that must be set and are components themselves: the one of base.yaml."""
@@ -119,7 +130,7 @@ class Subject:
         try:
             self.make(self.settings(size, value))
         except RecipeError as error:
-            return "; ".join(dict.fromkeys(problem.message for problem in error.problems))
+            return _sentences(error)
         except UserError as error:
             return str(error)
         return ""
@@ -137,8 +148,7 @@ class Subject:
         try:
             self.build(d_model=USUAL.d_model, steps=100)
         except RecipeError as error:
-            reasons = "; ".join(dict.fromkeys(problem.message for problem in error.problems))
-            raise UserError(f"{self} cannot be built: {reasons}") from error
+            raise UserError(f"{self} cannot be built: {_sentences(error)}") from error
 
     @cached_property
     def _accepted(self) -> tuple[object, list[tuple[str, object]], dict[str, str]]:
@@ -206,3 +216,11 @@ class Subject:
             decoder["cross"] = rest
         encoder = probe if "encoder.self" in self.site_names else usual
         return self.settings(USUAL, everywhere, position={"encoder": encoder, "decoder": decoder})
+
+
+def _sentences(error: RecipeError) -> str:
+    """Each problem once; one that begins with "must" is of the option that its path ends with."""
+    problems = ((problem.message, problem.path.rpartition(".")[2]) for problem in error.problems)
+    return "; ".join(
+        dict.fromkeys(f"`{last}` {message}" if message.startswith("must ") else message for message, last in problems)
+    )

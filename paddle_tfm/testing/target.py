@@ -201,7 +201,8 @@ def examine_class(
     from paddle_tfm.testing.adapters.whole_model import WholeModel
 
     if as_kind == "encoder-decoder":
-        return Report(as_kind, cls.__name__, run_checks(WholeModel(cls, options, pad_id), only, on_outcome))
+        whole = WholeModel(cls, options, pad_id)
+        return Report(as_kind, cls.__name__, run_checks(whole, only, on_outcome), whole.notes)
     if as_kind == "attention":
         component, call = attention(cls, options, mask)
     else:

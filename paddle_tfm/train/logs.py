@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from paddle_tfm.files import write_whole
@@ -29,11 +30,13 @@ def read_rows(path: Path) -> list[dict]:
     return rows
 
 
+def is_before(row: Mapping, step: int, evaluated: bool) -> bool:
+    """Whether a row stays where a training resumes after `step`: a later one is computed again and, unless `evaluated`,
+    so is the evaluation at `step`."""
+    return row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
+
+
 def cut_rows(path: Path, step: int, evaluated: bool) -> None:
     """Remove the rows after `step` and, unless `evaluated`, the evaluation at `step`: they will be computed again."""
-    rows = [
-        row
-        for row in read_rows(path)
-        if row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
-    ]
+    rows = [row for row in read_rows(path) if is_before(row, step, evaluated)]
     write_whole(path, "".join(json.dumps(row) + "\n" for row in rows))

@@ -11,7 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 
@@ -99,7 +99,7 @@ class Convolution(Attention):
             self.weight = None
         else:
             self.predict = None
-            self.weight = self.create_parameter([num_heads, self.kernel])
+            self.weight = maps_as(self.create_parameter([num_heads, self.kernel]), None)
         self.output = Linear(d_model, d_model, bias)
         self.dropout = Dropout(dropout)
         self.inner_norm = inner_norm(d_model) if inner_norm is not None else None

@@ -11,7 +11,18 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo, keep_initial
+from paddle_tfm.protocols import (
+    Attention,
+    Geometry,
+    LayerSite,
+    Mask,
+    Norm,
+    Refusal,
+    Tap,
+    TokenInfo,
+    keep_initial,
+    maps_as,
+)
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 from paddle_tfm_plugins.norm.rms import RMSNorm
@@ -114,7 +125,8 @@ class GatedDeltaNet(Attention):
         self.query, self.key, self.value = (Linear(d_model, width, False) for width in self.widths)
         bound = kernel**-0.5
         start = nn.initializer.Uniform(-bound, bound)
-        self.kernel = keep_initial(self.create_parameter([kernel, sum(self.widths)], default_initializer=start))
+        matrix = self.create_parameter([kernel, sum(self.widths)], default_initializer=start)
+        self.kernel = maps_as(keep_initial(matrix), None)
         self.fade, self.write = Linear(d_model, num_heads, False), Linear(d_model, num_heads, False)
         self.log_rate, self.fade_bias = (self.create_parameter([num_heads], is_bias=True) for _ in range(2))
         self.log_rate.set_value(paddle.log(paddle.uniform([num_heads], min=0.0, max=16.0)))

@@ -21,6 +21,7 @@ from paddle_tfm.protocols import (
     Tap,
     TokenInfo,
     keep_initial,
+    maps_as,
     no_decay,
 )
 from paddle_tfm.validators import at_least, one_of
@@ -110,15 +111,17 @@ class Synthesizer(Attention):
         if mode == "dense":
             hidden = width if hidden is None else hidden
             self.hidden = Linear(d_model, num_heads * hidden, bias)
-            self.columns = self.create_parameter([num_heads, max_length, hidden])  # W_2 of each head, transposed
+            columns = self.create_parameter([num_heads, max_length, hidden])  # W_2 of each head, transposed
+            self.columns = maps_as(columns, "input")
             if bias:
                 zero = nn.initializer.Constant(0.0)
                 start = self.create_parameter([num_heads, max_length, 1], default_initializer=zero)
                 self.column_bias = no_decay(keep_initial(start))
         else:
-            self.rows = self.create_parameter([num_heads, max_length, max_length if rank is None else rank])
+            rows = self.create_parameter([num_heads, max_length, max_length if rank is None else rank])
+            self.rows = maps_as(rows, "input")
             if rank is not None:
-                self.columns = self.create_parameter([num_heads, max_length, rank])
+                self.columns = maps_as(self.create_parameter([num_heads, max_length, rank]), "input")
         self.value = Linear(d_model, d_model, bias)
         self.output = Linear(d_model, d_model, bias)
         self.dropout = Dropout(dropout)

@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.feed_forward._experts import through_experts, top
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
@@ -81,6 +81,7 @@ class DeepSeekMoE(FeedForward):
             return SwiGLU(d_model=d_model, d_ff=width, bias=bias, inner_dropout=inner_dropout)
 
         self.router = Linear(d_model, experts, bias=False)
+        maps_as(self.router.weight, "output")
         self.experts = nn.LayerList([network(d_ff) for _ in range(experts)])
         self.shared = network(shared * d_ff) if shared else None  # as one: the sum of networks side by side
         self.register_buffer("balance", paddle.zeros([experts], paddle.get_default_dtype()))  # b

@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.feed_forward._experts import through_experts, top
 from paddle_tfm_plugins.feed_forward.relu import ReLU
@@ -61,6 +61,7 @@ class MixtureOfExperts(FeedForward):
         not_negative(balance_weight=balance_weight)
         self.top_k, self.balance_weight = top_k, balance_weight
         self.router = Linear(d_model, experts, bias=False)
+        maps_as(self.router.weight, "output")
         self.experts = nn.LayerList(
             [ReLU(d_model, d_ff, bias=bias, inner_dropout=inner_dropout) for _ in range(experts)]
         )

@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Head, Memory, Refusal
+from paddle_tfm.protocols import Head, Memory, Refusal, maps_as
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.head._cross_entropy import full_precision, log_sum_exp, negative_log
 
@@ -59,6 +59,8 @@ class AdaptiveSoftmax(Head):
         self.rare = nn.LayerList(
             [Linear(width, end - begin, bias) for width, (begin, end) in zip(widths, self.clusters)]
         )
+        for words in self.rare:
+            maps_as(words.weight, "output")
 
     def _inside(self, cluster: int, h: Tensor) -> Tensor:
         """Logits of a cluster's words."""

@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.layers import Embedding
-from paddle_tfm.protocols import Head, Memory, Refusal
+from paddle_tfm.protocols import Head, Memory, Refusal, maps_as
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
 
@@ -53,7 +53,7 @@ class FixNorm(Head):
         start = math.sqrt(d_model) if scale is None else scale
         constant = nn.initializer.Constant(start)
         self.scale = self.create_parameter([1], default_initializer=constant) if learned else start
-        self.weight = None if tied else self.create_parameter([vocab_size, d_model])
+        self.weight = None if tied else maps_as(self.create_parameter([vocab_size, d_model]), None)
         self._shared = (
             (embedding,) if tied else ()
         )  # in a tuple, so that it is not registered (and saved) a second time

@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, Refusal
+from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, Refusal, maps_as
 from paddle_tfm_plugins.head._cross_entropy import full_precision, log_softmax, log_sum_exp
 
 LOWEST = -69.0  # log-probability (1e-30) of a word beyond the vocabulary that the source does not have
@@ -37,6 +37,7 @@ class PointerGenerator(Head):
         self.query = Linear(d_model, d_model)
         self.key = Linear(d_model, d_model, bias=False)
         self.gate = Linear(2 * d_model, 1)
+        maps_as(self.gate.weight, "output")
 
     def _weights(self, h: Tensor, memory: Memory) -> Tensor:
         """Weights of the source [B, T, S]."""

@@ -6,7 +6,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Memory, Refusal
+from paddle_tfm.protocols import Memory, Refusal, maps_as
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.head.pointer import PointerGenerator, attend
 
@@ -39,6 +39,7 @@ class PointerCoverage(PointerGenerator):
         super().__init__(d_model, **parent)
         self.coverage_weight = coverage_weight
         self.coverage = Linear(1, d_model, bias=False)
+        maps_as(self.coverage.weight, "input")
 
     def _covered(self, h: Tensor, memory: Memory, covered: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(Weights of the source [B, T, S], and their sum [B, S] with those of earlier steps, `covered`)."""

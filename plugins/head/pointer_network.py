@@ -10,7 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm.data.vocabulary import EOS, SPECIAL
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, Refusal
+from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, Refusal, maps_as
 from paddle_tfm_plugins.head._cross_entropy import full_precision
 
 MIN_PROBABILITY = 1.0e-30  # of a token that no position of the source stands for
@@ -47,6 +47,7 @@ class PointerNetwork(Head):
         self.memory = Linear(d_model, d_model, bias=False)
         self.state = Linear(d_model, d_model, bias=False)
         self.score = Linear(d_model, 1, bias=False)
+        maps_as(self.score.weight, "output")
 
     def _slots(self, memory: Memory) -> tuple[Tensor, Tensor]:
         """The target id that each position stands for, int64 [B, S], and whether it may be pointed at, bool [B, S]."""

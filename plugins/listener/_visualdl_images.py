@@ -1,4 +1,4 @@
-"""Images of a model for VisualDL: attention weights and positional encodings, drawn with NumPy in milliseconds."""
+"""Images of a model for VisualDL: attention weights and positional encodings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import paddle
 from paddle_tfm.data.batches import in_order
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.protocols import PositionalEncoding, Tap
+from paddle_tfm_plugins.listener._visualdl_picture import Axes, draw
 
 MAX_TOKENS = 40  # of an image's rows and columns
 MAX_HEADS = 8  # side by side
-CELL, GAP = 8, 3  # pixels of a weight, and of the line between heads
 NUM_POSITIONS = 64
 
 
@@ -19,13 +19,12 @@ NUM_POSITIONS = 64
 def attention(model, example: Encoded) -> np.ndarray | None:
     """The weights with which the pieces of `example` are attended to under teacher forcing, in the last layer: uint8
     [height, width], heads side by side, a row for each query (a target piece) and a column for each key (a source
-    piece), the darker the more. Without cross-attention they are those of self-attention. None where an attention
+    piece), white 0 and black 1. Without cross-attention they are those of self-attention. None where an attention
     records no weights."""
     layer = len((model.decoder or model.encoder).layers) - 1
-    if model.decoder is None:
-        name = f"encoder.{layer}.self.attention"
-    else:
-        name = f"decoder.{layer}.{'self' if model.encoder is None else 'cross'}.attention"
+    stack = "encoder" if model.decoder is None else "decoder"
+    cross = model.encoder is not None and model.decoder is not None
+    name = f"{stack}.{layer}.{'cross' if cross else 'self'}.attention"
     tap, training = Tap(recording=True, only=frozenset({name})), model.training
     model.eval()
     try:
@@ -37,7 +36,8 @@ def attention(model, example: Encoded) -> np.ndarray | None:
     if not tap.recorded:
         return None
     weights = tap.recorded[0][1].astype("float32")[0, :MAX_HEADS, :MAX_TOKENS, :MAX_TOKENS].numpy()  # [H, T, S]
-    return side_by_side(255 * (1 - weights.clip(0, 1)))
+    rows, columns = ("target piece", "source piece") if cross else ("piece (query)", "piece (key)")
+    return draw(weights, Axes(rows, columns, "attention weight", black=1.0, white=0.0))
 
 
 @paddle.no_grad()
@@ -47,26 +47,16 @@ def position(encoding: PositionalEncoding, d_model: int) -> np.ndarray | None:
     [height, width], black the smallest value and white the largest. None for encodings that do neither (rotary)."""
     uses, positions = encoding.uses(), encoding.remap(paddle.arange(NUM_POSITIONS).unsqueeze(0), None)
     if "embed" in uses:
-        rows = encoding.embed(paddle.zeros([1, NUM_POSITIONS, d_model]), positions)  # [1, T, C]
-    elif "bias" in uses:
-        rows = encoding.bias(positions, positions)  # [1, H|1, T, T]
-        rows = None if rows is None else rows[0]
+        added = encoding.embed(paddle.zeros([1, NUM_POSITIONS, d_model]), positions)  # [1, T, C]
+        names = ("position", "feature", "added to the embedding")
+    elif "bias" in uses and (bias := encoding.bias(positions, positions)) is not None:
+        added = bias[0]  # [H|1, T, T]
+        names = ("position of the query", "position of the key", "added to the score")
     else:
-        rows = None
-    if rows is None:
         return None
-    values = rows.astype("float32")[:MAX_HEADS].numpy()
+    values = added.astype("float32")[:MAX_HEADS].numpy()
     finite = np.where(np.isfinite(values), values, 0.0)
-    low, high = finite.min(), finite.max()
-    return side_by_side(255 * (finite - low) / (high - low if high > low else 1.0))
-
-
-def side_by_side(maps: np.ndarray) -> np.ndarray:
-    """Maps [N, height, width] of grey values 0 (black) to 255, next to each other with black lines between: uint8."""
-    large = maps.round().astype(np.uint8).repeat(CELL, 1).repeat(CELL, 2)
-    gap = np.full((large.shape[1], GAP), 0, np.uint8)
-    parts = [part for one in large for part in (one, gap)]
-    return np.concatenate(parts[:-1], 1)
+    return draw(finite, Axes(*names, black=float(finite.min()), white=float(finite.max())))
 
 
 def legend(codec: Codec, example: Encoded) -> str:

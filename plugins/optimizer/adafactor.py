@@ -34,6 +34,7 @@ class Adafactor(Optimizer):
         ValueError: decay is not in (0, 1]; clip, epsilon1 or epsilon2 is not positive.
     """
 
+    adam_like = True  # but for a relative one, whose updates have the matrix's size
     expected_failures: ClassVar[dict[str, str]] = {"inertia": "it has no momentum"}
 
     def __init__(
@@ -48,6 +49,7 @@ class Adafactor(Optimizer):
         positive(clip=clip, epsilon1=epsilon1, epsilon2=epsilon2)
         self.decay, self.clip, self.relative = decay, clip, relative
         self.epsilon1, self.epsilon2 = epsilon1, epsilon2
+        self.adam_like = not relative
 
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
         return AdafactorRule(parameters, self.decay, self.clip, self.relative, self.epsilon1, self.epsilon2)

@@ -20,6 +20,8 @@ class Adam(Optimizer):
     likewise.
     """
 
+    adam_like = True
+
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9):
         between("[0, 1)", beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)

@@ -19,6 +19,8 @@ class AdamW(Optimizer):
     by `no_decay`; gains and biases are exempt.
     """
 
+    adam_like = True
+
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9, weight_decay: float = 0.01):
         between("[0, 1)", beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)

@@ -17,8 +17,9 @@ class Lion(Optimizer):
 
     c = β1 m + (1 − β1) g, w -= rate · (sign(c) + weight_decay · w), m = β2 m + (1 − β2) g. One moment is kept, half of
     Adam's memory. As every weight moves by the whole rate, the paper takes a rate 3 to 10 times smaller than Adam's and
-    a decay as many times larger. Here the decay spares parameters of one dimension (gains and biases); a weight whose
-    gradient has always been zero, such as the embedding of padding, stays where it is.
+    a decay as many times larger. Here the decay spares parameters of one dimension and those marked by `no_decay`
+    (gains, biases, mixers); a weight whose gradient has always been zero, such as the embedding of padding, stays where
+    it is.
 
     Options:
         beta1: of the direction. beta2: of the momentum. weight_decay: apart from the gradient; 0: none.
@@ -26,6 +27,8 @@ class Lion(Optimizer):
     Raises:
         ValueError: beta1 or beta2 is not in [0, 1); weight_decay is negative.
     """
+
+    adam_like = True
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.99, weight_decay: float = 0.0):
         between("[0, 1)", beta1=beta1, beta2=beta2)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer
+from paddle_tfm.protocols import Optimizer, maps
 from paddle_tfm.validators import at_least, between, not_negative, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights, update_moments
 
@@ -28,10 +28,11 @@ class Muon(Optimizer):
     the second paper's 0.2 sqrt(max(n, m)) an update is about as large as Adam's, so that one rate and one decay serve
     all parameters.
 
-    Embeddings, heads, encodings, vectors, and whatever has not exactly two dimensions of 2 or more, go by AdamW. Names,
-    which are paths in the model, say which parameters belong to the stacks; AdamW updates a parameter without such a
-    name. Parameters of one dimension are exempt from the decay. The authors compute the steps in bfloat16; here they
-    are in the precision of the parameters.
+    Embeddings, heads, encodings, vectors, what is marked as no linear map (mixers, kernels), and whatever has not
+    exactly two dimensions of 2 or more, go by AdamW. Names, which are paths in the model, say which parameters belong
+    to the stacks; AdamW updates a parameter without such a name. Parameters of one dimension and those marked by
+    `no_decay` are exempt from the decay. The authors compute the steps in bfloat16; here they are in the precision of
+    the parameters.
 
     Options:
         momentum: of the matrices. nesterov: see above. iterations: of Newton-Schulz.
@@ -91,8 +92,10 @@ class MuonRule(UpdateRule):
 
 
 def is_hidden_matrix(parameter: Tensor) -> bool:
-    """Whether it is a matrix of a stack's layer, and not a vector stored as one."""
-    return parameter.name.startswith(STACK_PREFIXES) and parameter.ndim == 2 and min(parameter.shape) > 1
+    """Whether it is the matrix of a linear map in a stack's layer, and not a vector, a mixer or a kernel stored as
+    one."""
+    is_map = parameter.ndim == 2 and min(parameter.shape) > 1 and maps(parameter) is not None
+    return is_map and parameter.name.startswith(STACK_PREFIXES)
 
 
 def orthogonalize(matrix: Tensor, iterations: int) -> Tensor:

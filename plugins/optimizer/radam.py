@@ -33,6 +33,8 @@ class RAdam(Optimizer):
         ValueError: beta1 or beta2 is not in [0, 1); epsilon is not positive.
     """
 
+    adam_like = True
+
     def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9):
         between("[0, 1)", beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)

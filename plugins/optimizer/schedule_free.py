@@ -28,12 +28,14 @@ class ScheduleFree(Optimizer):
     evaluated in place of x; `train.average` is a mean of several x. The checkpoint to resume from, `last`, holds y.
 
     Options:
-        beta1: how much of y is x. beta2, epsilon: of the second moment. weight_decay: at y; parameters of one dimension
-            are exempt.
+        beta1: how much of y is x. beta2, epsilon: of the second moment. weight_decay: at y; parameters of one
+            dimension, and those marked by `no_decay`, are exempt.
 
     Raises:
         ValueError: beta1 is not in (0, 1), or beta2 not in [0, 1); epsilon is not positive; weight_decay is negative.
     """
+
+    adam_like = True
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, weight_decay: float = 0.0):
         between("(0, 1)", beta1=beta1)

@@ -21,7 +21,7 @@ class SGD(Optimizer):
 
     Options:
         momentum: 0 for none. nesterov: see above. weight_decay: apart from the gradient, w *= 1 − rate · weight_decay;
-            parameters of one dimension are exempt.
+            parameters of one dimension, and those marked by `no_decay`, are exempt.
 
     Raises:
         ValueError: momentum is not in [0, 1); `nesterov` without momentum; weight_decay is negative.

@@ -30,7 +30,8 @@ class SOAP(Optimizer):
 
     Options:
         beta1, beta2, epsilon: Adam's. preconditioner_beta: β. frequency: see above. weight_decay: apart from the
-            gradient, for parameters of two or more dimensions. max_dim: the longest dimension that has a basis.
+            gradient, for parameters of two or more dimensions but those marked by `no_decay`. max_dim: the longest
+            dimension that has a basis.
 
     Raises:
         ValueError: a beta is not in [0, 1); epsilon is not positive; weight_decay is negative; frequency or max_dim is

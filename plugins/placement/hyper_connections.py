@@ -7,7 +7,17 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Refusal, Sublayer, TokenInfo, keep_initial
+from paddle_tfm.protocols import (
+    LayerSite,
+    NormFactory,
+    Placement,
+    Refusal,
+    Sublayer,
+    TokenInfo,
+    keep_initial,
+    maps_as,
+    no_decay,
+)
 from paddle_tfm.validators import at_least
 
 START = 0.01  # of the scales of what depends on the token
@@ -28,9 +38,9 @@ class HyperConnections(Placement):
     exactly pre-norm, the sum being n times its x, which the final norm takes back. x [B, T, C]; between the layers
     [B, T, n, C].
 
-    Two things of the authors' training are not a placement's: they scale the initial values of output projections by
-    sqrt(n), and their weight decay leaves A alone, where that of `adamw` takes every matrix. The paper is about
-    language models; here a decoder's cross-attention has its connections too.
+    Weight decay leaves A and B alone and acts on W, as the authors' does. One thing of their training is not a
+    placement's: they scale the initial values of output projections by sqrt(n). The paper is about language models;
+    here a decoder's cross-attention has its connections too.
 
     Options:
         streams: n. dynamic: whether the weights depend on the token; False: the paper's static form.
@@ -58,13 +68,14 @@ class HyperConnections(Placement):
         eye = paddle.eye(streams)
         reads = [paddle.concat([eye[:, k % streams].unsqueeze(1), eye], 1) for k in range(first, first + len(sites))]
         one, zero, start = (nn.initializer.Constant(value) for value in (1.0, 0.0, START))
-        self.alphas = nn.ParameterList(
-            [self._parameter([streams, 1 + streams], nn.initializer.Assign(read)) for read in reads]  # (A_m | A_r)
+        self.alphas = nn.ParameterList(  # (A_m | A_r)
+            [no_decay(self._parameter([streams, 1 + streams], nn.initializer.Assign(read))) for read in reads]
         )
         self.betas = nn.ParameterList([self._parameter([streams], one) for _ in sites])
         if dynamic:
             self.state_norms = nn.LayerList([norm(site, d_model) for site in sites])
-            self.maps = nn.ParameterList([self._parameter([d_model, 2 + streams], zero) for _ in sites])  # (W_α | W_β)
+            matrices = (self._parameter([d_model, 2 + streams], zero) for _ in sites)
+            self.maps = nn.ParameterList([maps_as(matrix, "output") for matrix in matrices])  # (W_α | W_β)
             self.alpha_scales = nn.ParameterList([self._parameter([1], start) for _ in sites])
             self.beta_scales = nn.ParameterList([self._parameter([1], start) for _ in sites])
 

@@ -6,7 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal, keep_initial
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal, keep_initial, maps_as
 from paddle_tfm.validators import at_least
 
 
@@ -44,7 +44,7 @@ class CoPE(PositionalEncoding):
         at_least(2, positions=positions)
         rows = max_length + 1 if positions is None else positions
         zero = nn.initializer.Constant(0.0)
-        self.table = keep_initial(self.create_parameter([rows, head_dim], default_initializer=zero))
+        self.table = maps_as(keep_initial(self.create_parameter([rows, head_dim], default_initializer=zero)), None)
 
     def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         q, k = q.astype(self.table.dtype), k.astype(self.table.dtype)

@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import PositionalEncoding, Refusal
+from paddle_tfm.protocols import PositionalEncoding, Refusal, maps_as
 from paddle_tfm.validators import at_least, positive
 
 EPS = 1e-6  # added to the divisor
@@ -53,6 +53,8 @@ class FIRE(PositionalEncoding):
         self.inner = Linear(1, width)
         self.inner.bias.set_value(paddle.uniform([width], self.inner.bias.dtype, -1.0, 1.0))
         self.outer = Linear(width, num_heads, bias=False)
+        for part in (self.inner, self.outer):
+            maps_as(part.weight, "input")
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         i, j = q_positions.unsqueeze(2), k_positions.unsqueeze(1)  # [B|1, Tq, 1], [B|1, 1, Tk]

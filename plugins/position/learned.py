@@ -5,7 +5,7 @@ from __future__ import annotations
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import PositionalEncoding, keep_initial
+from paddle_tfm.protocols import PositionalEncoding, keep_initial, maps_as
 from paddle_tfm.validators import at_least, positive
 
 
@@ -30,7 +30,8 @@ class Learned(PositionalEncoding):
         at_least(1, max_length=max_length)
         positive(initial=initial)
         start = nn.initializer.Normal(0.0, initial)
-        self.weight = keep_initial(self.create_parameter([max_length, d_model], default_initializer=start))
+        table = self.create_parameter([max_length, d_model], default_initializer=start)
+        self.weight = maps_as(keep_initial(table), None)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         index = positions.clip(0, self.weight.shape[0] - 1).expand(x.shape[:2])  # [B|1, T] -> [B, T]

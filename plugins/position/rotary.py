@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import Tensor, concat
 
 from paddle_tfm.protocols import PositionalEncoding
-from paddle_tfm.validators import at_least, between
+from paddle_tfm.validators import at_least, between, positive
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
 
 
@@ -34,6 +34,7 @@ class Rotary(PositionalEncoding):
         super().__init__()
         between("(0, 1]", fraction=fraction)
         at_least(1, ntk_factor=ntk_factor)
+        positive(base=base)
         self.width = int(head_dim * fraction)
         if self.width == 0 or (fraction < 1 and self.width % 2):
             raise ValueError(

@@ -6,7 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.protocols import PositionalEncoding, maps_as
 from paddle_tfm.validators import at_least
 
 
@@ -32,8 +32,8 @@ class Shaw(PositionalEncoding):
         super().__init__()
         at_least(1, clip=clip)
         self.clip = clip
-        self.key_table = self.create_parameter([2 * clip + 1, head_dim])
-        self.value_table = self.create_parameter([2 * clip + 1, head_dim]) if with_values else None
+        self.key_table = maps_as(self.create_parameter([2 * clip + 1, head_dim]), None)
+        self.value_table = maps_as(self.create_parameter([2 * clip + 1, head_dim]), None) if with_values else None
 
     def uses(self) -> frozenset[str]:
         return frozenset({"scores", "values"}) if self.value_table is not None else frozenset({"scores"})

@@ -33,6 +33,25 @@ def test_a_script_that_is_not_as_known_is_named(end, tmp_path):
     assert unknown_script(tmp_path) == end.rpartition("/")[2]
 
 
+WHOSE_PAGES = """
+from visualdl.server import app
+from paddle_tfm.cli import board_pages
+theirs = app.create_app
+app.main = lambda: print("as it comes" if app.create_app is theirs else "put right")
+board_pages.main()
+"""
+
+
+def whose_pages(environment):
+    return subprocess.run(
+        [sys.executable, "-c", WHOSE_PAGES], env=environment, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_the_installed_visualdl_is_put_right():
+    assert whose_pages(dict(os.environ)) == "put right"
+
+
 def test_another_visualdl_is_served_as_it_comes_and_that_is_said(tmp_path):
     """The installed one, linked, with one script of a later version."""
     shutil.copytree(VISUALDL, tmp_path / "site" / "visualdl", copy_function=os.symlink)
@@ -54,4 +73,5 @@ def test_another_visualdl_is_served_as_it_comes_and_that_is_said(tmp_path):
         process.kill()
         err = process.communicate()[1]
     assert address.endswith(":0/  (Ctrl-C ends it)\n"), address + err
+    assert whose_pages(environment) == "as it comes"
     assert f"VisualDL {KNOWN} has another data.js than {KNOWN}" in err and f"`pip install visualdl=={KNOWN}`" in err

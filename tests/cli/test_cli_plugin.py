@@ -44,6 +44,27 @@ def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
     assert done.status == 1
     for text in ("fail", "2,000 positions away", "consequence", "the sign of the slope", "1 check failed"):
         assert text in done.out
+    assert done.out.startswith("position Twin: most likely: the sign of the slope")
+    done = call("plugin", "check", f"{file}:Twin", "--only", "nearness", "--only", "pure", "--json")
+    assert json.loads(done.out)[0]["most_likely"].startswith("the sign of the slope")
+
+
+@pytest.mark.parametrize(
+    "target, reference, sentence",
+    [
+        ("norm:rms", "mine", "--reference mine: it must be FILE.py or FILE.py:NAME"),
+        ("norm:rms", "nowhere.py:forward", "nowhere.py: no such file"),
+        ("norm:rms", "empty.py", "empty.py holds no function forward"),
+        ("listener:listener", "empty.py", "listener 'listener' is none of them"),
+        ("norm", "empty.py", "'norm' is a kind"),
+        ("cosine", "empty.py", "--reference is of one component"),
+    ],
+)
+def test_a_wrong_reference_is_one_sentence_before_any_check(target, reference, sentence):
+    Path("empty.py").write_text("", "utf-8")
+    done = call("plugin", "check", target, "--reference", reference)
+    assert (done.status, done.out, "Traceback" in done.err) == (2, "", False)
+    assert sentence in done.err
 
 
 def test_an_expected_failure_is_shown_with_its_reason():

@@ -117,7 +117,13 @@ def test_a_decoder_only_run_writes_a_text_of_its_own(tmp_path):
     done = call(*shlex.split(re.sub("<.*?>", "", command))[1:], "--length", "3")
     assert done.status == 0 and done.err == ""
     assert "1 decoder layer, d_model 16" in text and "the last 127 tokens" in text
-    assert not re.search(r"\btest\b", text.partition("By length")[0].partition("Scores")[2].partition("Outputs")[0])
+    scores = re.search(
+        "<caption>the best checkpoint.*?</thead>", (folder / "report.html").read_text("utf-8"), re.DOTALL
+    )
+    assert re.findall("<th [^>]*>(.*?)</th>", scores[0]) == [
+        "metric",
+        "validation",
+    ]  # no column of a split without scores
 
 
 def test_best_and_worst_outputs():

@@ -29,6 +29,10 @@ def test_what_is_written_passes_the_kit_and_is_taken_by_a_recipe(kind, capsys):
     assert status_of("plugin", "check", "my_thing.py") == 0, capsys.readouterr()
     assert f"{kind} MyThing: " in capsys.readouterr().out
     setting = plugin.advice.split("run reverse ")[1].split(" --plugin")[0].strip('"')
+    if kind == "executor":  # of `run`, and no setting
+        words = ["run", "reverse", "train.steps=0", setting, "--plugin", "my_thing.py"]
+        assert status_of(*words) == 2 and "train.steps" in capsys.readouterr().err
+        return
     assert status_of("check", "reverse", setting, "--plugin", "my_thing.py", "--no-step") == 0, capsys.readouterr()
 
 

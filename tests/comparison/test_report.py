@@ -642,6 +642,24 @@ def test_only_a_wide_range_of_a_quantity_is_logarithmic(tmp_path, metric, low, s
     assert (curves.get_yscale(), values.get_xscale()) == (scale, scale)
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_no_axis_of_a_share_goes_beyond_0_and_100_percent(tmp_path, value):
+    series(tmp_path, "a", [value, value], curve=(value, value))
+    curves, values = figures.draw(table(tmp_path)).axes
+    for axis in (curves.yaxis, values.xaxis):
+        low, high = axis.get_view_interval()
+        assert low < value < high  # the dot is whole
+        assert all(0 <= tick <= 1 for tick in axis.get_majorticklocs() if low <= tick <= high)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "title"), [(1, "At the end"), (2, "At the end: mean ± standard deviation, dots are seeds")]
+)
+def test_the_bars_are_named_where_there_are_any(tmp_path, seeds, title):
+    series(tmp_path, "a", [0.5, 0.75][:seeds])
+    assert figures.draw(table(tmp_path)).axes[1].get_title("left") == title
+
+
 def test_a_diverged_run_ends_in_a_cross_and_bends_no_mean(tmp_path):
     finish(tmp_path, "a", 1, 0.5, curve=(0.25, 0.5, 0.75))
     finish(tmp_path, "a", 2, 0.5, curve=(0.0, math.nan), diverged=LOST)

@@ -38,6 +38,14 @@ from paddle_tfm import hookimpl
 def on_evaluation_end(run, step, metrics, samples):
     print(metrics["nothing"])
 """
+WAITS = """
+import subprocess
+from paddle_tfm import hookimpl
+
+@hookimpl
+def on_evaluation_end(run, step, metrics, samples):
+    subprocess.run(["sleep", "601.5"])
+"""
 CHANGES = """
 from paddle_tfm import hookimpl
 
@@ -83,6 +91,25 @@ def test_one_that_raises_is_quoted():
     outcome = _report(RAISES, "runs")
     assert outcome.status == FAIL
     assert "plugin.py line 6, in on_evaluation_end" in outcome.detail and "KeyError: 'nothing'" in outcome.detail
+
+
+@pytest.mark.conformance
+def test_one_that_waits_for_ever_is_ended_and_says_where(monkeypatch):
+    monkeypatch.setattr("paddle_tfm.testing.kinds.listener.TIMES_WITHOUT", 1)
+    Path("plugin.py").write_text(WAITS, "utf-8")
+    report = examine("listener", "plugin", registry=create_registry(["plugin.py"]))
+    assert [outcome.status for outcome in report] == [FAIL]  # the other checks would say nothing new
+    detail = report["runs"].detail
+    assert "it has not ended after" in detail and "plugin.py line 7, in on_evaluation_end" in detail
+    sleeping = [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"sleep\x00601.5" in _content(path)]
+    assert not sleeping
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # the process ended meanwhile
+        return b""
 
 
 @pytest.mark.conformance

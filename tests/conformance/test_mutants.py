@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "mutants"))
+from edits import edited
 from mutants_catalogue import AS_KIND, MASK, MUTANTS, RIGHT, TWINS, ZOO, Mutant, build, source
 
 from paddle_tfm import create_registry
@@ -49,8 +50,26 @@ def test_the_mutant_fails_by_the_check_that_names_its_bug(mutant: Mutant):
     assert "NameError" not in outcome.detail  # what is broken is the component, not the mutant
 
 
+def test_texts_that_a_whole_model_does_not_take_are_in_the_notes():
+    def notes(most: int) -> tuple[str, ...]:
+        refusing = f"assert ids.shape[1] <= {most}, 'too long'\n        return x + self.positions(ids.shape[1])"
+        text = source("transformer").replace("return x + self.positions(ids.shape[1])", refusing)
+        return report(text, "transformer", frozenset({"attends"})).notes
+
+    assert notes(100) == ()
+    assert notes(64) == ("not with texts of 72 words, which it does not take: AssertionError: too long",)
+
+
 def test_there_are_enough_mutants():
     assert len(MUTANTS) >= 50
     assert len({str(mutant) for mutant in MUTANTS}) == len(MUTANTS)
     assert {mutant.twin for mutant in MUTANTS if "/" not in mutant.twin} == {path.stem for path in TWINS.glob("*.py")}
     assert len(ZOO) >= 15
+
+
+@pytest.mark.parametrize("was", ["absent", "x"])
+def test_an_edit_finds_its_place_once_or_is_refused(was):
+    """Otherwise a mutant could be its twin, or two bugs."""
+    assert edited("y = x + x", "y", "z", "a mutant") == "z = x + x"
+    with pytest.raises(ValueError, match=f"a mutant: the source has '{was}' [02] times"):
+        edited("y = x + x", was, "z", "a mutant")

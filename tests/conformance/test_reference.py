@@ -3,6 +3,7 @@ seen, and what `plugin new` writes agrees with its twin."""
 
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -13,10 +14,18 @@ from paddle_tfm import create_registry
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugin_template import REFERENCED, write
 from paddle_tfm.testing import FAIL, PASS, with_class
-from paddle_tfm.testing.reference import held_to
+from paddle_tfm.testing.reference import Reference
 from paddle_tfm.testing.target import find
 
 REFERENCES = Path(__file__).parents[1] / "references"
+LAYER = """def forward(x, w, eps):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + eps) * w["weight"] + w["bias"]
+"""
+
+
+def held_to(text, kind, name, options, registry):
+    return Reference(text, kind, name, options, registry).outcome()
 
 
 @pytest.mark.parametrize(
@@ -94,6 +103,46 @@ class Twin(torch.nn.Module):
 """
 
 
+NORM = """
+import torch
+
+
+class Twin(torch.nn.Module):
+    def __init__(self, dim, eps=1e-5):
+        super().__init__()
+        self.weight, self.bias = torch.nn.Parameter(torch.ones(dim)), torch.nn.Parameter(torch.zeros(dim))
+        self.eps = eps
+
+    def forward(self, hidden):
+        return torch.nn.functional.layer_norm(hidden, hidden.shape[-1:], self.weight, self.bias, self.eps)
+"""
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    "was, becomes, sentence",
+    [
+        ("", "", ""),
+        ("self.weight", "self.gain", "has a parameter gain, ours are bias, weight: use one name"),
+        (
+            "dim, eps",
+            "dim, other, eps",
+            "needs the argument 'other', which the kit does not know; it must have a default",
+        ),
+        ("hidden.shape[-1:], ", "[3], ", "Twin raises RuntimeError: "),
+    ],
+)
+def test_a_torch_module_whose_names_differ(was, becomes, sentence, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "theirs.py").write_text(NORM.replace(was, becomes) if was else NORM, "utf-8")
+    text = f"{tmp_path / 'theirs.py'}:Twin"
+    if sentence:
+        with pytest.raises(UserError, match=sentence):
+            Reference(text, "norm", "layer", {}, create_registry())
+    else:
+        assert held_to(text, "norm", "layer", {"eps": 1e-4}, create_registry()).status == PASS
+
+
 @pytest.mark.peers
 @pytest.mark.parametrize("activation, status", [("relu", PASS), ("tanh", FAIL)])
 def test_a_torch_module_is_a_reference(activation, status, tmp_path):
@@ -103,15 +152,62 @@ def test_a_torch_module_is_a_reference(activation, status, tmp_path):
     assert outcome.status == status, outcome.detail
 
 
+def test_a_function_of_any_name_is_the_forward_of_a_kind_that_has_one(tmp_path):
+    text = LAYER.replace("forward", "attend")  # the name of a function of positions
+    (tmp_path / "theirs.py").write_text(f"import numpy as np\n\n\n{text}", "utf-8")
+    reference = Reference(f"{tmp_path / 'theirs.py'}:attend", "norm", "layer", {}, create_registry())
+    assert reference.compared == {"forward"}
+    assert reference.outcome().status == PASS
+
+
+@pytest.mark.parametrize("eps, status", [("eps", PASS), ("2 * eps + 0.1", FAIL)])
+def test_the_function_may_stand_in_the_docstring_of_a_class(eps, status, tmp_path):
+    formula = indent(LAYER.replace("+ eps", f"+ {eps}"), " " * 8)
+    text = f'class Mine:\n    """A norm, in NumPy::\n\n{formula}\n    It says more.\n    """\n'
+    (tmp_path / "mine.py").write_text(text, "utf-8")
+    outcome = held_to(f"{tmp_path / 'mine.py'}:Mine", "norm", "layer", {}, create_registry())
+    assert outcome.status == status, outcome.detail
+
+
+def test_how_many_cases_were_compared_is_said_and_which_functions_were_not(tmp_path):
+    text = "def embed(x, w):\n    return x + w['weight'][: x.shape[1]]\n\n\ndef bias():\n    raise RuntimeError\n"
+    (tmp_path / "theirs.py").write_text(text, "utf-8")
+    outcome = held_to(str(tmp_path / "theirs.py"), "position", "learned", {}, create_registry())
+    assert outcome.status == PASS, outcome.detail
+    assert outcome.detail.endswith("in 4 cases; position learned uses no `bias`")
+
+
 @pytest.mark.parametrize(
     "text, name, sentence",
     [
         ("def forward(x, wight):\n    return x\n", "", "asks for `wight`, which the kit does not have; it has "),
-        ("def other(x):\n    return x\n", "", "holds none of the functions forward, "),
-        ("def other(x):\n    return x\n", ":mine", "there is no such function"),
+        ("def forward(site_, x):\n    return x\n", "", "`site_`, which the kit does not have; did you mean 'site'"),
+        ("def other(x):\n    return x\n", "", "holds no function forward; or say which: "),
+        ("def other(x):\n    return x\n", ":othr", "there is no such function, class or table; did you mean 'other'?"),
+        ("other = {'layr': print}\n", ":other", "has no 'layer'; did you mean 'layr'?"),
+        ("def forward(x, w):\n    return x * w['wight']\n", "", r"no parameter w\['wight'\]; did you mean 'weight'"),
+        ("def forward(x):\n    return x @ x\n", "", "forward raises ValueError: matmul: .*theirs.py line 2"),
+        ("class Mine:\n    pass\n", ":Mine", "is a class. It must be a torch.nn.Module, or its docstring must define"),
+        ("class Mine:\n    'def forward(x): return ('\n", ":Mine", "its docstring is no Python at"),
+        ("import numpy\nother = numpy.tanh\n", ":other", "does not say by name what it asks for: write `def forward"),
+        ("import nothing_here\n", "", "cannot be imported: ModuleNotFoundError"),
     ],
 )
-def test_a_reference_that_cannot_be_used_is_one_sentence(text, name, sentence, tmp_path):
+def test_a_reference_that_cannot_be_used_is_one_sentence_before_any_check(text, name, sentence, tmp_path):
     (tmp_path / "theirs.py").write_text(text, "utf-8")
+    with pytest.raises(UserError, match=sentence) as raised:
+        Reference(f"{tmp_path / 'theirs.py'}{name}", "norm", "layer", {}, create_registry())
+    assert "\n" not in str(raised.value)
+
+
+def test_a_reference_that_nothing_uses_is_no_agreement(tmp_path):
+    (tmp_path / "theirs.py").write_text("def bias(positions):\n    return positions\n", "utf-8")
+    with pytest.raises(UserError, match=r"theirs\.py holds bias, and position sinusoidal uses none of these"):
+        Reference(str(tmp_path / "theirs.py"), "position", "sinusoidal", {}, create_registry())
+
+
+@pytest.mark.parametrize("kind, name", [("listener", "listener"), ("optimizer", "adam"), ("metric", "bleu")])
+def test_a_kind_without_formula_is_one_sentence(kind, name):
+    sentence = f"--reference compares norm, .* schedule; {kind} '{name}' is none of them"
     with pytest.raises(UserError, match=sentence):
-        held_to(f"{tmp_path / 'theirs.py'}{name}", "norm", "layer", {}, create_registry())
+        Reference("nowhere.py", kind, name, {}, create_registry())

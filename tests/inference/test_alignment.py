@@ -148,13 +148,27 @@ def test_a_picture_names_its_axes_and_its_scale():
 
     def look(figure: Figure, **options):
         first, scale = figure.axes
+        seen.update(inches=tuple(figure.get_size_inches() / (2, 1)))
         seen.update(x=first.get_xlabel(), y=first.get_ylabel(), scale=scale.get_ylabel(), limits=scale.get_ylim())
         return draw_figure(figure, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plotting, "image", look)
         draw(Alignment(("a", "b"), ("c",), np.array([[0.25, 0.75]])), ["DejaVu Sans"], set())
-    assert seen == {"x": "source", "y": "target", "scale": "attention weight", "limits": (0.0, 1.0)}
+    assert seen.pop("scale") == "attention weight, mean of heads"
+    across, down = seen.pop("inches")
+    assert across == down  # cells are squares
+    assert seen == {"x": "source pieces", "y": "target pieces", "limits": (0.0, 1.0)}
+
+
+@pytest.mark.parametrize(("pieces", "upright"), [(("▁我", "昨天"), True), (("▁bought", "a"), False)])
+def test_short_source_pieces_are_not_turned(monkeypatch, pieces, upright):
+    """Chinese characters are hard to read on their side."""
+    figures = []
+    monkeypatch.setattr(plotting, "image", lambda figure, **options: figures.append(figure))
+    draw(Alignment(pieces, ("c",), np.array([[0.25, 0.75]])), ["DejaVu Sans"], set())
+    turns = {label.get_rotation() for label in figures[0].axes[0].get_xticklabels()}
+    assert turns == {0.0 if upright else 90.0}
 
 
 def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path):

@@ -38,10 +38,14 @@ def future(length):
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
+@pytest.mark.parametrize("spec", [{"name": "multihead"}, {"name": "sinks", "learned": False}], ids=str)
 @SITES
-def test_multihead_is_that_of_pytorch(build, precision, agree, rng, site, bias):
-    ours, w = build("attention", {"name": "multihead", "bias": bias}, **GIVEN, site=site)
-    theirs = torch.nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True)
+def test_multihead_and_softmax_off_by_one_are_those_of_pytorch(build, precision, agree, rng, site, spec, bias):
+    """`add_zero_attn` adds a key and a value of zeros: a score of 0 for nothing."""
+    ours, w = build("attention", {**spec, "bias": bias}, **GIVEN, site=site)
+    theirs = torch.nn.MultiheadAttention(
+        D_MODEL, HEADS, bias=bias, add_zero_attn=spec["name"] == "sinks", batch_first=True
+    )
     together = {"weight": lambda name: w[f"{name}.weight"].T, "bias": lambda name: w[f"{name}.bias"]}
     arrays = {
         f"in_proj_{part}": np.concatenate([weight_of(name) for name in ("query", "key", "value")])
@@ -78,6 +82,37 @@ def test_grouped_query_is_pytorchs_lookup_with_enable_gqa(build, precision, agre
         heads("value", source, kv_heads),
         attn_mask=visible & ~future(LENGTH) if site.causal else visible,
         enable_gqa=True,
+    )
+    expected = linear(w, "output")(expected.transpose(1, 2).flatten(2))
+    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
+
+
+@pytest.mark.parametrize("per_head", [True, False], ids=["per-head", "all-heads"])
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+@SITES
+def test_qk_norm_is_pytorchs_norms_and_lookup(build, precision, agree, rng, site, norm, per_head):
+    """F.rms_norm or F.layer_norm of the outputs of torch.nn.Linear, and F.scaled_dot_product_attention."""
+    functional = torch.nn.functional
+    ours, w = build("attention", {"name": "qk_norm", "norm": norm, "per_head": per_head}, **GIVEN, site=site)
+    x, valid, source, source_valid = sentences(rng, site)
+
+    def normalized(inputs, name):
+        out = linear(w, name)(precision.theirs(inputs))
+        out = out.unflatten(-1, (HEADS, HEAD_DIM)) if per_head else out
+        weight = precision.theirs(w[f"{name}_norm.weight"])
+        if norm == "rms":
+            out = functional.rms_norm(out, out.shape[-1:], weight, 1e-6)
+        else:
+            out = functional.layer_norm(out, out.shape[-1:], weight, None, 1e-5)
+        return out.reshape(*out.shape[:2], HEADS, HEAD_DIM).transpose(1, 2)
+
+    value = linear(w, "value")(precision.theirs(source)).unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2)
+    visible = torch.from_numpy(source_valid)[:, None, None, :]
+    expected = functional.scaled_dot_product_attention(
+        normalized(x, "query"),
+        normalized(source, "key"),
+        value,
+        attn_mask=visible & ~future(LENGTH) if site.causal else visible,
     )
     expected = linear(w, "output")(expected.transpose(1, 2).flatten(2))
     agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
@@ -260,3 +295,23 @@ def test_differential_is_that_of_diffllama(build, registry, precision, agree, rn
         angles = torch.ones_like(angles[0]), torch.zeros_like(angles[1])
     expected, _ = theirs(precision.theirs(x), angles, additive(precision, valid, LENGTH, site.causal))
     agree(attend(ours, precision, site, x, valid, source, source_valid, encoding), expected[valid])
+
+
+@SITES
+def test_sinks_are_those_of_gpt_oss(build, precision, agree, rng, site):
+    """The lookup alone; the projections are torch.nn.Linear."""
+    gpt_oss = pytest.importorskip("transformers.models.gpt_oss.modeling_gpt_oss")
+    ours, w = build("attention", "sinks", **GIVEN, site=site)
+    x, valid, source, source_valid = sentences(rng, site)
+
+    def heads(name, inputs):
+        return linear(w, name)(precision.theirs(inputs)).unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2)
+
+    layer = torch.nn.Module().eval()
+    layer.num_key_value_groups, layer.sinks = 1, precision.theirs(w["sink"])
+    mask = additive(precision, source_valid, LENGTH, site.causal)
+    context, _ = gpt_oss.eager_attention_forward(
+        layer, heads("query", x), heads("key", source), heads("value", source), mask, HEAD_DIM**-0.5
+    )
+    expected = linear(w, "output")(context.flatten(2))
+    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])

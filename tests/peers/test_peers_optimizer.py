@@ -179,13 +179,36 @@ def test_muon_is_pytorchs_without_its_rounding(walk, agree, monkeypatch, options
     agree(*walk({"name": "muon", **options}, pytorchs_muon(options), MATRICES), 1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"momentum": 0.0}, {"momentum": 0.8, "nesterov": True}], ids=str)
+SGD = [
+    {},
+    {"momentum": 0.0},
+    {"momentum": 0.8, "nesterov": True},
+    {"momentum": 0.0, "weight_decay": 0.3},
+    {"momentum": 0.8, "weight_decay": 0.3},
+    {"momentum": 0.8, "nesterov": True, "weight_decay": 0.3},
+]
+
+
+@pytest.mark.parametrize("options", SGD, ids=str)
 def test_sgd_is_pytorchs(walk, precision, agree, options):
+    """PyTorch adds a decay to the gradient, so that momentum sums it too; ours is apart from it, for parameters of two
+    dimensions alone. Without momentum they are the same; with it PyTorch's own step follows the decay."""
+    decay, momentum = options.get("weight_decay", 0.0), options.get("momentum", 0.9)
+
     def make(matrices, others):
-        momentum, nesterov = options.get("momentum", 0.9), options.get("nesterov", False)
-        return torch.optim.SGD([*matrices, *others], 1.0, momentum, nesterov=nesterov)
+        groups = [{"params": matrices, "weight_decay": 0.0 if momentum else decay}, {"params": others}]
+        optimizer = torch.optim.SGD(groups, 1.0, momentum, nesterov=options.get("nesterov", False))
+        if momentum:
+            optimizer.register_step_pre_hook(lambda optimizer, *_: decayed(optimizer.param_groups[0], decay))
+        return optimizer
 
     agree(*walk({"name": "sgd", **options}, make), precision.tolerance)
+
+
+def decayed(group, decay):
+    with torch.no_grad():
+        for parameter in group["params"]:
+            parameter.mul_(1.0 - group["lr"] * decay)
 
 
 @pytest.mark.parametrize("options", [{}, {**BETAS, "epsilon": 1e-2, "weight_decay": 0.3}], ids=str)

@@ -455,6 +455,11 @@ DATASET = {
     "sigmorphon2020-g2p": held("ours: French", language="fre"),
 }
 
+EXECUTOR = {
+    "local": held("ours: nothing to choose"),
+    "command": held("ours", template="{cell}", at_once=1),
+}
+
 TOKENIZER = {
     "char": held("ours", exact=False),
     "word": held("ours", lowercase=False),
@@ -489,4 +494,5 @@ DEFAULTS = {
     "task": TASK,
     "dataset": DATASET,
     "tokenizer": TOKENIZER,
+    "executor": EXECUTOR,
 }

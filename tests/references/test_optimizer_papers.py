@@ -348,7 +348,7 @@ def mup(shape, role):
 INITIALIZERS = {"xavier": xavier, "normal": normal, "uniform": uniform, "small": small, "gpt2": gpt2, "mup": mup}
 SITES = {
     "weight": ParameterSite("decoder.layers.1.feed_forward.output.weight", 6, 2, 2),
-    "embedding": ParameterSite("target_embedding.weight", 0, 2, 2, factor=3.0),
+    "embedding": ParameterSite("target_embedding.weight", 0, 2, 2, factor=3.0, maps=None),
 }
 
 
@@ -378,31 +378,31 @@ def test_options_of_initial_values(registry, rng, spec, cdf):
     assert distance < critical
 
 
-@pytest.mark.parametrize("path, exponent", [("head.output.weight", -1.0), ("head.key.weight", -0.5)])
-def test_mup_draws_an_output_smaller(registry, rng, path, exponent):
-    """2203.03466, table 3: variance 1/fan_in² of output weights; a matrix of the head that is as wide as the model on
-    both sides is hidden."""
-    site, shape = ParameterSite(path), [48, 500] if "output" in path else [48, 48]
+@pytest.mark.parametrize("maps, exponent", [("output", -1.0), ("hidden", -0.5), ("input", -0.5)])
+def test_mup_draws_an_output_smaller(registry, rng, maps, exponent):
+    """2203.03466, table 3: variance 1/fan_in² of output weights, 1/fan_in of the others."""
+    site, shape = ParameterSite("a.matrix", maps=maps), [48, 500]
     drawn = registry.build("initializer", "mup", d_model=48).draw_at(site, rng, shape, "weight")
     distance, critical = paper.kolmogorov_distance(drawn, lambda x: paper.normal_cdf(x / 48**exponent))
     assert distance < critical
 
 
 @pytest.mark.parametrize(
-    "path, shape, role, factor, expected",
+    "maps, shape, role, factor, expected",
     [
-        ("encoder.layers.0.self_attention.query.weight", (48, 48), "weight", 1.0, 12 / 48),
-        ("head.output.weight", (48, 500), "weight", 1.0, 12 / 48),
-        ("head.output.bias", (500,), "weight", 1.0, 1.0),
-        ("encoder.encodings.0.table", (16, 48), "weight", 1.0, 1.0),
-        ("target_embedding.weight", (500, 48), "embedding", 4.0, 1 / 4),
+        ("hidden", (48, 48), "weight", 1.0, 12 / 48),
+        ("output", (48, 500), "weight", 1.0, 12 / 48),
+        ("input", (8, 48), "weight", 1.0, 1.0),
+        (None, (500,), "weight", 1.0, 1.0),
+        (None, (500, 48), "embedding", 4.0, 1 / 4),
     ],
 )
-def test_rates_of_mup(registry, path, shape, role, factor, expected):
+def test_rates_of_mup(registry, maps, shape, role, factor, expected):
     """2203.03466, table 3: Adam's rate is divided by the fan_in of hidden and output weights, which grows from 12 to 48
     here. A table that is multiplied by a factor moves by the rate after it."""
     initializer = registry.build("initializer", {"name": "mup", "base_width": 12}, d_model=48)
-    assert initializer.rate_factor(ParameterSite(path, factor=factor), shape, role) == pytest.approx(expected)
+    site = ParameterSite("a.parameter", factor=factor, maps=maps)
+    assert initializer.rate_factor(site, shape, role) == pytest.approx(expected)
 
 
 def test_the_distance_tells_distributions_apart(rng):

@@ -11,7 +11,7 @@ from visualdl.proto.record_pb2 import Record
 from paddle_tfm.data.batches import collate
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.trainer import Interrupted
-from paddle_tfm_plugins.listener._visualdl_images import CELL, GAP
+from paddle_tfm_plugins.listener._visualdl_picture import CELL, GAP, LEFT, TOP, Axes, draw
 from paddle_tfm_plugins.listener._visualdl_records import read_records
 
 
@@ -85,10 +85,13 @@ def test_the_image_of_attention_shows_the_weights_of_every_head(make_trainer):
     trainer.train()
     run = trainer.run
     value = logged(run)["image", "attention/last_layer", 4]
-    grey = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[:, :, 0] / 255
+    grey = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[TOP:, LEFT:, 0] / 255
     example = run.encoded["valid"][0]
     rows, columns, heads = len(example.target), len(example.source), run.settings.model.num_heads
-    assert grey.shape == (rows * CELL, heads * columns * CELL + (heads - 1) * GAP)
+    width = heads * columns * CELL + (heads - 1) * GAP
+    frame = grey[rows * CELL, : width + 1], grey[: rows * CELL + 1, width]
+    assert not np.any(np.concatenate(frame)), "a black line ends the map where its last weight does"
+    grey = grey[: rows * CELL, :width]
     for head in range(heads):
         start = head * (columns * CELL + GAP)
         weights = 1 - grey[::CELL, start : start + columns * CELL : CELL]
@@ -116,9 +119,32 @@ def test_what_is_drawn_of_the_sinusoidal_encoding_is_its_formula(make_trainer):
     trainer = make_trainer("train.steps=4")
     trainer.train()
     value = logged(trainer.run)["image", "position/encoder", 4]
-    grey = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[::CELL, ::CELL, 0] / 127.5 - 1
+    grey = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[TOP:, LEFT:, 0] / 127.5 - 1
+    grey = grey[: 64 * CELL : CELL, : 16 * CELL : CELL]
     position, pair = np.arange(64)[:, None], np.arange(8)[None, :]
     angle = position / 10000 ** (2 * pair / 16)
     both = np.stack([np.sin(angle), np.cos(angle)], -1)
     expected = [both.reshape(64, 16), np.concatenate([both[..., 0], both[..., 1]], 1)]  # interleaved, or halves
     assert min(np.abs(grey - table).max() for table in expected) < 0.02
+
+
+def test_titles_and_a_scale_stand_around_a_map():
+    """Each is there: without it the picture is emptier where it stands. The scale goes from its largest number down."""
+    maps = np.zeros((2, 12, 12))
+    maps[0, 0, 0] = 1.0
+    names = {"rows": "target piece", "columns": "source piece", "scale": "weight"}
+    whole = draw(maps, Axes(**names, black=1.0, white=0.0)).astype(int)
+    width = 2 * 12 * CELL + GAP
+    for name, place in (
+        ("rows", np.s_[TOP:, : LEFT - 30]),
+        ("columns", np.s_[: TOP - 40, LEFT : LEFT + width]),
+        ("scale", np.s_[: TOP - 40, LEFT + width :]),
+    ):
+        bare = draw(maps, Axes(**names | {name: ""}, black=1.0, white=0.0))
+        assert (whole[place] == 0).any() and (bare[place] > 0).all(), name
+    scale = whole[TOP:, LEFT + width + 18 + 8]  # in the middle of the bar
+    np.testing.assert_allclose(scale[: 12 * CELL], np.linspace(0, 255, 120)[: 12 * CELL], atol=1)
+    inverse = draw(maps, Axes(**names, black=0.0, white=1.0)).astype(int)
+    assert inverse[TOP + 1, LEFT + width + 18 + 8] > 250 and inverse[TOP, LEFT] == 255 and whole[TOP, LEFT] == 0
+    numbers = np.s_[TOP - 8 : TOP + 8, LEFT + width + 18 + 24 :]
+    assert (whole[numbers] != draw(2 * maps, Axes(**names, black=2.0, white=0.0))[numbers]).any()  # 1 and 2

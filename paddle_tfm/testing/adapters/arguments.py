@@ -42,9 +42,15 @@ NAMES: dict[str, tuple[str, ...]] = {
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
-def constructor(cls: type[Any], values: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
+def constructor(
+    cls: type[Any],
+    values: Mapping[str, object],
+    options: Mapping[str, object],
+    advice: str = "give it: --option {name}=…",
+) -> dict[str, object]:
     """Arguments for a constructor: the options, and for its other parameters the kit's `values` under any usual name;
-    numbers in the place of their defaults too, so that what is built is small.
+    numbers in the place of their defaults too, so that what is built is small. `advice`: what to do about one that
+    nobody can fill.
 
     Raises:
         UserError: an option that it does not have, or a required parameter that nobody can fill.
@@ -66,7 +72,7 @@ def constructor(cls: type[Any], values: Mapping[str, object], options: Mapping[s
             arguments[name] = values[key]
         elif parameter.default is parameter.empty:
             raise UserError(
-                f"{cls.__name__} needs the argument '{name}', which the kit does not know; give it: --option {name}=…"
+                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)}"
             )
     return arguments
 

@@ -19,6 +19,7 @@ from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_noth
 VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 96, 3, 5
 LENGTHS = ((6, 3, 4), (4, 6, 2))  # of sources, of targets
 LONG_LENGTHS = ((70, 3, 4), (4, 72, 2))
+LONGEST = max(map(max, LONG_LENGTHS))
 SIZES = {"d_model": 32, "num_heads": 4, "head_dim": 8, "d_ff": 48, "layers": 2, "vocabulary": VOCABULARY}
 
 
@@ -51,18 +52,21 @@ class WholeModel(ModelUnderTest[nn.Layer]):
             raise UserError(
                 f"{cls.__name__}(…)(source [3, 6], target_in [3, 6]) fails: {type(error).__name__}: {text}"
             ) from error
-        self.long_scenes = (long,) if long._runs() else ()
+        refusal = long._refusal()
+        self.long_scenes = () if refusal else (long,)
+        self.notes = (f"not with texts of {LONGEST} words, which it does not take: {refusal}",) if refusal else ()
+        """What was not looked at, and why: sentences for the report."""
 
-    def _runs(self) -> bool:
-        """Whether the model takes such texts: one with a table of 64 positions refuses 70 words, and may."""
+    def _refusal(self) -> str:
+        """Why the model does not take such texts: one with a table of 64 positions need not; "" if it does."""
         try:
             self.logits(self.model(), self.batch())
-        except Exception:
-            return False
-        return True
+        except Exception as error:
+            return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return ""
 
     def __str__(self) -> str:
-        return "" if self.lengths is LENGTHS else "texts of 70 words"
+        return "" if self.lengths is LENGTHS else f"texts of {LONGEST} words"
 
     def model(self, dtype: Dtype = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
         """In evaluation mode, with its initial values: what training would move is not known of somebody else's

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import paddle
+from paddle import Tensor
 
+from paddle_tfm.model.state import DecoderState
+from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import ModelUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
-from paddle_tfm.testing.scene import SHORT, Scene
+from paddle_tfm.testing.scene import MIN_LOG_PROB, SHORT, Scene
 
 CHUNKS = ([1], [2], [1, 3], [4, 1])  # tokens fed at once; the last number again and again
 
@@ -48,21 +53,22 @@ def beams(scene: Scene) -> Result:
         return Skip("sentences too short")
     everyone = batch.replace(target_valid=paddle.ones_like(batch.target_valid))
     with paddle.no_grad():
-        memory = scene.memory(model, everyone)
-        full = model.decode(everyone.target_in, model.start(memory))[0]
+        full = scene.decoder_outputs(model, everyone)
+        start = model.start(scene.memory(model, everyone))
         order = [*reversed(range(num_rows)), 0, 0]
         rows = paddle.to_tensor(order, dtype="int64")
-        _, state = model.decode(everyone.target_in[:, :2], model.start(memory))
-        h, _ = model.decode(everyone.target_in[:, 2:].index_select(rows), state.select(rows))
-        if failed := difference(full.numpy()[order][:, 2:], h.numpy(), "rows chosen after two tokens"):
-            return failed
+        state = _fed(model, everyone.target_in[:, :2], start)[1].select(rows)
+        for t in range(2, length):
+            out, state = _fed(model, everyone.target_in[:, t : t + 1].index_select(rows), state)
+            if failed := difference(full[order][:, t], out, f"rows chosen after two tokens, token {t}"):
+                return failed
         twice = paddle.to_tensor([row for row in range(num_rows) for _ in range(2)], dtype="int64")
-        _, state = model.decode(everyone.target_in[:, :1], model.start(memory))
+        state = _fed(model, everyone.target_in[:, :1], start)[1]
         words = paddle.to_tensor([[4 + i % 9] for i in range(2 * num_rows)])
-        _, state = model.decode(words, state.select(twice))
+        state = _fed(model, words, state.select(twice))[1]
         swap = paddle.to_tensor([row + (1 if row % 2 == 0 else -1) for row in range(2 * num_rows)], dtype="int64")
         stays, moves, shared, parted = (
-            model.decode(words, chosen)[0].numpy()
+            _fed(model, words, chosen)[0]
             for chosen in (
                 state.select(swap, True),
                 state.select(swap),
@@ -79,12 +85,20 @@ def beams(scene: Scene) -> Result:
     )
 
 
+def _fed(model: Transformer, tokens: Tensor, state: DecoderState) -> tuple[np.ndarray, DecoderState]:
+    """([h, log-probabilities] [B, C + V'] after the last of these tokens [B, T], the state with them)."""
+    h, after = model.decode(tokens, state)
+    log_probs, head = model.head.step(h, after.memory, after.head)
+    out = paddle.concat([h[:, -1], log_probs.clip(min=MIN_LOG_PROB).astype(h.dtype)], -1)
+    return out.numpy(), replace(after, head=head)
+
+
 @check(
     *LAYERS,
     invariant="the layers keep nothing between calls, and evaluation changes nothing",
     consequence="a result depends on what was computed before it",
     hint="attributes set in `forward`; buffers updated in evaluation mode; caches kept in the layer instead of in what "
-    "`project` returns",
+    "`project` returns; attributes of the class, which all its objects share",
     each_scene=True,
 )
 def stateless(scene: Scene) -> Result:
@@ -95,9 +109,14 @@ def stateless(scene: Scene) -> Result:
     if not np.array_equal(first, scene.outputs(model, batch)):
         return Failed("the same batch, after another one, gives other numbers")
     new, used = scene.model(moved=False), scene.model(moved=False)
+    untouched = scene.outputs(new, batch)
     scene.outputs(used, other)
-    if not np.array_equal(scene.outputs(new, batch), scene.outputs(used, batch)):
+    if not np.array_equal(untouched, scene.outputs(used, batch)):
         return Failed("a batch gives other numbers in a new model than in one that has seen another batch")
+    used.train()
+    scene.losses(used, other)[0].backward()
+    if not np.array_equal(untouched, scene.outputs(new, batch)):
+        return Failed("a model gives other numbers while another one is trained: they share something")
     for name, tensor in model.state_dict().items():
         if not np.array_equal(before[name], tensor.numpy()):
             return Failed(f"{name} changed in evaluation mode")

@@ -90,16 +90,19 @@ def padding(model_under_test: ModelUnderTest) -> Result:
 @check(
     *LAYERS,
     WHOLE_MODEL,
-    invariant="padding changes no output, no loss and no gradient in training",
+    invariant="padding changes no output, no loss, no gradient and no statistic in training",
     consequence="what is learned depends on how sentences were put into batches",
     hint="means over positions that are not real; a loss, or statistics (BatchNorm's), that count padding",
     each_scene=True,
 )
 def padding_in_training(model_under_test: ModelUnderTest) -> Result:
-    model = model_under_test.training_model(model_under_test.training_dtype)
-    if isinstance(model, Skip):
-        return model
-    usual, padded = (_step(model_under_test, model, extra) for extra in (0, 5))
+    steps = []
+    for extra in (0, 5):
+        model = model_under_test.training_model(model_under_test.training_dtype)
+        if isinstance(model, Skip):
+            return model
+        steps.append(_step(model_under_test, model, extra))
+    usual, padded = steps
     if usual.keys() != padded.keys():
         return Failed(f"padding decides which parameters get a gradient: {sorted(usual.keys() ^ padded.keys())}")
     for name, value in usual.items():
@@ -110,13 +113,14 @@ def padding_in_training(model_under_test: ModelUnderTest) -> Result:
 
 
 def _step(model_under_test: ModelUnderTest, model: nn.Layer, extra_padding: int) -> dict[str, np.ndarray]:
-    """Outputs, the loss and all gradients of a batch with so much more padding."""
+    """Outputs, the loss, all gradients, and the buffers after it, of a batch with so much more padding."""
     batch = model_under_test.batch(extra_padding=extra_padding)
     model.clear_gradients()
     loss = model_under_test.losses(model, batch, smoothing=0.1)[1]
     loss.backward()
     gradients = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}
-    return {"outputs": model_under_test.outputs(model, batch), "the loss": loss.numpy(), **gradients}
+    buffers = {name: buffer.numpy().copy() for name, buffer in model.named_buffers()}
+    return {"outputs": model_under_test.outputs(model, batch), "the loss": loss.numpy(), **gradients, **buffers}
 
 
 @check(

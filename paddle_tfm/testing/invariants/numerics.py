@@ -98,10 +98,12 @@ def _not_finite(model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch,
     for name, parameter in model.named_parameters():
         if parameter.grad is not None and not np.isfinite(parameter.grad.numpy()).all():
             return Failed(f"{what}: the gradient of {name} is not finite")
-    model.eval()
-    compared = model_under_test.compared_positions(batch)
-    if not np.isfinite(model_under_test.decoder_outputs(model, batch)[compared]).all():
-        return Failed(f"{what}: the output in evaluation is not finite")
+    for mode in ("training", "evaluation"):
+        model.train() if mode == "training" else model.eval()
+        finite = np.isfinite(model_under_test.decoder_outputs(model, batch)).all(-1)  # at padding too: 0 · NaN is NaN
+        if not finite.all():
+            real = not finite[model_under_test.compared_positions(batch)].all()
+            return Failed(f"{what}: the output in {mode} is not finite{'' if real else ' where the target is padding'}")
     return None
 
 

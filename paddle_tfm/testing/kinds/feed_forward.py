@@ -9,7 +9,7 @@ from paddle import Tensor
 from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.kinds.attention import redraw
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, relative_distance
 from paddle_tfm.testing.scene import open_gates
 from paddle_tfm.testing.subject import Subject
 
@@ -78,4 +78,22 @@ def sign(subject: Subject) -> Result:
     zero = probe(paddle.zeros_like(probe.x))
     if relative_distance(probe(probe.x) - zero, probe(-probe.x) - zero) < MIN_EFFECT:
         return Failed("f(x) is f(−x)")
+    return Passed()
+
+
+@check(
+    "feed_forward",
+    invariant="a class that gets `d_ff` uses it",
+    consequence="a recipe's d_ff does nothing: variants are compared at sizes that nobody set",
+    hint="a width that is computed from d_model alone; an option that is stored and not read",
+)
+def width(subject: Subject) -> Result:
+    if not subject.takes("d_ff"):
+        return Skip("its constructor takes no `d_ff`")
+    narrow, wide = (
+        sum(parameter.size for parameter in subject.build(subject.site(), d_model=WIDTH, d_ff=d_ff).parameters())
+        for d_ff in (2 * WIDTH, 8 * WIDTH)
+    )
+    if narrow == wide:
+        return Failed(f"with d_ff {2 * WIDTH} and with {8 * WIDTH} it has {narrow:,} parameters")
     return Passed()

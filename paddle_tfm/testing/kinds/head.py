@@ -9,15 +9,21 @@ from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference
 from paddle_tfm.testing.scene import Scene, real
-from paddle_tfm.testing.size import VOCABULARY
+from paddle_tfm.testing.size import FIRST_WORD, VOCABULARY
+
+FIRST_ID = PAD + 1
 
 
-def _predictions(scene: Scene, smoothing: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(log-probabilities [N, V], losses [N], targets [N]) of the real tokens."""
+def _predictions(
+    scene: Scene, smoothing: float = 0.0, mode: str = "evaluation", shift: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log-probabilities [N, V], losses [N], targets [N]) of the real tokens; `shift`: of other targets, so many ids
+    further on."""
     model, batch = scene.model(), scene.batch()
+    model.head.train() if mode == "training" else model.head.eval()
     with paddle.no_grad():
         h, memory = model(batch)
-        target = model.target(batch)
+        target = (model.target(batch) - FIRST_ID + shift) % (VOCABULARY - FIRST_ID) + FIRST_ID
         log_probs, losses = model.head.log_probs(h, memory), model.head.loss(h, target, memory, smoothing)
     return real(log_probs, batch), real(losses, batch), real(target, batch)
 
@@ -46,9 +52,13 @@ def sums_to_one(scene: Scene) -> Result:
     each_scene=True,
 )
 def loss_is_log_prob(scene: Scene) -> Result:
-    log_probs, losses, target = _predictions(scene)
-    picked = np.take_along_axis(log_probs, target[:, None], -1)[:, 0]
-    return difference(-picked, losses, "−log_probs of the target, and the loss", 1e-4) or Passed()
+    for mode, shift in (("evaluation", 0), ("training", 0), ("evaluation", FIRST_WORD)):
+        log_probs, losses, target = _predictions(scene, mode=mode, shift=shift)
+        picked = np.take_along_axis(log_probs, target[:, None], -1)[:, 0]
+        targets = "special tokens among the targets" if shift else "words as targets"
+        if failed := difference(-picked, losses, f"−log_probs of the target, and the loss, in {mode}, {targets}", 1e-4):
+            return failed
+    return Passed()
 
 
 @check(
@@ -59,15 +69,18 @@ def loss_is_log_prob(scene: Scene) -> Result:
     each_scene=True,
 )
 def smoothing(scene: Scene) -> Result:
-    log_probs, losses, target = _predictions(scene, smoothing=0.2)
-    picked = np.take_along_axis(log_probs, target[:, None], -1)[:, 0]
-    words = np.delete(log_probs[:, :VOCABULARY], PAD, axis=1)
-    return difference(-0.8 * picked - 0.2 * words.mean(-1), losses, "the smoothed loss", 1e-4) or Passed()
+    for mode in ("evaluation", "training"):
+        log_probs, losses, target = _predictions(scene, smoothing=0.2, mode=mode)
+        picked = np.take_along_axis(log_probs, target[:, None], -1)[:, 0]
+        words = np.delete(log_probs[:, :VOCABULARY], PAD, axis=1)
+        if failed := difference(-0.8 * picked - 0.2 * words.mean(-1), losses, f"the smoothed loss, in {mode}", 1e-4):
+            return failed
+    return Passed()
 
 
 @check(
     "head",
-    invariant="the loss is finite wherever the target is padding",
+    invariant="the loss and its gradient are finite wherever the target is padding",
     consequence="0 × inf is NaN: one padded row ends the training",
     hint="the loss of rows whose target is padding",
     each_scene=True,
@@ -76,7 +89,12 @@ def padded_targets(scene: Scene) -> Result:
     model, batch = scene.model(), scene.batch(extra_padding=2)
     with paddle.no_grad():
         h, memory = model(batch)
-        for smoothing in (0.0, 0.1):
-            if not np.isfinite(model.head.loss(h, model.target(batch), memory, smoothing).numpy()).all():
-                return Failed(f"label smoothing {smoothing}: a loss at padding is not finite")
+    h.stop_gradient = False
+    for smoothing in (0.0, 0.1):
+        losses = model.head.loss(h, model.target(batch), memory, smoothing)
+        if not np.isfinite(losses.numpy()).all():
+            return Failed(f"label smoothing {smoothing}: a loss at padding is not finite")
+        (gradient,) = paddle.grad(paddle.where(batch.target_valid, losses, paddle.zeros_like(losses)).sum(), h)
+        if not np.isfinite(gradient.numpy()).all():
+            return Failed(f"label smoothing {smoothing}: padding makes gradients that are not finite")
     return Passed()

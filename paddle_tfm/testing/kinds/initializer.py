@@ -39,13 +39,14 @@ def initial_loss(subject: Subject) -> Result:
 
 @check(
     "initializer",
-    invariant="values belong to the parameter's path: two parameters of one shape start differently, and no matrix "
-    "is constant",
+    invariant="values belong to the seed and the parameter's path: two parameters of one shape start differently, with "
+    "another seed all do, and no matrix is constant",
     consequence="parts that should learn different things start alike",
     hint="draws from `rng`, nothing else",
 )
 def differing_values(subject: Subject) -> Result:
-    model = subject.make(subject.settings(SMALL, subject.spec))
+    settings = subject.settings(SMALL, subject.spec)
+    model, other_seed = subject.make(settings, seed=1), dict(subject.make(settings, seed=2).named_parameters())
     names: dict[bytes, str] = {}
     for name, parameter in model.named_parameters():
         if parameter.ndim < 2:
@@ -56,5 +57,7 @@ def differing_values(subject: Subject) -> Result:
         key = value.tobytes()
         if key in names:
             return Failed(f"{name} and {names[key]} start with the same values")
+        if np.array_equal(value, other_seed[name].numpy()):
+            return Failed(f"{name} starts with the same values from two seeds")
         names[key] = name
     return Passed()

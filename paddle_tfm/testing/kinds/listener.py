@@ -3,10 +3,14 @@ each a process of its own."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,14 +29,18 @@ RECIPE = (
     *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
     *(f"train.steps={interrupted.STEPS}", f"evaluate.every={interrupted.EVERY}"),
 )
-# `paddle-tfm` without the installed plugins that its first argument names
+# `paddle-tfm` without the installed plugins that its first argument names. After as many seconds as the second says it
+# writes where it waits, and ends
 PROGRAM = """
-import importlib.metadata, sys
-left_out, usual = sys.argv[1], importlib.metadata.entry_points
+import faulthandler, importlib.metadata, sys
+left_out, seconds, usual = sys.argv[1], float(sys.argv[2]), importlib.metadata.entry_points
+faulthandler.dump_traceback_later(seconds, exit=True)
 importlib.metadata.entry_points = lambda **names: [each for each in usual(**names) if each.name != left_out]
 from paddle_tfm.cli import main
-main(sys.argv[2:])
+main(sys.argv[3:])
 """
+ENDED = "Timeout ("  # with which faulthandler begins
+LIMIT, TIMES_WITHOUT, GRACE = 600.0, 5, 10.0  # seconds; times the training without it, and LIMIT at most; to end in
 AS_LARGE = 1.2  # clocks and speeds are written longer or shorter; three steps of eight written twice are more
 RUN = "runs/default/seed-1/"
 
@@ -47,12 +55,14 @@ class Amount:
 
 @dataclass(frozen=True)
 class Training:
-    """A short training that ended: what it said on standard error, its metrics, and how much is in each file."""
+    """A short training that ended: what it said on standard error, its metrics, how much is in each file, and its
+    seconds."""
 
     status: int
     said: str
     metrics: str
     files: Mapping[str, Amount]
+    seconds: float
 
 
 class Listener:
@@ -91,13 +101,30 @@ class Listener:
             self._train(Path(folder), f"--plugin={interrupted.__file__}")
             return self._train(Path(folder), "--resume")
 
+    @cached_property
+    def limit(self) -> float:
+        """Seconds after which a training with it is ended: a listener may wait for ever."""
+        return min(LIMIT, GRACE + TIMES_WITHOUT * self.without.seconds)
+
     def _train(self, folder: Path, *options: str, left_out: str = "") -> Training:
         files = [f"--plugin={file}" for name, file in self.files.items() if name != left_out]
-        command = [sys.executable, "-c", PROGRAM, left_out, *RECIPE, *files, *options]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        limit = LIMIT if left_out else self.limit
+        command = [sys.executable, "-c", PROGRAM, left_out, f"{limit}", *RECIPE, *files, *options]
+        begin = time.monotonic()
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:  # a pipe, its children may keep
+            process = subprocess.Popen(
+                command, cwd=folder, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            )
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(limit + GRACE)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
+            said.seek(0)
+            text = said.read()
         log = folder / RUN / "metrics.jsonl"
         metrics = log.read_text("utf-8") if log.is_file() else ""
-        return Training(done.returncode, done.stderr, metrics, _amounts(folder))
+        return Training(status, text, metrics, _amounts(folder), time.monotonic() - begin)
 
     @property
     def written(self) -> list[str]:
@@ -124,8 +151,14 @@ def _lines(content: bytes) -> int:
         return 0
 
 
-def _last_words(training: Training) -> str:
-    """The sentence with which a training failed."""
+def _last_words(listener: Listener, training: Training) -> str:
+    """The sentence with which a training failed, or where it waits."""
+    if ENDED in training.said:
+        hooks = "|".join(listener.hooks)
+        at = re.search(rf'File "(?P<file>.+)", line (?P<line>\d+) in (?P<hook>{hooks})$', training.said, re.MULTILINE)
+        where = f", at {Path(at['file']).name} line {at['line']}, in {at['hook']}" if at else ""
+        without = f"without it a training takes {listener.without.seconds:.0f}"
+        return f"it has not ended after {listener.limit:.0f} seconds{where}; {without}"
     last = re.split(r"^Error: ", training.said, flags=re.MULTILINE)[-1]
     return " ".join(line.strip() for line in last.splitlines() if TRACEBACK not in line)
 
@@ -134,11 +167,12 @@ def _last_words(training: Training) -> str:
     "listener",
     invariant="a training with it runs to its end, and none of its hooks raises",
     consequence="it is switched off at its first error, and what it should have written is missing",
-    hint="the error; what is not there at the first step, as an evaluation",
+    hint="the error; what is not there at the first step, as an evaluation; what it waits for",
+    decisive=True,
 )
 def runs(listener: Listener) -> Result:
     if listener.whole.status:
-        return Failed(_last_words(listener.whole))
+        return Failed(_last_words(listener, listener.whole))
     writes = f"writes {', '.join(listener.written)}" if listener.written else "writes no file"
     return Note(f"{', '.join(listener.hooks)}; {writes}")
 
@@ -170,7 +204,7 @@ def resumes(listener: Listener) -> Result:
     if not listener.written:
         return Skip("it writes no file below the run's folder or the current one")
     if listener.resumed.status:
-        return Failed(f"resumed, it fails: {_last_words(listener.resumed)}")
+        return Failed(f"resumed, it fails: {_last_words(listener, listener.resumed)}")
     for name in listener.written:
         whole, resumed = listener.whole.files[name], listener.resumed.files.get(name, Amount(0, 0))
         if whole.lines != resumed.lines:

@@ -22,6 +22,7 @@ PAIRS = (  # reference, output of as many words with mistakes in it
 REFERENCES = [reference for reference, _ in PAIRS]
 OUTPUTS = [output for _, output in PAIRS]
 EVERY_WORD = " ".join(dict.fromkeys(" ".join(REFERENCES).split()))
+TWICE = Likelihood(20.0, 16, 20, 80)
 LIKELY, UNLIKELY = Likelihood(10.0, 8, 10, 40), Likelihood(30.0, 5, 10, 40)
 CLOSE = 1e-9
 ONLY_LIKELIHOOD = "it looks at the likelihood of references, and at no output"
@@ -78,9 +79,11 @@ def prefers_the_reference(subject: Subject) -> Result:
 
 @check(
     "metric",
-    invariant="length is no merit: output that is repeated or continues beyond the reference scores worse, not better",
-    consequence="a model that never stops looks better than one that is right",
-    hint="a division by the length of the outputs (precision) or a penalty of length; recall alone rewards every word",
+    invariant="length is no merit, nor is brevity: output that is repeated, continues beyond the reference or stops "
+    "halfway scores worse, not better",
+    consequence="a model that never stops, or that stops too early, looks better than one that is right",
+    hint="a division by the length of the outputs (precision) or a penalty of length; recall alone rewards every word, "
+    "precision alone a single sure one",
 )
 def length_is_no_merit(subject: Subject) -> Result:
     metric = subject.build()
@@ -94,14 +97,22 @@ def length_is_no_merit(subject: Subject) -> Result:
             long = _value(metric, outputs)
             if _better(metric, long, value) or (kind == "references" and not _better(metric, value, long)):
                 return Failed(f"the {kind} get {value:.4g}, and {how} {long:.4g}")
+    exact, half = _value(metric, REFERENCES), _value(metric, [_first_half(text) for text in REFERENCES])
+    if not _better(metric, exact, half):
+        return Failed(f"the references get {exact:.4g}, and their first halves {half:.4g}")
     return Passed()
+
+
+def _first_half(text: str) -> str:
+    words = text.split()
+    return " ".join(words[: len(words) // 2])
 
 
 @check(
     "metric",
-    invariant="the order of examples does not matter",
-    consequence="the same outputs get two scores",
-    hint="weights by an example's number; state that one example leaves to the next",
+    invariant="the order of examples does not matter, nor their number: every example twice gives the same",
+    consequence="the same outputs get two scores; a larger test set gets another one",
+    hint="weights by an example's number; state that one example leaves to the next; a sum where a mean is meant",
 )
 def order(subject: Subject) -> Result:
     metric = subject.build()
@@ -113,6 +124,9 @@ def order(subject: Subject) -> Result:
         return Failed(f"the same examples get {usual:.6g}, and once more {again:.6g}")
     if not math.isclose(usual, reordered, rel_tol=CLOSE, abs_tol=CLOSE):
         return Failed(f"the same examples in another order get {reordered:.6g} instead of {usual:.6g}")
+    twice = float(metric.compute(whole + whole, TWICE))
+    if not math.isclose(usual, twice, rel_tol=CLOSE, abs_tol=CLOSE):
+        return Failed(f"every example twice gets {twice:.6g} instead of {usual:.6g}")
     return Passed()
 
 
@@ -126,8 +140,7 @@ def order(subject: Subject) -> Result:
 def sums(subject: Subject) -> Result:
     metric = subject.build()
     if not metric.needs_search:
-        twice = Likelihood(2 * LIKELY.negative_log, 2 * LIKELY.correct, 2 * LIKELY.tokens, 2 * LIKELY.characters)
-        values = [float(metric.compute([], likelihood)) for likelihood in (LIKELY, twice)]
+        values = [float(metric.compute([], likelihood)) for likelihood in (LIKELY, TWICE)]
         if not math.isclose(*values, rel_tol=CLOSE):
             return Failed(f"a split gets {values[0]:.6g}, the same split twice {values[1]:.6g}")
         return Passed()

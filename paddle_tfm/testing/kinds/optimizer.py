@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import paddle
 from paddle import Tensor
 
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result, difference
+from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
 from paddle_tfm.testing.subject import Subject
+
+MAX_BEND = 1e-2  # of a step, which twice the rate may miss twice the step by
 
 
 def _problem(subject: Subject, rate: float):
@@ -52,6 +57,81 @@ def lowers(subject: Subject) -> Result:
         return Failed("a parameter without a gradient moved")
     if any(same[:2]):
         return Failed(f"200 steps left {sum(same[:2])} of 2 parameters with a gradient where they were")
+    return Passed()
+
+
+def _stepped(optimizer, parameters: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[np.ndarray]:
+    """How far a step with these gradients moves each parameter."""
+    before = [parameter.numpy().copy() for parameter in parameters]
+    terms = [(parameter * gradient).sum() for parameter, gradient in zip(parameters, gradients) if gradient is not None]
+    paddle.add_n(terms).backward()
+    with paddle.utils.unique_name.guard():
+        optimizer.step()
+    optimizer.clear_grad(set_to_zero=False)
+    return [parameter.numpy() - value for parameter, value in zip(parameters, before)]
+
+
+def _start(subject: Subject, rate: float, **shapes: list[int]) -> tuple[Any, list[Tensor], list[Tensor]]:
+    """(an optimizer, parameters of these shapes, a gradient for each)."""
+    rng = np.random.default_rng(15)
+    parameters, gradients = [], []
+    for name, shape in shapes.items():
+        parameter = paddle.create_parameter(shape, "float32")
+        parameter.name = f"decoder.layers.0.feed_forward.{name}"
+        parameter.set_value(rng.normal(size=shape).astype("float32"))
+        parameters.append(parameter)
+        gradients.append(paddle.to_tensor(rng.normal(size=shape).astype("float32")))
+    optimizer = subject.build().create(parameters)
+    optimizer.set_lr(rate)
+    return optimizer, parameters, gradients
+
+
+@check(
+    "optimizer",
+    invariant="any parameter may have a gradient of zeros, under which it does not grow; its first one late; none for "
+    "a while; and any shape",
+    consequence="a part that is not used in some batches ends the training, grows, or turns into NaN",
+    hint="divisions by a norm that may be 0; the sign of the decay; state that is made in the first step for all; axes "
+    "of a matrix",
+)
+def any_gradient(subject: Subject) -> Result:
+    shapes = {"kernel": [3, 4, 2], "bias": [4], "matrix": [5, 3], "gate": [1]}
+    optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
+    zeros = [paddle.zeros_like(gradient) for gradient in gradients]
+    for parameter, move in zip(parameters, _stepped(optimizer, parameters, zeros)):
+        if float((parameter.numpy() * move).sum()) > 0:
+            return Failed(f"gradients of zero make {list(parameter.shape)} grow")
+    optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
+    batches: list[list[Tensor | None]] = [
+        [*gradients[:2], None, None], [*zeros], [*gradients], [None, None, *gradients[2:]], [*gradients]
+    ]  # fmt: skip
+    for step, batch in enumerate(batches, 1):
+        moves = _stepped(optimizer, parameters, batch)
+        for parameter, gradient, move in zip(parameters, batch, moves):
+            if not np.isfinite(move).all():
+                return Failed(f"step {step}: {list(parameter.shape)} holds numbers that are not finite")
+            if gradient is None and move.any():
+                return Failed(f"step {step}: {list(parameter.shape)} has no gradient this time, and moves")
+            if step == len(batches) and not move.any():  # a rule may only look at the first one
+                return Failed(f"step {step}: {list(parameter.shape)} has a gradient, and does not move")
+    return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="the first step is proportional to the learning rate",
+    consequence="the schedule does not decide how fast weights move",
+    hint="the rate applied twice, or to a part of the step only",
+)
+def proportional(subject: Subject) -> Result:
+    moves = []
+    for rate in (1e-3, 2e-3):
+        optimizer, parameters, gradients = _start(subject, rate, a=[6, 4], b=[4])
+        moves.append(_stepped(optimizer, parameters, gradients))
+    for once, twice in zip(*moves):
+        if relative_distance(twice, 2.0 * once) > MAX_BEND:
+            share = float(np.abs(twice).mean() / np.abs(once).mean())
+            return Failed(f"with twice the rate the first step is {share:.3g} times as large")
     return Passed()
 
 

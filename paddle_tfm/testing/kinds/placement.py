@@ -10,12 +10,16 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
+from paddle_tfm.testing.model_under_test import same_draws
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, distance
 from paddle_tfm.testing.scene import Scene, encoder_output
 from paddle_tfm.testing.subject import Subject
 
 WIDTH, NUM_LAYERS = 12, 3
+POSITIONS = [[2, 3, 4, 5]]
+VALID = [[True] * 4, [True, True, True, False]]
+HALF, DRAWS, MIN_SHARE = 0.5, 48, 0.75
 GATE = 0.5  # for gates that start at zero
 MIN_CORRELATION = 0.999
 WEIGHT_GAIN, MAX_OUTPUT_GAIN = 30.0, 3.0
@@ -23,8 +27,18 @@ WEIGHT_GAIN, MAX_OUTPUT_GAIN = 30.0, 3.0
 Branch = Callable[[int, Tensor], Tensor]
 
 
+def _like(tensor: Tensor | None, expected: list[list]) -> bool:
+    """Whether it holds what `expected` does, each as often as any; a placement may let several streams stand side by
+    side."""
+    if tensor is None:
+        return False
+    numbers, counts = np.unique(tensor.numpy(), return_counts=True)
+    usual, shares = np.unique(np.array(expected), return_counts=True)
+    return numbers.dtype == usual.dtype and np.array_equal(numbers, usual) and len(set(counts / shares)) == 1
+
+
 class CountingNorm(nn.Layer):
-    """A layer norm that is nobody's plugin; it counts its calls, and notes whether it got all arguments."""
+    """A layer norm that is nobody's plugin; it counts its calls, and notes whether it got the arguments of each."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -33,7 +47,7 @@ class CountingNorm(nn.Layer):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         self.calls += 1
-        self.complete = self.complete and valid is not None and positions is not None
+        self.complete = self.complete and _like(valid, VALID) and _like(positions, POSITIONS)
         centred = x - x.mean(-1, keepdim=True)
         return centred / paddle.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-6) * self.weight
 
@@ -62,8 +76,7 @@ class PlacementProbe:
 
     def __call__(self, x: Tensor, sublayer: Branch, layers: range = range(NUM_LAYERS)) -> np.ndarray:
         """x through these layers; `sublayer(number, x)` is every branch, numbered from the bottom."""
-        positions = paddle.arange(4, dtype="int64").unsqueeze(0)
-        info = TokenInfo(PositionalEncoding(), positions, paddle.ones([2, 4], dtype="bool"))
+        info = TokenInfo(PositionalEncoding(), paddle.to_tensor(POSITIONS), paddle.to_tensor(VALID))
         x = self.placements[0].enter(x, info)
         for layer in layers:
             first = layer * self.count
@@ -113,6 +126,38 @@ def _shifting(shifts: list[Tensor], calls: list[int], inverted: int | None = Non
 
 @check(
     "placement",
+    invariant="dropout leaves branches on average what they were",
+    consequence="in evaluation branches are louder than in training: what is evaluated is not what was trained",
+    hint="the factor 1 / (1 − rate); a functional dropout with `mode='downscale_in_infer'`",
+)
+def branch_dropout(subject: Subject) -> Result:
+    for stack in _stacks(subject):
+        probe = PlacementProbe(subject, stack, dropout=HALF)
+        nothing, usual = _with_small_branches(probe, 0.0), _with_small_branches(probe, 1.0)
+        drawn = []
+        for placement in probe.placements:
+            placement.train()
+        for seed in range(DRAWS):
+            with same_draws(probe.placements[0], seed):
+                drawn.append(_with_small_branches(probe, 1.0))
+        effect = usual - nothing
+        share = float(((np.mean(drawn, 0) - nothing) * effect).sum() / max(1e-30, (effect * effect).sum()))
+        if share < MIN_SHARE:
+            return Failed(
+                f"{stack}: with dropout {HALF:g} branches count on average {share:.2f} of what they do without"
+            )
+    return Passed()
+
+
+def _with_small_branches(probe: PlacementProbe, gain: float) -> np.ndarray:
+    """The lowest layer's output, where branches give vectors so small that what they do adds up."""
+    rng = np.random.default_rng(6)
+    small = [paddle.to_tensor(rng.normal(scale=0.02, size=WIDTH).astype("float32")) for _ in range(probe.count)]
+    return probe(probe.x, lambda i, y: paddle.zeros_like(y) + small[i] * gain, range(1))
+
+
+@check(
+    "placement",
     invariant="every norm is used at one place: each sublayer has an instance of its own",
     consequence="one set of gains, and with BatchNorm of statistics, has to serve inputs of different kinds",
     hint="the list of norms: made inside the loop over sublayers, and indexed by the sublayer",
@@ -142,7 +187,7 @@ def norm_arguments(subject: Subject) -> Result:
         probe = PlacementProbe(subject, stack)
         probe(probe.x, lambda i, y: y * 0.5 + i)
         if any(norm.calls and not norm.complete for norm in probe.norms):
-            return Failed(f"{stack}: a norm is called without `valid`, or without `positions`")
+            return Failed(f"{stack}: a norm is called without `valid` or `positions`, or with others in their place")
     return Passed()
 
 

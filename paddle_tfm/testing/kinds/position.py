@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
@@ -13,11 +14,12 @@ from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, checked_term
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, distance
 from paddle_tfm.testing.scene import encoder_output
-from paddle_tfm.testing.size import MAX_LENGTH, Size
+from paddle_tfm.testing.size import FIRST_WORD, MAX_LENGTH, VOCABULARY, Size
 from paddle_tfm.testing.subject import Subject
 
 LONG = 4 * MAX_LENGTH  # positions
 MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to it may have
+TEXT, EXCHANGED = 24, ((1, 2), (2, 21), (20, 21))  # words, counted from 0: near the begin, far apart, near the end
 MAX_FAR_SCORE = 30.0  # what a far key's score may be above a near one's
 
 
@@ -55,19 +57,28 @@ def pure(subject: Subject) -> Result:
 
 def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | None:
     """Failed where positions of their own for each sentence [B, T] are not those of each sentence."""
-    rows = [positions[i : i + 1] for i in range(2)]
-    if "embed" in encoding.uses():
-        x = noise(4, 2, 6, WIDTH)
-        with paddle.no_grad():
-            together = encoding.embed(x, positions).numpy()
-            separate = np.stack([encoding.embed(x[i : i + 1], row).numpy()[0] for i, row in enumerate(rows)])
-        if failed := difference(together, separate, "embed with positions of their own for each sentence"):
-            return failed
-    if "bias" in encoding.uses():
-        with paddle.no_grad():
-            together = checked_term("bias", encoding.bias(positions, positions)).numpy()
-            separate = np.stack([checked_term("bias", encoding.bias(row, row)).numpy()[0] for row in rows])
-        return difference(np.broadcast_to(together, separate.shape), separate, "bias with positions for each sentence")
+    x, q, k = noise(4, 2, 6, WIDTH), noise(5, 2, HEADS, 6, HEAD_DIM), noise(6, 2, HEADS, 6, HEAD_DIM)
+    weights = F.softmax(noise(7, 2, HEADS, 6, 6), -1)
+
+    def outputs(rows: slice) -> dict[str, Tensor | None]:
+        at = positions[rows]
+        return {
+            "embed": encoding.embed(x[rows], at),
+            "query": encoding.query(q[rows], at),
+            "key": encoding.key(k[rows], at),
+            "bias": encoding.bias(at, at),
+            "scores": encoding.scores(q[rows], k[rows], at, at),
+            "values": encoding.values(weights[rows], at, at),
+        }
+
+    with paddle.no_grad():
+        together, *separate = (outputs(rows) for rows in (slice(0, 2), slice(0, 1), slice(1, 2)))
+    for hook, output in together.items():
+        if output is not None:
+            alone = np.concatenate([checked_term(hook, each[hook]).numpy() for each in separate])
+            whole = np.broadcast_to(output.numpy(), alone.shape)
+            if failed := difference(whole, alone, f"{hook} with positions of their own for each sentence"):
+                return failed
     return None
 
 
@@ -82,12 +93,12 @@ def positions_differ(subject: Subject) -> Result:
     if not encoding.uses():
         return Failed("it does nothing: it overrides none of embed, query and key, bias, scores, values")
     _trained(encoding)
-    smallest = {}
-    for hook, output in hook_outputs(encoding, position_ids(*range(8)), position_ids(*range(8))).items():
+    smallest, every = {}, position_ids(*range(TEXT))
+    for hook, output in hook_outputs(encoding, every, every).items():
         rows = output.reshape(len(output), -1)
-        smallest[hook] = min(float(np.abs(rows[i] - rows[j]).max()) for i in range(8) for j in range(i))
+        smallest[hook] = min(float(np.abs(rows[i] - rows[j]).max()) for i in range(TEXT) for j in range(i))
     if max(smallest.values()) < 1e-5:
-        return Failed(f"of positions 0 … 7, two or more get the same ({', '.join(smallest)})")
+        return Failed(f"of positions 0 … {TEXT - 1}, two or more get the same ({', '.join(smallest)})")
     long = position_ids(*range(MAX_LENGTH))
     for hook in ("embed", "query"):  # what belongs to one position; a distance may be clipped
         each = hook_outputs(encoding, long, long).get(hook)
@@ -108,10 +119,12 @@ def _trained(encoding: PositionalEncoding) -> None:
     "position",
     invariant="order matters: a sentence with two words exchanged is another sentence",
     consequence="the model sees a bag of words",
-    hint="whether the encoding reaches the scores or the embeddings at all",
+    hint="whether the encoding reaches the scores or the embeddings at all, and tells more than the first position",
 )
 def order_matters(subject: Subject) -> Result:
-    size = Size(WIDTH, HEADS, 16, 1, 1, (6,), (6,))
+    size = Size(WIDTH, HEADS, 16, 1, 1, (TEXT,), (TEXT,))
+    tokens = np.random.default_rng(14).permutation(np.arange(TEXT) % (VOCABULARY - FIRST_WORD)) + FIRST_WORD
+    texts = [tokens, *(_exchanged(tokens, *pair) for pair in EXCHANGED)]
     for site in subject.site_names:
         if site.endswith("cross"):
             continue
@@ -120,18 +133,32 @@ def order_matters(subject: Subject) -> Result:
         for encoding in model.sublayers():
             if isinstance(encoding, subject.cls):
                 _trained(encoding)
-        # Read where the same words stand, near and far: some encodings tell near distances only.
-        tokens, exchanged = paddle.to_tensor([[4, 5, 6, 7, 8, 9]]), paddle.to_tensor([[5, 4, 6, 7, 8, 9]])
-        valid = paddle.ones([1, 6], dtype="bool")
+        valid = paddle.ones([1, TEXT], dtype="bool")
+        outputs = []
         with paddle.no_grad():
-            if site.startswith("encoder"):
-                last = [encoder_output(model.encode(ids, valid)).numpy()[:, 2:] for ids in (tokens, exchanged)]
-            else:
-                memory = model.encode(tokens, valid)
-                last = [model.decode(ids, model.start(memory))[0].numpy()[:, 2:] for ids in (tokens, exchanged)]
-        if distance(*last) < 1e-6:
-            return Failed(f"{site}: the first two words exchanged, the outputs of the others are the same")
+            memory = model.encode(paddle.to_tensor(tokens).unsqueeze(0), valid)
+            for text in texts:
+                ids = paddle.to_tensor(text).unsqueeze(0)
+                if site.startswith("encoder"):
+                    outputs.append(encoder_output(model.encode(ids, valid)).numpy()[0])
+                else:
+                    outputs.append(model.decode(ids, model.start(memory))[0].numpy()[0])
+        # Read where the same words stand. Some encodings tell near distances only, others far ones: one may be enough.
+        moved = [
+            distance(*(np.delete(out, pair, axis=0) for out in (outputs[0], exchanged)))
+            for pair, exchanged in zip(EXCHANGED, outputs[1:])
+        ]
+        if max(moved) < 1e-6:
+            pairs = " or ".join(f"{i} and {j}" for i, j in EXCHANGED)
+            return Failed(f"{site}: words {pairs} of {TEXT} exchanged, the outputs of the others are the same")
     return Passed()
+
+
+def _exchanged(tokens: np.ndarray, i: int, j: int) -> np.ndarray:
+    """The text with the words at i and j in each other's place."""
+    other = tokens.copy()
+    other[[i, j]] = tokens[[j, i]]
+    return other
 
 
 @check(

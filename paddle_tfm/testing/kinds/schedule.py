@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from paddle_tfm.errors import RecipeError
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Note, Passed, Result
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject
 
 STEPS = 1000
+SHORT_RUNS = (1, 2, 10)  # to try something out
 BEYOND = (STEPS + 1, STEPS + 500, 100 * STEPS)  # a run that is continued asks for them
+PEAKS, MAX_OFF, LONG_RUN = (2e-4, 6e-4), 0.05, 20_000  # steps, more than a usual warm-up
 MAX_JUMP = 0.05  # of the highest rate, from a step to the next
 MIN_PEAK_SHARE = 1e-4  # of the highest rate, which the first twentieth of the steps reaches
 MANY_TIMES = 3  # as large as the changes beside it
@@ -37,6 +40,14 @@ def rates(subject: Subject) -> Result:
             return Failed(f"step {step} of {STEPS:,}: the rate must be a float, but is {type(rate).__name__}")
         if not np.isfinite(rate) or rate < 0 or (rate == 0 and step <= STEPS):
             return Failed(f"step {step} of {STEPS:,}: the rate is {rate:.3g}")
+    for steps in SHORT_RUNS:
+        try:
+            short = subject.build(d_model=64, steps=steps)
+        except RecipeError:  # a warm-up of more steps, say
+            continue
+        for step in range(1, steps + 1):
+            if not (np.isfinite(rate := short(step)) and rate > 0):
+                return Failed(f"step {step} of a run of {steps}: the rate is {rate:.3g}")
     first, highest = max(run[: STEPS // 20]), max(run)
     if first < MIN_PEAK_SHARE * highest:
         return Failed(
@@ -62,6 +73,23 @@ def step_alone(subject: Subject) -> Result:
         for other, how in ((resumed[step], "resumed at step 700"), (again[step], "called in another order")):
             if rate != other:
                 return Failed(f"step {step}: the rate is {rate:.6g}, and {how} {other:.6g}")
+    return Passed()
+
+
+@check(
+    "schedule",
+    invariant="a class with an option `peak` reaches it, and goes no higher",
+    consequence="a recipe's peak is not the highest rate of its runs: schedules are compared at different rates",
+    hint="what the peak is multiplied by; the last step of the warm-up",
+)
+def peak(subject: Subject) -> Result:
+    if not subject.takes("peak"):
+        return Skip("it has no option `peak`")
+    for value in PEAKS:
+        schedule = subject.with_options({"peak": value}).build(d_model=64, steps=LONG_RUN)
+        highest = max(schedule(step) for step in range(1, LONG_RUN + 1))
+        if abs(highest - value) > MAX_OFF * value:
+            return Failed(f"with `peak` {value:g} the highest rate of {LONG_RUN:,} steps is {highest:.4g}")
     return Passed()
 
 

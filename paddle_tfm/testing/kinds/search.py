@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import paddle
 from paddle import Tensor
@@ -13,7 +15,8 @@ from paddle_tfm.testing.results import ComponentError, Failed, Passed, Result, S
 from paddle_tfm.testing.subject import Subject
 
 WORDS = 7
-MAX_LENGTHS = [6, 9, 3, 7]
+MAX_LENGTHS = [6, 9, 3, 7, 1]
+NO_END = -60.0  # added to the score of the end token: it has no chance
 
 
 class TableDecoding(Decoding):
@@ -62,16 +65,21 @@ def _hypotheses(subject: Subject, table: TableDecoding) -> list[list[Hypothesis]
 
 @check(
     "search",
-    invariant="it ends: an output stops at the end token, and at its greatest length",
+    invariant="it ends: an output stops at the end token, and at its greatest length, and nowhere else",
     consequence="decoding never stops, or words follow the end of a sentence",
     hint="the comparison with `eos` (not with `bos`), what happens to finished rows, `max_lengths`",
 )
 def stops(subject: Subject) -> Result:
-    for ending in (0.0, 3.0, -8.0):
+    for ending in (0.0, 3.0, -8.0, NO_END):
         table = TableDecoding(MAX_LENGTHS, ending=ending)
         for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
             if not hypotheses:
                 return Failed("a sentence without any hypothesis")
+            if ending == NO_END and len(hypotheses[0].ids) < MAX_LENGTHS[sentence]:
+                return Failed(
+                    f"the best output has {len(hypotheses[0].ids)} tokens, where {MAX_LENGTHS[sentence]} are allowed "
+                    f"and the end has no chance"
+                )
             for hypothesis in hypotheses:
                 if len(hypothesis.ids) > MAX_LENGTHS[sentence]:
                     return Failed(
@@ -105,17 +113,44 @@ def scores(subject: Subject) -> Result:
     "search",
     invariant="sentences of a batch do not influence each other, and the same search gives the same",
     consequence="a translation depends on what is translated beside it",
-    hint="top-k over the whole batch; rows mixed up when finished ones leave; draws that depend on a row's place",
+    hint="top-k over the whole batch; rows mixed up when finished ones leave; draws that depend on a row's place; "
+    "results that are kept in the object",
 )
 def independent(subject: Subject) -> Result:
     together = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
     again = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
-    if [h[0].ids for h in together] != [h[0].ids for h in again]:
+    if _ids(together) != _ids(again):
         return Failed("the same search, done twice, gives different outputs")
+    search = subject.build()
+    for max_lengths in (MAX_LENGTHS[::-1], MAX_LENGTHS):
+        with randomness.random_context(1, 1):
+            last = search.run(TableDecoding(max_lengths))
+    if _ids(last) != _ids(together):
+        return Failed("after another batch it gives other outputs")
     for sentence, max_length in enumerate(MAX_LENGTHS):
-        alone = _hypotheses(subject, TableDecoding([max_length], [sentence]))[0]
-        if alone[0].ids != together[sentence][0].ids:
-            return Failed(f"sentence {sentence} alone gives {alone[0].ids}, among others {together[sentence][0].ids}")
+        alone = _ids(_hypotheses(subject, TableDecoding([max_length], [sentence])))[0]
+        if alone != (among := _ids(together)[sentence]):
+            return Failed(f"sentence {sentence} alone gives {alone}, among others {among}")
+    return Passed()
+
+
+def _ids(outputs: list[list[Hypothesis]]) -> list[list[list[int]]]:
+    return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in outputs]
+
+
+@check(
+    "search",
+    invariant="hypotheses come best first: of those with equal lengths, the likelier before the less likely",
+    consequence="the output that is read is not the best of those that were found",
+    hint="the order in which hypotheses are returned: by score, from the highest down",
+)
+def best_first(subject: Subject) -> Result:
+    for ending in (1.0, NO_END):
+        for sentence, hypotheses in enumerate(_hypotheses(subject, TableDecoding(MAX_LENGTHS, ending=ending))):
+            for one, other in itertools.combinations(hypotheses, 2):
+                if len(one.ids) == len(other.ids) and one.score < other.score - 1e-3:
+                    return Failed(f"sentence {sentence}: {one.ids} of score {one.score:.4f} comes before {other.ids} "
+                                  f"of score {other.score:.4f}")  # fmt: skip
     return Passed()
 
 

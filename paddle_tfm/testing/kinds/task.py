@@ -16,6 +16,7 @@ from paddle_tfm.testing.results import Failed, Note, Passed, Result
 from paddle_tfm.testing.subject import Subject
 
 MOST = 100_000  # examples of a split that are looked at
+MOST_ALIKE = 5  # examples that may all be one
 ABANDONED = 3  # examples after which a reader leaves
 
 
@@ -103,17 +104,20 @@ def splits_disjoint(subject: Subject) -> Result:
 
 @check(
     "task",
-    invariant="an example is a pair of texts, none of its sides empty, and train and valid have examples",
-    consequence="sentences of no word reach the model, and the loss of nothing is NaN",
-    hint="lines without a text; `Example(source, target)`; a source is empty in all examples (running text) or in none",
+    invariant="an example is a pair of texts, none of its sides empty; train and valid have several examples",
+    consequence="sentences of no word reach the model, and the loss of nothing is NaN; or one is all it learns",
+    hint="lines without a text; `Example(source, target)`; a source that is empty in some examples only; "
+    "a generator that is made for each example",
 )
 def examples(subject: Subject) -> Result:
     task = subject.build()
     counts: dict[str, int] = {}
     empty: set[bool] = set()
     for name in SPLITS:
-        counts[name] = 0
+        counts[name], first, alike = 0, None, True
         for number, example in enumerate(split(task, name)):
+            first = example if first is None else first
+            alike = alike and example == first
             counts[name] += 1
             if not isinstance(example, Example):
                 return Failed(f"{name}: example {number} must be an `Example`, but is {type(example).__name__}")
@@ -127,4 +131,6 @@ def examples(subject: Subject) -> Result:
                               f"{'texts' if empty == {True} or not example.source.strip() else 'empty'}")  # fmt: skip
         if not counts[name] and name != "test":
             return Failed(f"{name} has no example")
+        if alike and counts[name] > MOST_ALIKE:
+            return Failed(f"{name}: all {counts[name]:,} examples are {_shown(first)}")
     return Note(", ".join(f"{name} {count:,}{'+' if count == MOST else ''}" for name, count in counts.items()))

@@ -9,9 +9,9 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, PositionalEncoding
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap
 from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids
-from paddle_tfm.testing.kinds.attention import AttentionProbe
+from paddle_tfm.testing.kinds.attention import LENGTH, AttentionProbe
 from paddle_tfm.testing.kinds.feed_forward import FeedForwardProbe
 from paddle_tfm.testing.kinds.norm import NormProbe
 from paddle_tfm.testing.kinds.placement import PlacementProbe
@@ -46,12 +46,17 @@ def _attention(subject: Subject) -> Case:
     with paddle.no_grad():
         kv = probe.attention.project(probe.source, probe.info(probe.source))
     cache = {"kv.key": kv.key, "kv.value": kv.value} if isinstance(kv, KeyValue) else {}
+    info = probe.info(probe.x)
+    mask = Mask(info.positions, info.positions, info.positions < LENGTH - 2, probe.site.causal)
+    shared = {"mask.dense()": mask.dense(), "mask.allowed()": mask.allowed()}  # by all layers
 
     def call() -> None:
         probe.project(probe.source)
         probe(probe.x, kv)
+        probe.attention(probe.x, kv, info, mask, Tap())
 
-    return call, {"x": probe.x, "source": probe.source, **cache}
+    inputs = {"x": probe.x, "source": probe.source, "info.positions": info.positions, "info.valid": info.valid}
+    return call, {**inputs, **cache, **shared}
 
 
 def _norm(subject: Subject) -> Case:

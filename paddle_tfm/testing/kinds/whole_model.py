@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -10,14 +11,17 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm.testing.adapters.arguments import NAMES, first
 from paddle_tfm.testing.adapters.whole_model import WORD, WholeModel
 from paddle_tfm.testing.forward_hooks import after_forward, before_forward
 from paddle_tfm.testing.invariants import WHOLE_MODEL
+from paddle_tfm.testing.model_under_test import same_draws
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, relative_distance
 
 MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to all tokens alike may have
 MAX_EXCESS = 1.5  # nats a token, above log V
+EXCHANGED = ((1, 2), (1, 5), (4, 5))  # words of the longest source, counted from 0: near, far, at its end
 MIN_EFFECT, MIN_EFFECT_OF_ORDER = 1e-5, 1e-6  # of the largest logit
 
 
@@ -118,17 +122,43 @@ def attends(whole: WholeModel) -> Result:
 
 @check(
     WHOLE_MODEL,
+    invariant="a class that gets a dropout rate uses it",
+    consequence="it overfits, for its dropout does nothing",
+    hint="the dropout that the constructor makes: whether `forward` calls it",
+)
+def dropout(whole: WholeModel) -> Result:
+    if not set(inspect.signature(whole.cls).parameters) & set(NAMES["dropout"]):
+        return Skip("its constructor takes no dropout")
+    model, batch = whole.model(dropout=0.5), whole.batch()
+    model.train()
+    outputs = []
+    for seed in range(2):
+        with paddle.no_grad(), same_draws(model, seed):
+            outputs.append(first(model(batch.source, batch.target_in)).numpy())
+    if np.array_equal(outputs[0], outputs[1]):
+        return Failed("in training with dropout 0.5, two steps give the same: it draws nothing")
+    return Passed()
+
+
+@check(
+    WHOLE_MODEL,
     invariant="order matters: a source with two words exchanged is another source",
     consequence="the encoder sees a bag of words",
-    hint="whether positions reach the encoder: one vector for each position, and not one for all",
+    hint="whether positions reach the encoder: one vector for each position, and not one for all, nor for all but the "
+    "first",
 )
 def order_matters(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
-    exchanged = batch.source.clone()
-    exchanged[:, 0], exchanged[:, 1] = batch.source[:, 1], batch.source[:, 0]
-    usual, other = whole.logits(model, batch), whole.logits(model, batch.replace(source=exchanged))
-    if relative_distance(usual, other) < MIN_EFFECT_OF_ORDER:
-        return Failed("the first two source words exchanged, the logits are the same")
+    row = int(np.argmax((batch.source.numpy() != whole.pad_id).sum(1)))  # the longest
+    usual = whole.logits(model, batch)[row]
+    effects = []
+    for i, j in EXCHANGED:
+        exchanged = batch.source.clone()
+        exchanged[row, i], exchanged[row, j] = batch.source[row, j], batch.source[row, i]
+        effects.append(relative_distance(usual, whole.logits(model, batch.replace(source=exchanged))[row]))
+    if max(effects) < MIN_EFFECT_OF_ORDER:
+        pairs = " or ".join(f"{i} and {j}" for i, j in EXCHANGED)
+        return Failed(f"source words {pairs} exchanged, the logits are the same")
     return Passed()
 
 

@@ -4,8 +4,7 @@ import paddle
 from paddle import nn
 
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import Placement
-from paddle_tfm.protocols.initializer import keep_initial
+from paddle_tfm.protocols import Placement, keep_initial
 
 
 class BothEnds(Placement):

@@ -10,6 +10,8 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 
+from edits import edited
+from mutants_escaped import ESCAPED, RIGHT_VARIANTS
 from mutants_places import PLACES, VARIANTS
 from mutants_zoo import OF_THE_ZOO
 
@@ -40,11 +42,8 @@ class Mutant:
         return f"{self.twin}: {self.name}"
 
     def source(self) -> str:
-        """The mutant's source. Raises ValueError if the twin does not have what is changed, once."""
-        text = source(self.twin)
-        if text.count(self.was) != 1:
-            raise ValueError(f"{self}: the twin has {self.was!r} {text.count(self.was)} times")
-        return text.replace(self.was, self.becomes)
+        """The mutant's source."""
+        return edited(source(self.twin), self.was, self.becomes, self)
 
     def lines(self) -> int:
         """How many lines of the twin are changed, added or removed."""
@@ -732,7 +731,7 @@ WHOLE = _of(
 )  # fmt: skip
 
 ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
-PLACED = [Mutant(*broken) for broken in PLACES]
+PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED]]
 MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO, *PLACED]
 
 
@@ -757,4 +756,4 @@ class Variant:
         return text
 
 
-RIGHT = [Variant(*variant) for variant in VARIANTS]
+RIGHT = [Variant(*variant) for variant in [*VARIANTS, *RIGHT_VARIANTS]]

@@ -1,62 +1,255 @@
-"""muP: a step changes activations by as much in a wide model as in a narrow one; with equal rates it does not."""
+"""muP: the size of activations, and what a step changes in them, stay as the model is widened; with one rate for all
+they do not. What grows with the width is read off the shapes of two models, as github.com/microsoft/mup does it."""
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm import build_model
-from paddle_tfm.protocols import Tap
-from paddle_tfm_plugins.optimizer.adam import Adam
+from paddle_tfm import build_model, create_registry, load_recipe
+from paddle_tfm.errors import RecipeError
+from paddle_tfm.model.initialize import initialize
+from paddle_tfm.protocols import Initializer, ParameterSite, Tap, is_decayed
+from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.sweep.check import check
+from paddle_tfm_plugins.initializer.mup import MuP
 
-NARROW, WIDE = 32, 256
-VOCABULARY, RATE, STEPS = 13, 2e-3, 3
+NARROW, WIDE, SEEDS = 32, 256, (1, 2)
+VOCABULARY, RATE = 13, 2e-3
+STEPS = {"radam": 8}  # its first updates are those of momentum; others take 4
+BATCH = {"source_lengths": (5, 3, 4) * 4, "target_lengths": (4, 6, 2) * 4}
 
 
-def change(initializer, width, make_batch, scaled=True):
-    """The coordinate check of github.com/microsoft/mup: the mean size of what three steps of Adam change in the logits
-    and in the last branch, from the same tokens at each width."""
-    model = build_model(
-        "base",
-        [
-            f"model.d_model={width}",
-            f"model.d_ff={2 * width}",
-            f"model.num_heads={width // 16}",
-            "model.encoder_layers=1",
-            "model.decoder_layers=1",
-            "model.head=linear",
-            f"model.scale_embedding={str(scaled).lower()}",
-            f"model.initializer={initializer}",
-        ],
-        source_vocabulary=VOCABULARY,
-        target_vocabulary=VOCABULARY,
+def model_of(width, *overrides, seed=1, heads=16, vocabulary=VOCABULARY):
+    """A small model with d_ff twice its width and heads of one size."""
+    shape = [f"model.d_model={width}", f"model.d_ff={2 * width}", f"model.num_heads={width // heads}"]
+    fixed = ["model.encoder_layers=2", "model.decoder_layers=2", "model.head=linear", "model.dropout=0.0"]
+    return build_model(
+        "base", [*shape, *fixed, *overrides], source_vocabulary=vocabulary, target_vocabulary=vocabulary, seed=seed
     )
-    model.eval()  # no dropout
-    batch = make_batch()
-    optimizer = Adam().create([parameter for parameter in model.parameters() if not parameter.stop_gradient])
-    optimizer.set_lr(RATE)
-
-    def activations():
-        tap = Tap(recording=True)
-        with paddle.no_grad():
-            h, _ = model(batch, tap)
-            branches = dict(tap.recorded)
-            return model.head.output(h).numpy(), branches["decoder.0.feed_forward.branch"].numpy()
-
-    before = activations()
-    for _ in range(STEPS):
-        (model.loss(batch) / batch.tokens).backward()
-        optimizer.step()
-        optimizer.clear_grad()
-    return [np.abs(b - a).mean() for a, b in zip(before, activations())]
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-def test_mup_moves_wide_and_narrow_models_alike(make_batch, scaled):
-    spec = f"{{name: mup, base_width: {NARROW}}}"
-    narrow, wide = (np.array(change(spec, width, make_batch, scaled)) for width in (NARROW, WIDE))
-    assert (wide / narrow < 2).all() and (wide / narrow > 0.5).all()
+def activations(model, batch):
+    """Path → what each branch adds to the residual, and the logits."""
+    tap = Tap(recording=True)
+    with paddle.no_grad():
+        h, _ = model(batch, tap)
+        recorded = {path: value.numpy() for path, value in tap.recorded if path.endswith(".branch")}
+        return {**recorded, "logits": model.head.output(h).numpy()}
 
 
-def test_equal_rates_move_wide_models_more(make_batch):
-    narrow, wide = (np.array(change("normal", width, make_batch)) for width in (NARROW, WIDE))
-    assert (wide / narrow > 4).all()
+def coordinates(registry, batch, initializer, width, optimizer="adam", overrides=()):
+    """The coordinate check of github.com/microsoft/mup: path → the mean size of activations after some steps, and of
+    what these have changed in them, means over two seeds."""
+    sizes, changes = [], []
+    for seed in SEEDS:
+        model = model_of(width, f"model.initializer={initializer}", *overrides, seed=seed)
+        model.eval()  # no dropout
+        trained = [parameter for parameter in model.parameters() if not parameter.stop_gradient]
+        rule = registry.build("optimizer", optimizer).create(trained)
+        rule.set_lr(RATE)
+        before = activations(model, batch)
+        for _ in range(STEPS.get(optimizer, 4)):
+            (model.loss(batch) / batch.tokens).backward()
+            with paddle.utils.unique_name.guard():
+                rule.step()
+            rule.clear_grad()
+        after = activations(model, batch)
+        sizes.append([np.abs(value).mean() for value in after.values()])
+        changes.append([np.abs(value - before[path]).mean() for path, value in after.items()])
+    return np.mean(sizes, 0), np.mean(changes, 0)
+
+
+MUP = f"{{name: mup, base_width: {NARROW}}}"
+
+
+def test_activations_keep_their_size_at_each_width(registry, make_batch):
+    """Of each branch and of the logits, after some steps of Adam."""
+    batch = make_batch(**BATCH)
+    sizes = np.array([coordinates(registry, batch, MUP, width)[0] for width in (32, 64, 128)])
+    assert (sizes.max(0) / sizes.min(0) < 1.5).all()
+    usual = np.array([coordinates(registry, batch, "normal", width)[0] for width in (32, 64, 128)])
+    assert (usual[2] > 1.6 * usual[0]).all()
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "radam", "lion", "schedule_free", "adafactor"])
+def test_steps_change_activations_by_as_much_at_each_width(registry, make_batch, optimizer):
+    """The geometric mean over branches; with the same rate for all it grows with the width."""
+    assert registry.build("optimizer", optimizer).adam_like
+    batch = make_batch(**BATCH)
+    narrow, wide = (coordinates(registry, batch, MUP, width, optimizer)[1] for width in (NARROW, WIDE))
+    growth = np.exp(np.log(wide / narrow).mean())
+    assert 0.75 < growth < 1.33 and 0.6 < wide[-1] / narrow[-1] < 1.6
+
+
+def test_equal_rates_change_wide_models_more(registry, make_batch):
+    batch = make_batch(**BATCH)
+    narrow, wide = (coordinates(registry, batch, "xavier", width)[1] for width in (NARROW, WIDE))
+    assert np.exp(np.log(wide / narrow).mean()) > 2 and (wide / narrow > 1.5).all()
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "soap", "muon"])
+def test_other_optimizers_change_wide_models_less(registry, make_batch, optimizer):
+    """At the rates of muP; which is why they are refused."""
+    assert not registry.build("optimizer", optimizer).adam_like
+    batch, width = make_batch(**BATCH), 128 if optimizer == "soap" else WIDE  # its QR takes the cube of the width
+    narrow, wide = (coordinates(registry, batch, MUP, width, optimizer)[1] for width in (NARROW, width))
+    assert np.exp(np.log(wide / narrow).mean()) < 0.75
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "model.scale_embedding=false",
+        "model.position=transformer_xl",
+        "model.feed_forward={name: mixture_of_experts, top_k: 4}",
+        "model.placement=hyper_connections",
+        "model.attention={self: recurrent, cross: multihead}",
+    ],
+)
+def test_variants_change_by_as_much_at_each_width(registry, make_batch, override):
+    batch = make_batch(**BATCH)
+    narrow, wide = (coordinates(registry, batch, MUP, width, overrides=[override])[1] for width in (NARROW, WIDE))
+    assert 0.7 < np.exp(np.log(wide / narrow).mean()) < 1.4
+
+
+# ------------------------------------------------------------------------------------------------- what is which matrix
+
+
+class Recorder(Initializer):
+    """It keeps the sites."""
+
+    def inspect(self, sites):
+        self.sites = {site.path: site for site in sites}
+
+    def draw(self, rng, shape, role):
+        return np.zeros(shape, "float32")
+
+
+ONLY_SELF = ("convolution", "interleaved", "local", "recurrent", "synthesizer", "linear")
+SPECS = {
+    **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
+    **{
+        ("attention", name): f"{{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}"
+        for name in ("forgetting", "gated_deltanet")
+    },
+    **{("position", name): f"{{encoder: rotary, decoder: {name}}}" for name in ("cope", "xpos")},
+    ("position", "chain"): "{name: chain, parts: [sinusoidal, t5]}",
+    ("position", "randomized"): "{name: randomized, encoding: shaw}",
+}
+KINDS = ("attention", "position", "feed_forward", "head", "norm", "placement")
+ENTRIES = [entry for entry in create_registry() if entry.kind in KINDS and not entry.wrong_on_purpose]
+BIASES_AND_MIXERS = {  # the ends of their paths; weight decay leaves them alone
+    "talking_heads": ("mix_scores", "mix_weights"),
+    "t5": ("table",),
+    "chain": ("table",),
+    "transformer_xl": (".u", ".v"),
+    "synthesizer": ("column_bias",),
+    "hyper_connections": ("alphas.0", "alphas.1", "alphas.2"),
+}
+TABLES_AND_KERNELS = {  # vectors of positions and words, decayed as embeddings are, and the weights of convolutions
+    "shaw": ("key_table", "value_table"),
+    "randomized": ("key_table", "value_table"),
+    "learned": ("encodings.0.weight",),
+    "cope": ("table",),
+    "fix": ("head.weight",),
+    "convolution": ("self_attention.weight",),
+    "gated_deltanet": ("kernel",),
+}
+NARROWED = {  # vectors between wide layers, and no numbers to be read off: as wide as the recipe makes them
+    "grouped_query": ("key.weight", "value.weight"),
+    "mla": ("latent.weight", "rotated_key.weight", "key.weight", "value.weight"),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}-{entry.name}")
+def test_each_matrix_is_what_two_widths_show(entry):
+    """And what is neither a linear map nor a table of vectors is not decayed."""
+    override = f"model.{entry.kind}={SPECS.get((entry.kind, entry.name), entry.name)}"
+    recorder, shapes = Recorder(), []
+    for width in (64, 128):
+        model = model_of(width, override, vocabulary=45)
+        initialize(model, recorder, seed=1)
+        shapes.append({path: parameter.shape for path, parameter in model.named_parameters()})
+    mixers, narrowed = BIASES_AND_MIXERS.get(entry.name, ()), NARROWED.get(entry.name, ())
+    none = mixers + TABLES_AND_KERNELS.get(entry.name, ())
+    for path, parameter in model.named_parameters():
+        assert is_decayed(parameter) == (parameter.ndim > 1 and not path.endswith(mixers)), path
+    for path, shape in shapes[0].items():
+        maps = recorder.sites[path].maps
+        if len(shape) < 2 or "embedding" in path or path.endswith(none):
+            assert maps is None, path
+        elif path.endswith(narrowed):
+            assert maps == "hidden", path
+        else:
+            grows = [a != b for a, b in zip(shape, shapes[1][path])][-2:]
+            assert maps == ("input" if not grows[0] else "hidden" if grows[1] else "output"), path
+
+
+def test_a_vocabulary_as_large_as_the_model_is_wide_changes_nothing(rng):
+    """A head's output is one by its place, and another of its matrices is not, whatever the shapes."""
+    model = model_of(NARROW, "model.head=pointer", vocabulary=NARROW)
+    recorder = Recorder()
+    initialize(model, recorder, seed=1)
+    initializer, shape = MuP(256), [256, 256]
+    for name, deviation in (("output", 1 / 256), ("query", 1 / 16), ("key", 1 / 16)):
+        drawn = initializer.draw_at(recorder.sites[f"head.{name}.weight"], rng, shape, "weight")
+        assert drawn.std() == pytest.approx(deviation, rel=0.02)
+
+
+def test_a_hidden_matrix_outside_of_the_layers_follows_the_width():
+    model = model_of(64, "model.position=transformer_xl", "model.initializer={name: mup, base_width: 16}")
+    assert model.encoder.encodings[0].relative.weight.numpy().std() == pytest.approx(1 / 8, rel=0.1)
+    rates = {path: parameter.optimize_attr["learning_rate"] for path, parameter in model.named_parameters()}
+    assert rates["encoder.encodings.0.relative.weight"] == 0.25 and rates["encoder.encodings.0.u"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "override, end",
+    [
+        ("model.placement=hyper_connections", "alphas.0"),
+        ("model.attention={encoder: multihead, decoder: {self: gated_deltanet, cross: multihead}}", "kernel"),
+        ("model.attention={self: convolution, cross: multihead}", "self_attention.weight"),
+    ],
+)
+def test_what_is_no_linear_map_has_the_rate_of_the_schedule(override, end):
+    model = model_of(64, override, "model.initializer={name: mup, base_width: 16}")
+    rates = [p.optimize_attr["learning_rate"] for path, p in model.named_parameters() if path.endswith(end)]
+    assert rates and set(rates) == {1.0}
+
+
+# -------------------------------------------------------------------------------------------------------- what is refused
+
+
+def problems(registry, *overrides):
+    with pytest.raises(RecipeError) as caught:
+        check(load_recipe("base", ["model.initializer=mup", *overrides]), registry)
+    (problem,) = caught.value.problems
+    return problem.path, problem.message
+
+
+@pytest.mark.parametrize("head", ["tied", "fix", "{name: fix, tied: true}"])
+def test_a_head_without_an_output_matrix_of_its_own_is_refused(registry, head):
+    path, message = problems(registry, f"model.head={head}")
+    assert path == "model.initializer" and "'mup' refuses" in message and "set `model.head=linear`" in message
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "muon", "soap", "{name: adafactor, relative: true}"])
+def test_an_optimizer_that_other_rates_belong_to_is_refused(registry, optimizer):
+    path, message = problems(registry, f"train.optimizer={optimizer}")
+    assert path == "train.optimizer" and "updates unlike Adam's" in message and "adamw" in message
+    assert "soap" not in message or "'soap'" in message
+
+
+@pytest.mark.parametrize("initializer, optimizer", [("mup", "adafactor"), ("xavier", "sgd"), ("mup", "lion")])
+def test_others_are_not(registry, initializer, optimizer):
+    overrides = [f"model.initializer={initializer}", f"train.optimizer={optimizer}"]
+    assert not plan_run(load_recipe("base", overrides).runs()[0], registry).problems
+
+
+def test_heads_that_point_have_an_output():
+    for head in ("pointer", "pointer_coverage", "pointer_network", "adaptive"):
+        model_of(NARROW, "model.initializer=mup", f"model.head={head}")
+
+
+def test_a_site_is_hidden_unless_it_says_otherwise():
+    assert MuP(512).rate_factor(ParameterSite("x"), (4, 4), "weight") == 0.5

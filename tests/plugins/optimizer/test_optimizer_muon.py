@@ -107,6 +107,18 @@ def test_it_finds_the_matrices_of_a_real_model():
     assert all(name.split(".")[-2] in inside for name in hidden)
 
 
+def test_mixers_and_kernels_are_no_matrices():
+    """Orthogonalized, the mixer of the streams would move as far as all of its weights together."""
+    decoder = "decoder: {self: gated_deltanet, cross: talking_heads}"
+    overrides = ["model.d_model=16", "model.num_heads=2", "model.placement=hyper_connections"]
+    overrides.append(f"model.attention={{encoder: convolution, {decoder}}}")
+    model = paddle_tfm.build_model("base", overrides, source_vocabulary=9, target_vocabulary=9)
+    ends = ("alphas.0", "kernel", "mix_scores", "self_attention.weight")
+    others = [p for p in model.parameters() if p.name.endswith(ends)]
+    assert len(others) >= 4 and not any(is_hidden_matrix(p) for p in others)
+    assert any(is_hidden_matrix(p) for p in model.parameters())
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -229,6 +229,7 @@ MARKED = {
     "model.position=t5": ("encodings.0.table",),
     "model.attention={self: synthesizer, cross: multihead}": ("self_attention.column_bias",),
     "model.attention=talking_heads": ("self_attention.mix_scores", "self_attention.mix_weights"),
+    "model.placement=hyper_connections": ("alphas.0", "alphas.1", "betas.0"),
 }
 
 

@@ -101,6 +101,8 @@ def test_contract():
         Rotary(7)
     with pytest.raises(ValueError, match="`base` must be positive, but is -1"):
         Rotary(4, base=-1.0)
+    with pytest.raises(ValueError, match="`base` must be positive, but is -5"):  # the one that was set, not the scaled
+        Rotary(8, base=-5.0, ntk_factor=2.0)
     with pytest.raises(ValueError, match=r"`fraction` must let an even number of channels turn, but 0\.4 of 8 is 3"):
         Rotary(8, fraction=0.4)
     with pytest.raises(ValueError, match=r"`fraction` must be in \(0, 1\], but is 1.5"):

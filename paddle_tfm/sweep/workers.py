@@ -1,4 +1,4 @@
-"""The executor of this machine: cells side by side in processes, each with its share of the cores.
+"""Cells trained on this machine, side by side in processes, each with its share of the cores.
 
 Small models gain little from a second thread, and everything from a second process. What a run draws does not depend on
 who trains it (counter-based random numbers); its sums may differ in the last bit, as with another number of threads.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import Outcome
 from paddle_tfm.runtime import load_paddle
 
 if TYPE_CHECKING:  # a spawned worker imports this module before Paddle is set up
@@ -42,12 +43,12 @@ class WorkerSettings:
 
 
 @dataclass
-class LocalExecutor:
+class Workers:
     """Trains cells in `workers` processes, and relays what they report.
 
     Args:
         plugin_files, device: what `--plugin` and `--device` named.
-        resume, strict, stop, report, on_event: as for `SerialExecutor`.
+        resume, strict, stop, report, on_event: as for `Serial`.
     """
 
     workers: int
@@ -59,7 +60,7 @@ class LocalExecutor:
     report: Callable[[str], None]
     on_event: Callable[[Event], None]
 
-    def run(self, cells: Sequence[Cell]) -> None:
+    def run(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """Train all cells.
 
         Raises:
@@ -83,8 +84,12 @@ class LocalExecutor:
             for process in pool:
                 with processes.signals_wait():
                     process.start()
+        cell_of = {cell.name: cell for cell in cells}
+        failures: list[Exception] = []
+        interrupted: list[str] = []
         try:
-            failures, interrupted = self._relay(pool, messages, halt)
+            for name in self._relay(pool, messages, halt, failures, interrupted):
+                yield Outcome(cell_of[name])
         finally:
             halt.set()
             for process in pool:
@@ -94,11 +99,12 @@ class LocalExecutor:
         if interrupted:
             raise Interrupted(", ".join(sorted(interrupted)))
 
-    def _relay(self, pool: Sequence, messages, halt) -> tuple[list[Exception], list[str]]:
-        """Pass on what the workers report until all have ended; a failure or `stop` halts them. Returns the failures in
-        the order in which they came, and the names of the runs that were interrupted."""
-        failures: list[Exception] = []
-        interrupted: list[str] = []
+    def _relay(
+        self, pool: Sequence, messages, halt, failures: list[Exception], interrupted: list[str]
+    ) -> Iterator[str]:
+        """Pass on what the workers report until all have ended; a failure or `stop` halts them. Yields the names of
+        runs as they are finished, collects `failures` in the order in which they come, and the names of the runs that
+        were `interrupted`."""
         ended = 0
         while ended < self.workers:
             if self.stop() or failures:
@@ -115,12 +121,13 @@ class LocalExecutor:
                 self.on_event(content)
             elif kind == "report":
                 self.report(content)
+            elif kind == "finished":
+                yield content
             elif kind == "interrupted":
                 interrupted.append(content)
             elif kind == "failed":
                 failures.append(content)
             ended += kind == "ended"
-        return failures, interrupted
 
 
 def _death(pool: Sequence) -> str:
@@ -148,11 +155,11 @@ def _work(settings: WorkerSettings, pending, messages, halt) -> None:
         from paddle_tfm import processes
         from paddle_tfm.plugins import create_plugins
         from paddle_tfm.registry import Registry
-        from paddle_tfm.sweep.serial import SerialExecutor
+        from paddle_tfm.sweep.serial import Serial
         from paddle_tfm.train.trainer import Interrupted
 
         processes.set_threads(runtime.threads())
-        executor = SerialExecutor(
+        serial = Serial(
             Registry(create_plugins(settings.plugin_files)),
             settings.resume,
             settings.strict,
@@ -161,7 +168,8 @@ def _work(settings: WorkerSettings, pending, messages, halt) -> None:
             on_event=lambda event: messages.put(("event", event)),
         )
         try:
-            executor.run(cells())
+            for outcome in serial.run(cells()):
+                messages.put(("finished", outcome.cell.name))
         except Interrupted as interrupted:
             messages.put(("interrupted", str(interrupted)))
         except UserError as error:

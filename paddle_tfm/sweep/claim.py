@@ -1,0 +1,74 @@
+"""A run's folder belongs to the process that trains it: no second one writes into it meanwhile."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TextIO
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import json_text, read_json
+
+FILE = "claim.json"
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Within this block the run in `folder` is ours. The system holds the lock and drops it when the process ends, in
+    whatever way, so that a killed one keeps nobody out; other machines see it as far as their file system carries
+    locks (NFS does). One that has no locks at all keeps nobody out either.
+
+    Raises:
+        UserError: who trains the run.
+    """
+    path = folder / FILE
+    file = _locked(path)
+    try:
+        file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": _now()}))
+        file.flush()
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        file.close()
+        with suppress(OSError):  # only where nothing was written into it
+            folder.rmdir()
+
+
+def _locked(path: Path) -> TextIO:
+    """The file, empty, with our lock on it."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = path.open("a", encoding="utf-8")
+        except FileNotFoundError:
+            continue  # its holder removed the empty folder between our two calls
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise UserError(_holder(path)) from None
+        except OSError:
+            return file  # this file system has no locks
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                file.truncate(0)
+                return file
+        file.close()  # it was removed between our two calls
+
+
+def _holder(path: Path) -> str:
+    try:
+        owner = read_json(path, ("host", "pid", "since"))
+        who = f"process {owner['pid']} on {owner['host']}, since {owner['since']}"
+    except UserError:
+        who = "another process"
+    return f"{path.parent} is being trained by {who}; wait for its end, or stop it"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

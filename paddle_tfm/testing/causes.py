@@ -1,0 +1,141 @@
+"""What several checks that fail together have in common: the first line of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paddle_tfm.testing.results import NOT_FINITE
+
+TOKEN_WISE = ("norm", "feed_forward", "placement", "head")  # kinds in which no token sees another
+
+
+@dataclass(frozen=True)
+class Cause:
+    """`fails`: checks that all fail where it is the cause. `kinds`: of these components; (): of all."""
+
+    fails: tuple[str, ...]
+    sentence: str
+    kinds: tuple[str, ...] = ()
+
+
+# The first that fits: what explains more stands before what explains less
+CAUSES = (
+    Cause(
+        ("inputs_unchanged",),
+        "an input is changed in place: by a method that ends with `_`, or an assignment such as `x[:, 0] = …`",
+    ),
+    Cause(
+        ("registered", "trains"),
+        "a layer or a parameter is kept where Paddle does not see it: in a plain list or dictionary, or as a tensor "
+        "that is no parameter",
+    ),
+    Cause(
+        ("registered", "saved"),
+        "a tensor that belongs to the state is kept outside of it: in a plain list or dictionary, or as no parameter",
+    ),
+    Cause(
+        ("pure", "neighbours", "positions_differ"),
+        "the axis of the batch is taken for that of positions, [B, T] for [T, B]",
+    ),
+    Cause(
+        ("pure",),
+        "it is computed from more than the positions of a query and a key: the length of a tensor, the last position, "
+        "or an earlier call",
+    ),
+    Cause(
+        ("causal", "padding"),
+        "a mean, a sum, a softmax or an index runs over the tokens, where each stands for itself",
+        TOKEN_WISE,
+    ),
+    Cause(("causal",), "an earlier token gets something of a later one: a shift, a sum or an index over T", TOKEN_WISE),
+    Cause(
+        ("causal", "padding", "averages"),
+        "the softmax runs over another axis than the keys, or weights are changed after it",
+    ),
+    Cause(
+        ("causal", "padding", "bidirectional"),
+        "tokens are mixed up: a reshape takes heads for positions, or weights are shifted against their keys",
+    ),
+    Cause(
+        ("causal", "padding"),
+        "queries see what the mask hides: it is not added to the scores, is inverted, or comes only after the softmax; "
+        "or a mean or sum runs over all tokens",
+    ),
+    Cause(
+        ("causal",),
+        "the future is seen: the causal mask is turned around, off by one or left out, or a sum runs over later tokens",
+    ),
+    Cause(
+        ("causal_in_training",),
+        "in training, a statistic runs over all tokens of the batch, later ones and padding too, as in BatchNorm",
+    ),
+    Cause(("padding",), "padding takes part in a mean or sum: leave out what is not valid", TOKEN_WISE),
+    Cause(
+        ("padding",),
+        "padding is seen: the mask of keys is inverted, or left out in the encoder or in cross-attention, or a sum, a "
+        "mean or an order counts padding",
+    ),
+    Cause(
+        ("neighbours",),
+        "sentences of a batch are mixed: [B, T] taken for [T, B], a reshape, or a softmax or statistic over the batch",
+    ),
+    Cause(
+        ("stateless", "cached"),
+        "the layer keeps something from one call to the next, which belongs into what `project` returns",
+    ),
+    Cause(
+        ("cached",),
+        "a step does not get what the full pass has: `extend` of the cache forgets or repeats, or positions and "
+        "distances are counted from a tensor's length instead of `info.positions`",
+        ("attention",),
+    ),
+    Cause(
+        ("cached",),
+        "something depends on how many tokens a call brings: positions counted from a tensor's length",
+    ),
+    Cause(("each_branch_once",), "a sublayer is left out, called twice, or its output is not added"),
+    Cause(("trains", "own_norms"), "one norm stands at several sublayers, and the others are never used"),
+    Cause(
+        ("trains", "gradients"),
+        "the graph is cut: by `detach`, NumPy, `no_grad`, an argmax, or a backward of its own",
+    ),
+    Cause(
+        ("modes", "evaluation"),
+        "a dropout of its own, which does not ask `self.training`",
+    ),
+    Cause(
+        ("sums_to_one", "loss_is_log_prob"),
+        "log-probabilities are not normalized over the words: the axis of the softmax, or a word counted twice",
+    ),
+    Cause(
+        ("relative",),
+        "queries and keys are not turned alike: one of them not at all, the other way round, or by other positions",
+    ),
+    Cause(
+        ("positions_differ", "rows_reached"),
+        "positions share rows of a table: they are taken modulo something, divided or clipped too early",
+    ),
+    Cause(
+        ("positions_differ", "order_matters"),
+        "positions do not act: all get the same numbers, or these reach neither embeddings nor scores",
+    ),
+    Cause(
+        ("extremes", "half_precision"),
+        "numbers overflow: exp without the greatest taken off, a square, or a constant that half precision cannot hold",
+    ),
+)
+
+
+def cause_of(kind: str, details: Mapping[str, str]) -> str:
+    """The first cause that explains the failures of a component, check -> what was seen, in words; "" where none
+    does."""
+    names: dict[str, str] = {}
+    for name, detail in details.items():
+        names.setdefault(detail, name)  # one error that ends several checks is one failure
+    if NOT_FINITE in next(iter(names), ""):
+        return "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number"
+    for cause in CAUSES:
+        if {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds):
+            return cause.sentence
+    return ""

@@ -1,0 +1,211 @@
+"""Small real sweeps that an executor is tried on: two variants under two seeds, eight steps each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from paddle_tfm import processes, runtime
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import sha256
+from paddle_tfm.plugins import create_plugins
+from paddle_tfm.protocols import Executor
+from paddle_tfm.recipe import loading
+from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.sweep.sweep import Sweep
+from paddle_tfm.testing import trial_listener
+from paddle_tfm.testing.interrupted import EVERY, STEPS
+from paddle_tfm.train.logs import read_rows
+from paddle_tfm.train.trainer import Interrupted
+
+OVERRIDES = (
+    *("seeds=[1, 2]", "variants={pre: {}, post: {model.placement: post}}", "train.max_tokens=128"),
+    "task={name: copy, train: 80, valid: 6, test: 6, min_length: 2, max_length: 4}",
+    *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
+    *(f"train.steps={STEPS}", f"evaluate.every={EVERY}"),
+)
+NUM_WORKERS = 2
+LIMIT_SECONDS = 300  # of a sweep: its executor waits for what never comes
+# The command of a cell as another process runs it: its start is written down, and it ends if nobody waits for it.
+PROGRAM = """
+import os, signal, sys, time
+starts, name, limit, variable = sys.argv[1:5]
+with open(starts, "a") as file:
+    print(time.time(), name, file=file)
+signal.alarm(int(limit))
+os.environ |= {"OMP_NUM_THREADS": "1", variable: "1"}
+output = os.open(starts + ".output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.dup2(output, 1), os.dup2(output, 2)
+from paddle_tfm.cli import main
+main(sys.argv[5:])
+"""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What an executor did with cells, and what it left.
+
+    Args:
+        cells: names of those that it was given. outcomes: (name, failure), as they came. error: what it raised, if the
+            user may see that. starts: (seconds after the user's stop, or 0 without one; name), as runs began.
+        finished: names of the runs that have results. saved: of the others that have begun: (steps in the log, step of
+            the checkpoint).
+        numbers: name → what a training computed, of those finished.
+    """
+
+    cells: Sequence[str]
+    outcomes: Sequence[tuple[str, str]]
+    error: str
+    starts: Sequence[tuple[float, str]]
+    finished: frozenset[str]
+    saved: Mapping[str, tuple[int, int]]
+    numbers: Mapping[str, Mapping[str, str]]
+
+
+class TrialSweep:
+    """A sweep in a folder of its own, for one executor, in one or more sessions."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.stop_time = folder, 0.0
+
+    def session(
+        self,
+        executor: Executor | None,
+        workers: int = NUM_WORKERS,
+        stop: bool = False,
+        slow: bool = False,
+        killed: str = "",
+    ) -> Session:
+        """Have the cells that are not finished trained by an executor; None: by the engine itself.
+
+        Args:
+            stop: whether the user stops once a run has begun. slow, killed: `trial_listener.order`.
+        """
+        trial_listener.order(self.folder, slow, killed)
+        (self.folder / trial_listener.STARTS).write_text("", "utf-8")
+        plugin = Path(trial_listener.__file__)
+        registry = Registry(create_plugins([plugin]))
+        recipe, runs = loading.load("base", OVERRIDES), self.folder
+        sweep = Sweep(recipe, registry, runs, resume=True, strict=True, workers=workers, plugin_files=[plugin])
+        sweep.executor, sweep.stop = executor, lambda: bool(self.stop_time)
+        cells = [self._counted(cell) for cell in sweep.prepare()]
+        waiting, outcomes, error = sweep.unfinished(cells), [], ""
+        self.stop_time = 0.0
+        with _one_thread(), _limit(), self._user(stop):
+            try:
+                for outcome in sweep.outcomes(waiting):
+                    outcomes.append((outcome.cell.name, outcome.failure))
+            except (UserError, Interrupted) as raised:
+                error = str(raised) or type(raised).__name__
+        finished = [cell for cell in cells if cell.is_finished]
+        return Session(
+            [cell.name for cell in waiting],
+            outcomes,
+            error,
+            list(self._starts()),
+            frozenset(cell.name for cell in finished),
+            {cell.name: _saved(cell) for cell in cells if cell.is_begun and not cell.is_finished},
+            {cell.name: _numbers(cell) for cell in finished},
+        )
+
+    def _counted(self, cell: Cell) -> Cell:
+        words = [str(self.folder / trial_listener.STARTS), cell.name, str(LIMIT_SECONDS), trial_listener.COMMAND]
+        return replace(cell, command=[sys.executable, "-c", PROGRAM, *words, *cell.command[3:]])
+
+    @contextmanager
+    def _user(self, stops: bool) -> Iterator[None]:
+        """Within this block, a user who stops the sweep after a run's first step; whether anybody asks, or not."""
+        is_over = threading.Event()
+
+        def watch() -> None:
+            while not self.stop_time and not is_over.wait(0.05):
+                if any(file.stat().st_size for file in self.folder.glob("*/*/metrics.jsonl")):
+                    self.stop_time = time.time()
+
+        thread = threading.Thread(target=watch, daemon=True)
+        if stops:
+            thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            if stops:
+                thread.join()
+
+    def _starts(self) -> Iterator[tuple[float, str]]:
+        for line in (self.folder / trial_listener.STARTS).read_text("utf-8").splitlines():
+            seconds, _, name = line.partition(" ")
+            yield (float(seconds) - self.stop_time if self.stop_time else 0.0), name
+
+
+@contextmanager
+def trial_sweep() -> Iterator[TrialSweep]:
+    """One in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield TrialSweep(Path(folder))
+
+
+@lru_cache(maxsize=1)
+def reference() -> Mapping[str, Mapping[str, str]]:
+    """Name → the numbers of a run trained in this process, one after another."""
+    with trial_sweep() as sweep:
+        return sweep.session(None, workers=1).numbers
+
+
+def _numbers(cell: Cell) -> dict[str, str]:
+    """All that a training computes: file → its content or hash."""
+    names = ("metrics.jsonl", "predictions.tsv", "checkpoints/best/model.safetensors")
+    return {name: sha256(cell.folder / name) for name in names}
+
+
+def _saved(cell: Cell) -> tuple[int, int]:
+    from paddle_tfm.train import checkpoint
+
+    rows, last = read_rows(cell.folder / "metrics.jsonl"), cell.folder / "checkpoints" / "last"
+    step = checkpoint.load_state(last)["step"] if checkpoint.exists(last) else 0
+    return (max((row["step"] for row in rows), default=0), step)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Within this block one thread computes each run, whoever trains it: with another number, sums may differ in their
+    last bit."""
+    before, number = os.environ.get("OMP_NUM_THREADS"), runtime.threads()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    processes.set_threads(1)
+    try:
+        yield
+    finally:
+        processes.set_threads(number)
+        os.environ.pop("OMP_NUM_THREADS")
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+@contextmanager
+def _limit() -> Iterator[None]:
+    """Raises TimeoutError in a block that takes longer than `LIMIT_SECONDS`; only a main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: Callable | int | None = signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(LIMIT_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _too_long(number: int, frame: object) -> None:
+    raise TimeoutError(f"the executor has not ended after {LIMIT_SECONDS} seconds")

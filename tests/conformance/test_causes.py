@@ -1,0 +1,106 @@
+"""The first line of a report: which cause the checks that fail together have in common."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "mutants"))
+from mutants_catalogue import MUTANTS, build
+
+from paddle_tfm import create_registry
+from paddle_tfm.testing import FAIL, Outcome, Report, checks, examine, with_class
+from paddle_tfm.testing.causes import CAUSES
+
+
+def report(kind, *failed, **details):
+    """A report in which these checks fail, each with a detail of its own."""
+    known = {check.name: check for check in checks(kind)}
+    outcomes = [Outcome(known[name], FAIL, details.get(name, f"seen by {name}")) for name in failed]
+    return Report(kind, "Mine", outcomes)
+
+
+EVERY_TOKEN = ("causal", "causal_in_training", "padding", "padding_in_training", "neighbours", "cached", "beams")
+
+
+@pytest.mark.parametrize(
+    "kind, failed, words",
+    [
+        ("attention", EVERY_TOKEN, "queries see what the mask hides"),
+        ("attention", (*EVERY_TOKEN, "bidirectional"), "a reshape takes heads for positions"),
+        ("attention", (*EVERY_TOKEN, "averages"), "the softmax runs over another axis"),
+        ("position", ("positions_differ", "rows_reached"), "positions share rows of a table"),
+        ("norm", EVERY_TOKEN, "a mean, a sum, a softmax or an index runs over the tokens"),
+        ("attention", ("causal", "causal_in_training", "cached"), "the future is seen"),
+        ("encoder-decoder", ("causal", "causal_in_training"), "the future is seen"),
+        ("attention", ("padding", "padding_in_training", "neighbours"), "padding is seen"),
+        ("norm", ("causal_in_training", "neighbours_in_training"), "as in BatchNorm"),
+        ("attention", ("cached", "beams"), "`extend` of the cache forgets"),
+        ("attention", ("cached", "stateless"), "keeps something from one call to the next"),
+        ("attention", ("neighbours", "cached"), "[B, T] taken for [T, B]"),
+        ("position", ("cached", "pure", "relative"), "the length of a tensor"),
+        ("position", ("neighbours", "cached", "pure", "nearness"), "the last position"),
+        (
+            "position",
+            ("neighbours", "beams", "pure", "positions_differ"),
+            "axis of the batch is taken for that of positions",
+        ),
+        ("position", ("positions_differ", "relative"), "queries and keys are not turned alike"),
+        ("placement", ("trains", "each_branch_once", "own_norms"), "a sublayer is left out"),
+        ("placement", ("trains", "own_norms"), "one norm stands at several sublayers"),
+        ("feed_forward", ("trains", "gradients"), "the graph is cut"),
+        ("feed_forward", ("registered", "trains"), "in a plain list or dictionary"),
+        ("attention", ("causal", "inputs_unchanged"), "an input is changed in place"),
+    ],
+)
+def test_checks_that_fail_together_name_what_they_have_in_common(kind, failed, words):
+    assert words in report(kind, *failed).most_likely
+
+
+def test_one_failure_says_where_to_look_and_none_says_nothing():
+    (beams,) = (check for check in checks("attention") if check.name == "beams")
+    assert report("attention", "beams").most_likely == beams.hint
+    assert report("attention").most_likely == ""
+
+
+def test_numbers_that_are_not_finite_are_said_first():
+    seen = "one batch computed twice in evaluation: numbers that are not finite"
+    assert report("norm", "deterministic", deterministic=seen).most_likely.startswith("NaN or infinity")
+
+
+def test_one_error_that_ends_several_checks_counts_once():
+    error = "ValueError: shapes"
+    same = report("attention", "cached", "stateless", cached=error, stateless=error)
+    assert "`extend` of the cache forgets" in same.most_likely
+
+
+def test_an_error_that_no_cause_explains_is_quoted():
+    (runs,) = (check for check in checks("norm") if check.name == "runs")
+    outcome = Outcome(runs, FAIL, "KeyError: 'gain' (mine.py line 3); `forward` gets x [B, T, C]", raised=True)
+    assert Report("norm", "Mine", [outcome]).most_likely == "KeyError: 'gain' (mine.py line 3)"
+
+
+def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
+    every = ("attention", "norm", "position", "placement", "feed_forward", "head", "encoder-decoder")
+    for cause in CAUSES:
+        kinds = [kind for kind in cause.kinds or every if {*cause.fails} <= {check.name for check in checks(kind)}]
+        assert kinds, cause
+        assert cause.sentence in [report(kind, *cause.fails).most_likely for kind in kinds], cause
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize(
+    "mutant, words",
+    [
+        ("attention: no mask", "queries see what the mask hides"),
+        ("rotary: by the tensor's length", "the length of a tensor"),
+        ("attention: a past that is cut off", "`extend` of the cache forgets"),
+        ("own_placement: only the first sublayer", "a sublayer is left out"),
+    ],
+)
+def test_a_bug_is_named_by_the_first_line(mutant, words):
+    (bug,) = (each for each in MUTANTS if str(each) == mutant)
+    registry = create_registry()
+    some = frozenset({"causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"})
+    result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=some)
+    assert words in result.most_likely

@@ -1,0 +1,168 @@
+"""Sweeps trained by commands: the events, the numbers and the ends of sweeps that are trained here."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from paddle_tfm import create_registry, load_recipe
+from paddle_tfm.protocols import Executor, Outcome
+from paddle_tfm.sweep.sweep import RunsFailed, Sweep
+
+TINY = [
+    "model.max_length=10", "model.d_model=16", "model.num_heads=2", "model.d_ff=24",
+    "model.encoder_layers=1", "model.decoder_layers=1", "train.max_tokens=128", "evaluate.examples=5",
+]  # fmt: skip
+SHORT = ["train.steps=6", "evaluate.every=3"]
+TASK = "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}"
+VARIANTS = "variants={pre: {}, post: {model.placement: post}}"
+COMMAND = "--executor={name: command, template: \"bash -c '{cell}'\", at_once: 2}"
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+PLUGIN = """
+from paddle_tfm import hookimpl
+from paddle_tfm.protocols import Norm
+
+class Halved(Norm):
+    "Half of everything."
+
+    def __init__(self, d_model: int):
+        super().__init__()
+
+    def forward(self, x, valid=None, positions=None):
+        return x * 0.5
+
+@hookimpl
+def register_norms():
+    return {"halved": Halved}
+"""
+
+
+def start(*arguments):
+    command = [sys.executable, "-m", "paddle_tfm", "run", "base", *TINY, *map(str, arguments)]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(*arguments):
+    process = start(*arguments)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def logs(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("metrics.jsonl"))}
+
+
+def lines(err):
+    """What is reported of runs, without their order."""
+    return sorted(line.partition(" ")[2] if line[1:2] == "/" else line for line in err.splitlines())
+
+
+def test_trained_by_commands_it_is_the_same_sweep(tmp_path):
+    """With a plugin file and paths with spaces, through a second shell."""
+    plugin = tmp_path / "a plugin.py"
+    plugin.write_text(PLUGIN)
+    arguments = [*SHORT, TASK, VARIANTS, "model.norm=halved", "--plugin", plugin]
+    code, _, here = run(*arguments, "--workers", 1, "--out", tmp_path / "trained here")
+    assert code == 0, here
+    code, out, err = run(*arguments, COMMAND, "--out", tmp_path / "by commands")
+    assert code == 0, err
+    assert "difference to pre" in out
+    assert lines(err) == lines(here) and len(lines(err)) == 6
+    assert logs(tmp_path / "by commands") == logs(tmp_path / "trained here") != {}
+
+
+def test_a_run_that_fails_costs_itself_only_and_is_trained_on_resume(tmp_path):
+    bad, good = tmp_path / "pairs.tsv", "a b\tb a\nb a b\tb a b\n" * 20
+    bad.write_text("a\tb\nonly one side\n")
+    task, other = f"{{name: parallel, train: {bad}, valid: {bad}}}", TASK.removeprefix("task=")
+    variants = f"first: {{task: {other}}}, bad: {{task: {task}}}, last: {{task: {other}}}"
+    arguments = [
+        *SHORT, f"variants={{{variants}}}",
+        COMMAND.replace("2}", "1}"), "--out", tmp_path / "out",
+    ]  # fmt: skip
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, ""), err
+    assert "bad/seed-1 failed: its command ended with exit status 2, and wrote last:" in err
+    assert "\n  Error: " in err and "pairs.tsv, line 2: no TAB between source and target" in err
+    assert "1 of 3 runs failed: bad/seed-1. Train them again with: paddle-tfm run base" in err
+    assert sorted(logs(tmp_path / "out")) == ["first/seed-1/metrics.jsonl", "last/seed-1/metrics.jsonl"]
+    bad.write_text(good)
+    code, out, err = run(*arguments, "--resume")
+    assert code == 0, err
+    assert "first/seed-1 is finished already" in err and "last/seed-1 is finished already" in err
+    trainings = [json.loads(file.read_text())["trainings"] for file in (tmp_path / "out").rglob("about.json")]
+    assert [len(each) for each in trainings] == [1, 1, 1]
+
+
+def test_ctrl_c_saves_the_runs_under_way_and_resume_continues_them(tmp_path):
+    out = tmp_path / "out"
+    arguments = [TASK, VARIANTS, COMMAND, "evaluate.every=20", "--out", out]
+    process = start(*arguments, "train.steps=100000")
+    end = time.monotonic() + 120
+    while len(list(out.glob("*/*/checkpoints/last/state.json"))) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert (
+        "post/seed-1, pre/seed-1 is saved. Continue with: paddle-tfm run base" in err
+        and err.rstrip()[-8:] == "--resume"
+    )
+    assert "failed" not in err
+    for name in ("pre", "post"):
+        rows = (out / name / "seed-1/metrics.jsonl").read_text().splitlines()
+        state = json.loads((out / name / "seed-1/checkpoints/last/state.json").read_text())
+        assert state["step"] == json.loads(rows[-1])["step"]
+        assert not (out / name / "seed-1/claim.json").exists()
+
+
+# ------------------------------------------------------------------------------- what the sweep makes of an executor
+
+
+class Says(Executor):
+    """It trains the runs named, and says of each what it is asked to say."""
+
+    def __init__(self, trained, outcomes):
+        self.trained, self.outcomes = trained, outcomes
+
+    def run(self, cells, supervisor):
+        by_name = {cell.name: cell for cell in cells}
+        for _ in supervisor.train([by_name[name] for name in self.trained]):
+            pass
+        for name, failure in self.outcomes:
+            yield Outcome(by_name[name], failure)
+
+
+@pytest.mark.parametrize(
+    "trained, outcomes, reported, error",
+    [
+        (["pre", "post"], [("pre", ""), ("post", "")], [], ""),
+        (["pre", "post"], [], [], ""),  # results are enough
+        (["pre"], [("pre", "")], [], "1 of 2 runs failed: post/seed-1 (never trained)"),
+        (
+            ["pre"],
+            [("pre", ""), ("post", "")],
+            ["post/seed-1 failed: it is said to be finished, but has no results"],
+            "1 of 2 runs failed: post/seed-1",
+        ),
+        (["pre"], [("post", "no node")], ["post/seed-1 failed: no node"], "1 of 2 runs failed: post/seed-1"),
+    ],
+)
+def test_only_results_make_a_run_finished(trained, outcomes, reported, error, tmp_path):
+    registry, sentences = create_registry(), []
+    executor = Says([f"{name}/seed-1" for name in trained], [(f"{name}/seed-1", text) for name, text in outcomes])
+    sweep = Sweep(
+        load_recipe("base", [*TINY, "train.steps=2", "evaluate.every=2", TASK, VARIANTS]),
+        registry, tmp_path, report=sentences.append, executor=executor,
+    )  # fmt: skip
+    if error:
+        with pytest.raises(RunsFailed) as raised:
+            sweep.run()
+        assert str(raised.value) == error
+    else:
+        assert [folder.parent.name for folder in sweep.run()] == ["pre", "post"]
+    assert sentences == reported
