@@ -104,7 +104,7 @@ def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatc
     assert Path(RUN, "results.json").is_file() and "bleu" in of('run my.yaml "seeds=[1]"')
     assert re.fullmatch(r".+\n", of(f'translate {RUN} "'))
     assert len(Path("test.out.de").read_text("utf-8").splitlines()) == 12
-    assert [row.split("\t")[0] for row in of("--nbest 8").splitlines()] == ["1"] * 8
+    assert [row.split("\t")[0] for row in of("--nbest 10").splitlines()] == ["1"] * 10
     assert re.fullmatch(r"(1\t.*\t-\d+\.\d+\t-\d+\.\d+\n){3}", of("--nbest 3 --scores"))
     assert len(of("{name: sampling").splitlines()) == 3
     assert of("--prefix").startswith("Die frohe Ärztin lacht im Zug, weil")
@@ -145,6 +145,13 @@ def test_every_setting_and_option_that_is_named_is_one(page):
     commands = [recipe_command("base"), *(group.get_command(None, verb) for verb in VERBS)]
     options = {option for command in commands for parameter in command.params for option in parameter.opts}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _text(page))) <= options
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"), [(PAGE, r"A beam of (\d+), the recipe's"), (TRANSLATION, r"配方里的束宽是 (\d+)")]
+)
+def test_the_beam_that_is_named_is_the_recipe_s(page, sentence):
+    assert int(re.search(sentence, _text(page))[1]) == load_recipe("multi30k").data["search"]["size"]
 
 
 def _text(page):

@@ -209,7 +209,8 @@ def _on_command_line(kind: str, settings: str) -> str:
     if kind == "dataset":
         return f'paddle-tfm run multi30k "task={{name: parallel, dataset: {settings}}}"'
     override = f"{place(kind)}={settings}"
-    quoted = f'"{override}"' if "{" in override else override
+    mark = "'" if '"' in override else '"'
+    quoted = f"{mark}{override}{mark}" if "{" in override else override
     return f"paddle-tfm run {'multi30k' if kind == 'tokenizer' else 'reverse'} {quoted}"
 
 

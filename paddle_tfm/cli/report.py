@@ -78,14 +78,11 @@ def _card(folder: Path, registry, quick: bool, out: Path) -> Path:
     from paddle_tfm.card.page import FILE, page
     from paddle_tfm.errors import UserError
     from paddle_tfm.files import write_whole
-    from paddle_tfm.recipe import loading
-    from paddle_tfm.recipe.plan import plan_run
     from paddle_tfm.train.evaluate import text_metrics
-    from paddle_tfm.train.run import load_run
+    from paddle_tfm.train.run import load_run, plan_of
 
     facts, loaded = RunFacts(folder), None
-    (spec,) = loading.load(str(folder / "recipe.yaml")).runs()
-    plan = plan_run(spec, registry).require_sound(str(folder / "recipe.yaml"))
+    plan = plan_of(folder, registry)
     metrics = text_metrics({name: metric.build() for name, metric in plan.metrics().items()})
     if not quick:
         note(f"{folder}: measuring …")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,6 +11,7 @@ from statistics import fmean
 from paddle_tfm import units
 from paddle_tfm.comparison.statistics import Difference, paired_difference, spread
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.files import read_json
 from paddle_tfm.train.logs import read_rows
 
 REQUIRED_KEYS = (
@@ -127,14 +127,7 @@ def collect(folders: Iterable[Path]) -> list[Result]:
 
 
 def _read(file: Path, source: Path) -> Result:
-    try:
-        results = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: not the results of a run: {error}") from error
-    if not isinstance(results, dict):
-        raise UserError(f"{file}: not the results of a run: it must hold a mapping")
-    if missing := [key for key in REQUIRED_KEYS if key not in results]:
-        raise UserError(f"{file}: not the results of a run: it lacks {', '.join(missing)}")
+    results = read_json(file, REQUIRED_KEYS)
     rows = read_rows(file.parent / "metrics.jsonl")
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)

@@ -95,7 +95,10 @@ class _Exporter:
 
     def _answer(self, component: Component) -> dict[str, Any]:
         """What a component answers, or its refusal as an error. An answer that a class inherits is not believed where
-        it has a method of its own that may compute something else."""
+        it has a method of its own that may compute something else; a refusal is."""
+        answer = component.export(TARGET)
+        if isinstance(answer, Refusal):
+            raise self._refuse(component, answer.reason)
         for cls in type(component).__mro__:
             if f"to_{TARGET}" in vars(cls):
                 break
@@ -105,9 +108,6 @@ class _Exporter:
                     f"inherits how {TARGET} holds it, but has its own `{changed[0]}`; write its `to_{TARGET}(self)`"
                 )
                 raise self._refuse(component, reason)
-        answer = component.export(TARGET)
-        if isinstance(answer, Refusal):
-            raise self._refuse(component, answer.reason)
         return answer
 
     def _put(self, scope: str, arrays: Mapping[str, Any]) -> None:
@@ -167,14 +167,15 @@ class _Exporter:
     def _position_answer(self, encoding: PositionalEncoding) -> dict:
         """What an encoding answers, at the positions that it gives to those of a text."""
         answer = self._answer(encoding)
-        if _apart(encoding) == 1:
+        if (apart := _apart(encoding)) == 1:
             return answer
         moved = {
             "adds": lambda x, positions: encoding.embed(x, encoding.remap(positions, None)),
             "by_distance": lambda q, k: encoding.bias(encoding.remap(q, None), encoding.remap(k, None)),
         }
         if answer.keys() - moved.keys() - {"alibi"}:
-            raise self._refuse(encoding, "moves positions, which CTranslate2 does not for this encoding")
+            reason = f"lets positions stand {apart} apart, which CTranslate2 does not for this encoding"
+            raise self._refuse(encoding, reason)
         return {key: moved[key] for key in answer if key in moved}
 
     def _needs_table(self, answer: Mapping[str, Any], attention: str) -> bool:

@@ -53,7 +53,7 @@ def _more_problems(plan: Plan, step: bool | None) -> Iterator[Problem]:
             model = build(plan.model, CHECK_VOCABULARY, CHECK_VOCABULARY)
         except RecipeError as error:
             problems += error.problems
-            yield from error.problems
+            yield from (problem for problem in error.problems if problem not in plan.model.problems)
     for refusal in _errors(plan):
         problems += refusal.problems
         yield from refusal.problems

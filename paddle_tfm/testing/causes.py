@@ -19,6 +19,10 @@ class Cause:
     kinds: tuple[str, ...] = ()
 
 
+MORE_THAN_POSITIONS = (
+    "it is computed from more than the positions of a query and a key: the length of a tensor, the last position, or "
+    "an earlier call"
+)
 # The first that fits: what explains more stands before what explains less
 CAUSES = (
     Cause(
@@ -34,15 +38,12 @@ CAUSES = (
         ("registered", "saved"),
         "a tensor that belongs to the state is kept outside of it: in a plain list or dictionary, or as no parameter",
     ),
+    Cause(("pure", "padding"), MORE_THAN_POSITIONS),
     Cause(
         ("pure", "neighbours", "positions_differ"),
         "the axis of the batch is taken for that of positions, [B, T] for [T, B]",
     ),
-    Cause(
-        ("pure",),
-        "it is computed from more than the positions of a query and a key: the length of a tensor, the last position, "
-        "or an earlier call",
-    ),
+    Cause(("pure",), MORE_THAN_POSITIONS),
     Cause(
         ("causal", "padding"),
         "a mean, a sum, a softmax or an index runs over the tokens, where each stands for itself",

@@ -220,6 +220,19 @@ def find_run(path: Path) -> Path:
     raise UserError(f"{path} holds {len(folders)} runs; choose one:{listing}")
 
 
+def plan_of(folder: Path, registry: Registry) -> Plan:
+    """The plan of a run's recipe, as its folder has it.
+
+    Raises:
+        UserError: a plugin that it was trained with is not loaded, or the recipe is not sound.
+    """
+    (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
+    plan = plan_run(spec, registry)
+    if plan.problems and (missing := missing_plugins(read_identity(folder), registry)):
+        raise UserError(f"{folder} was trained with a plugin that is not loaded now; add {missing}")
+    return plan.require_sound(str(folder / "recipe.yaml"))
+
+
 def load_run(
     path: str | Path, registry: Registry, which: str = "best", warn: Callable[[str], None] = lambda text: None
 ) -> Run:
@@ -233,12 +246,7 @@ def load_run(
         UserError: no run is there, or its files are broken.
     """
     folder = find_run(Path(path))
-    (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
-    stored = read_identity(folder)
-    plan = plan_run(spec, registry)
-    if plan.problems and (missing := missing_plugins(stored, registry)):
-        raise UserError(f"{folder} was trained with a plugin that is not loaded now; add {missing}")
-    plan.require_sound(str(folder / "recipe.yaml"))
+    plan, stored = plan_of(folder, registry), read_identity(folder)
     codec = Codec.load(plan, folder / "codec")
     data = stored["data"] if isinstance(stored["data"], dict) else {}
     run = Run(folder, plan, codec, _model(plan, codec), data)

@@ -33,9 +33,11 @@ class Differential(MultiHead):
     D = d_model / num_heads and values of width 2D: the matrices, the scores' work and the cache have the size of
     `multihead`'s, and 6D numbers are learned besides.
 
-    To an encoding each softmax is a head: queries 2h and 2h + 1 belong to head h, and may be rotated, and scores have
-    H heads to be biased or added to. A term on the values is refused, for it is D wide. Dropout is applied to A, and A
-    is what is recorded as attention: its rows sum to 1 − λ, and it may be negative.
+    To an encoding each softmax is a head: queries 2h and 2h + 1 belong to head h, and may be rotated, and scores have H
+    heads to be biased or added to. A term on the values is refused, for it is D wide. A placement that normalizes
+    queries, keys and values (`hybrid_norm`) normalizes D channels at a time: the query and key of each softmax, and
+    each half of a head's values. Dropout is applied to A, and A is what is recorded as attention: its rows sum to 1 −
+    λ, and it may be negative.
 
     x [B, T, C], source [B, S, C] → [B, T, C]; keys [B, H, S, D], values [B, H / 2, S, 2D].
 

@@ -32,7 +32,7 @@ class Fading:
 
 
 class Forgetting(MultiHead):
-    """Forgetting attention: what lies between two tokens fades the score of one for the other (Lin 2025,
+    """Forgetting attention: each token fades, by a gate of its own, what the past before it counts (Lin 2025,
     arXiv:2503.02130).
 
     f_t = σ(x_t W_f + b_f), a number for each head; head_h = softmax(q_h k_hᵀ / sqrt(D) + F_h) v_h with F_ij = log
@@ -41,9 +41,9 @@ class Forgetting(MultiHead):
     numbers more than `multihead` has.
 
     A decay by distance that is learned from content: the paper leaves positional encodings out (`position: none`), and
-    finds that rotary changes little. It supports all hooks nevertheless. It needs an order and thus a decoder's
-    self-attention. What the paper's "Pro" block adds (an output gate and norm, QK-norm, shifted keys and values) is not
-    in here. Dropout is applied to the attention weights.
+    finds that rotary changes little. It supports all hooks nevertheless. Gates count from a key on to its query, so
+    that no key may stand behind it: it belongs in a decoder's self-attention. What the paper's "Pro" block adds (an
+    output gate and norm, QK-norm, shifted keys and values) is not in here. Dropout is applied to the attention weights.
 
     x [B, T, C], source [B, T, C] → [B, T, C]; keys and values [B, H, T, D], gates [B, H, T].
 

@@ -19,12 +19,13 @@ class QKNorm(MultiHead):
 
     head_h = softmax(norm_q(q_h) norm_k(k_h)ᵀ / sqrt(D)) v_h, out = [head_1 … head_H] W_o. The norms are two, over the D
     channels of a head, and all heads share their weights [D]. Neither has a bias. While the weights are 1, |score| ≤
-    sqrt(D) whatever the input; what is learned besides is 2 D numbers.
+    sqrt(D) whatever the input, before an encoding adds to it; what is learned besides is 2 D numbers.
 
     `norm` layer is that of ViT-22B (the paper above), rms that of Qwen 3 (arXiv:2505.09388) and Gemma 3
     (arXiv:2503.19786). With `per_head` false the norms are over the H · D channels of all heads together, before these
-    are parted, each with weights of its own: OLMo 2 (arXiv:2501.00656). Scores that are cosines times one learned
-    number (Henry 2020) are `cosine`.
+    are parted, with a weight for each channel: OLMo 2 (arXiv:2501.00656). The bound is H sqrt(D) then, for the whole
+    length may be one head's, and 2 H D numbers are learned. Scores that are cosines times one learned number (Henry
+    2020) are `cosine`.
 
     It supports all positional-encoding hooks: queries and keys are rotated after the norm, as in all of these models.
     Dropout is applied to the attention weights.

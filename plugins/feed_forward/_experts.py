@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Tap, TokenInfo
+
+
+def affinities(tokens: Tensor, router: Linear, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Of tokens [N, C] to the experts, function(tokens W_r) [N, E], in float32 at least: rounded scores select other
+    experts (Fedus 2021, arXiv:2101.03961, section 2.4)."""
+    dtype = tokens.dtype if tokens.dtype == paddle.float64 else "float32"
+    with paddle.amp.auto_cast(enable=False):
+        return function(paddle.matmul(tokens.astype(dtype), router.weight.astype(dtype)))
 
 
 def through_experts(

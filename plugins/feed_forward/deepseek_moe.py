@@ -8,10 +8,11 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm import randomness
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import not_negative
-from paddle_tfm_plugins.feed_forward._experts import through_experts, top
+from paddle_tfm_plugins.feed_forward._experts import affinities, through_experts, top
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 
 
@@ -24,10 +25,10 @@ class DeepSeekMoE(FeedForward):
     itself: divided, the router would get no gradient). So b, a number for each expert, decides who is selected, and not
     how much he counts.
 
-    After each training pass b_e ← b_e + bias_rate · sign(mean(c) − c_e), c_e being the number of real tokens that
-    selected e (arXiv:2408.15664): who got more than the mean is selected less. b starts at zero, is no parameter but a
-    buffer, saved with the weights, and stays as it is in evaluation and in passes without gradients. A step of several
-    batches (`train.accumulate`) counts as several passes, where the paper has one update a step.
+    After each training step b_e ← b_e + bias_rate · sign(mean(c) − c_e), c_e being the number of the step's real tokens
+    that selected e (arXiv:2408.15664): who got more than the mean is selected less. b starts at zero, is no parameter
+    but a buffer, saved with the weights, and stays as it is in evaluation and in passes without gradients. The batches
+    of a step (`train.accumulate`) all see one b; outside of the trainer each training pass is a step.
 
     In training the loss gets sequence_balance_weight · Σ_e f_e P_e, the mean over sentences (V3's guard against extreme
     imbalance within one): over the T real tokens of a sentence, f_e is experts / (top_k T) times the number for whom
@@ -84,12 +85,17 @@ class DeepSeekMoE(FeedForward):
         maps_as(self.router.weight, "output")
         self.experts = nn.LayerList([network(d_ff) for _ in range(experts)])
         self.shared = network(shared * d_ff) if shared else None  # as one: the sum of networks side by side
-        self.register_buffer("balance", paddle.zeros([experts], paddle.get_default_dtype()))  # b
+        zeros = paddle.zeros([experts], paddle.get_default_dtype())
+        self.register_buffer("balance", zeros)  # b
+        # Within a step of several batches: b before it, and how many tokens have selected each expert so far.
+        self.register_buffer("before", zeros.clone(), persistable=False)
+        self.register_buffer("load", zeros.clone(), persistable=False)
 
     def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
         tokens, valid = x.reshape([-1, x.shape[-1]]), info.valid.reshape([-1, 1])  # [B·T, C], [B·T, 1]
-        s = self._affinities(tokens)  # [B·T, N]
-        selected = paddle.logical_and(top(s.detach() + self.balance.astype(s.dtype), self.top_k), valid)
+        s = affinities(tokens, self.router, F.sigmoid)  # [B·T, N] in (0, 1)
+        bias = self._bias_of_step() if self.training else self.balance
+        selected = paddle.logical_and(top(s.detach() + bias.astype(s.dtype), self.top_k), valid)
         gates = s / ((s * selected.astype(s.dtype)).sum(-1, keepdim=True) + 1e-20) if self.top_k > 1 else s
         tap.record("router", s)
         if self.training and self.sequence_balance_weight:
@@ -100,17 +106,22 @@ class DeepSeekMoE(FeedForward):
             self._rebalance(selected)
         return out if self.shared is None else out + self.shared(x, info, tap)
 
-    def _affinities(self, tokens: Tensor) -> Tensor:
-        """[B·T, C] → [B·T, N] in (0, 1), in float32 at least."""
-        dtype = tokens.dtype if tokens.dtype == paddle.float64 else "float32"
-        with paddle.amp.auto_cast(enable=False):
-            return F.sigmoid(paddle.matmul(tokens.astype(dtype), self.router.weight.astype(dtype)))
+    def _bias_of_step(self) -> Tensor:
+        """b as it was before the first batch of this step."""
+        context = randomness.current_context()
+        return self.balance if context is None or context.micro_batch == 0 else self.before
 
     @paddle.no_grad()
     def _rebalance(self, selected: Tensor) -> None:
-        """Move b against the load of these tokens, bool [B·T, N]."""
-        load = selected.astype(self.balance.dtype).sum(0)  # [N]
-        paddle.assign(self.balance + self.bias_rate * paddle.sign(load.mean() - load), output=self.balance)
+        """Move b, from where it was before this step, against the load of all of the step's tokens so far; those of
+        this batch are `selected`, bool [B·T, N]."""
+        load, context = selected.astype(self.balance.dtype).sum(0), randomness.current_context()
+        if context is None or context.micro_batch == 0:
+            paddle.assign(self.balance, output=self.before)
+        else:
+            load = load + self.load
+        paddle.assign(load, output=self.load)
+        paddle.assign(self.before + self.bias_rate * paddle.sign(load.mean() - load), output=self.balance)
 
     def _sequence_balance(self, s: Tensor, valid: Tensor) -> Tensor:
         """The mean over sentences of Σ_e f_e P_e: s [B, T, N], valid [B, T]."""

@@ -11,7 +11,7 @@ from paddle import Tensor, nn
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import not_negative
-from paddle_tfm_plugins.feed_forward._experts import through_experts, top
+from paddle_tfm_plugins.feed_forward._experts import affinities, through_experts, top
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 
@@ -70,18 +70,12 @@ class MixtureOfExperts(FeedForward):
         batch, length, width = x.shape
         tokens = x.reshape([-1, width])  # [B, T, C] -> [B·T, C]
         valid = info.valid.reshape([-1, 1])  # [B·T, 1]
-        p = self._probabilities(tokens)  # [B·T, N]
+        p = affinities(tokens, self.router, F.softmax)  # [B·T, N]
         gates, selected = self._route(p, valid)
         tap.record("router", p)
         if self.training and self.balance_weight:
             tap.add_aux_loss("balance", self.balance_weight * _balance(p, selected, valid))
         return through_experts(self.experts, tokens, gates, selected, info, tap).reshape([batch, length, width])
-
-    def _probabilities(self, tokens: Tensor) -> Tensor:
-        """[B·T, C] → those of the experts [B·T, N], in float32 at least."""
-        precise = tokens.dtype if tokens.dtype == paddle.float64 else "float32"
-        with paddle.amp.auto_cast(enable=False):
-            return F.softmax(paddle.matmul(tokens.astype(precise), self.router.weight.astype(precise)), -1)
 
     def _route(self, p: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """p [B·T, N] → gates of the selected experts (others unused) and bool, which are selected, both [B·T, N]."""

@@ -104,12 +104,14 @@ def cross_entropy(
     some = real.shape[0] < target.shape[0]
     if some:
         h, target = paddle.gather(h, real), paddle.gather(target, real)  # [N, C], [N]
-    loss = negative_log(lambda h: soft_cap(project(h), cap), h, target)
     if smoothing and cap is not None:
-        logits = soft_cap(full_precision(project(h)), cap)
-        of_target = paddle.take_along_axis(logits, target.unsqueeze(-1), -1, broadcast=False).squeeze(-1)
-        loss = loss + smoothing * (of_target - (logits.sum(-1) - logits[:, pad_id]) / (words.shape[0] - 1))
-    elif smoothing:
+        bent = paddle.tanh(full_precision(project(h)) / cap)  # the logits / cap
+        of_target = paddle.take_along_axis(bent, target.unsqueeze(-1), -1, broadcast=False).squeeze(-1)
+        apart = of_target - (bent.sum(-1) - bent[:, pad_id]) / (words.shape[0] - 1)
+        loss = negative_log(lambda h: soft_cap(project(h), cap), h, target, cap * bent) + smoothing * cap * apart
+    else:
+        loss = negative_log(lambda h: soft_cap(project(h), cap), h, target)
+    if smoothing and cap is None:
         h, words = full_precision(h), full_precision(words)
         of_target = (h * F.embedding(target, words)).sum(-1)  # [N]
         spread = paddle.ones([words.shape[0]], words.dtype)
@@ -130,10 +132,12 @@ def soft_cap(logits: Tensor, cap: float | None) -> Tensor:
     return logits if cap is None else cap * paddle.tanh(logits / cap)
 
 
-def negative_log(project: Callable[[Tensor], Tensor], h: Tensor, target: Tensor) -> Tensor:
+def negative_log(
+    project: Callable[[Tensor], Tensor], h: Tensor, target: Tensor, logits: Tensor | None = None
+) -> Tensor:
     """−log p_target [N]: the fused cross entropy, mended where it is clipped (its gradient is not). The softmax takes
-    the place of the logits, so that [N, V] is held once."""
-    logits, target = full_precision(project(h)), target.unsqueeze(-1)
+    the place of the logits, so that [N, V] is held once; those that are computed already may be given away to it."""
+    logits, target = full_precision(project(h)) if logits is None else logits, target.unsqueeze(-1)
     if kernels.usable(logits):
         loss = fused.apply(_NegativeLog(target), logits)
     else:

@@ -6,7 +6,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Memory, Refusal, maps_as
+from paddle_tfm.protocols import Memory, maps_as
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.head.pointer import PointerGenerator, attend
 
@@ -66,6 +66,3 @@ class PointerCoverage(PointerGenerator):
     def step(self, h: Tensor, memory: Memory, state: tuple[Tensor, ...] = ()) -> tuple[Tensor, tuple[Tensor, ...]]:
         copy, covered = self._covered(h, memory, *state)
         return self._log_probs(h[:, -1:], memory, copy[:, -1:]).squeeze(1), (covered,)
-
-    def to_ctranslate2(self) -> Refusal:
-        return super().to_ctranslate2()

@@ -7,7 +7,6 @@ from typing import ClassVar
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Refusal
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
@@ -20,11 +19,12 @@ class RegularizedBatchNorm(BatchNorm):
         (mean_weight · Σ (μ − μ_B)² + variance_weight · Σ |σ² − σ_B²|) / n
 
     over channels: μ_B and σ_B² are of the batch, and carry the gradient; μ and σ² are the running values, this batch
-    already in them; n is the number of real tokens, for the authors add the rest to a loss that is summed over tokens,
-    and ours is a mean. So the layers below learn to give batches that resemble each other: Wang et al. (2022) find that
-    it is the difference between the statistics of training and of evaluation at which batch normalization fails in
-    texts. It is about the encoder: ``norm: {encoder: regularized_batch, decoder: layer}``. The sum of these losses over
-    all norms is logged as the auxiliary loss `regularized_batch`; `discrepancy` says how far the two still are.
+    already in them; n is the number of real tokens that this norm sees, which stands for the number of target tokens
+    that our loss is a mean over: the authors add the rest to a sum over those. So the layers below learn to give
+    batches that resemble each other: Wang et al. (2022) find that it is the difference between the statistics of
+    training and of evaluation at which batch normalization fails in texts. It is about the encoder:
+    ``norm: {encoder: regularized_batch, decoder: layer}``. The sum of these losses over all norms is logged as the
+    auxiliary loss `regularized_batch`; `discrepancy` says how far the two still are.
 
     Options: `mean_weight` and `variance_weight` as above (the authors' for pre-norm on IWSLT 2014; for post-norm they
     take 60 and 0); `eps`; `momentum`, the weight of the new batch in the running values.
@@ -52,9 +52,6 @@ class RegularizedBatchNorm(BatchNorm):
         gap = paddle.square(self.running_mean.detach() - mean).sum() * self.mean_weight
         gap = gap + (self.running_variance.detach() - variance).abs().sum() * self.variance_weight
         self.add_aux_loss("regularized_batch", gap / count.clip(min=1.0))
-
-    def to_ctranslate2(self) -> Refusal:
-        return super().to_ctranslate2()
 
     def extra_repr(self) -> str:
         weights = f"mean_weight={self.mean_weight:g}, variance_weight={self.variance_weight:g}"

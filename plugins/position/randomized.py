@@ -146,12 +146,11 @@ class Randomized(PositionalEncoding):
 
     def to_ctranslate2(self) -> dict | Refusal:
         answer = self.encoding.export("ctranslate2")
-        if isinstance(answer, Refusal) or self.stride == 1 or not answer:
-            return answer
-        same = {"adds": self.embed, "by_distance": self.bias}
-        if answer.keys() <= {*same, "alibi"}:
-            return {key: same[key] for key in answer if key in same}
-        return Refusal(f"lets positions stand {self.stride} apart, which CTranslate2 does not for this encoding")
+        if isinstance(answer, Refusal) or self.drawn == "positions" or self.stride == 1:
+            return answer  # positions that stand apart are the exporter's to see: it asks `remap`
+        if "by_distance" in answer:
+            return {"by_distance": self.bias}
+        return Refusal(f"makes distances {self.stride} times as long, which CTranslate2 does not for this encoding")
 
 
 def _as_batch(x: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ VERBS = (("helped", "help"), ("visited", "visit"), ("called", "call"), ("invited
 class Questions(Task):
     """Our own short texts with a question, answered by the names that they hold: what copies words from a text can do.
 
-    "Whom did the baker visit? The judge visited Tavin. The baker visited Brudola, Tina Vorun and Kes. The baker helped
-    Lasi." is answered "Brudola, Tina Vorun, Kes". A text has `facts` sentences, each of a role and a verb, of which no
+    "Whom did the baker visit? The judge visited Tavin. The baker visited Brudola, Tina Vorun and Kesa. The baker helped
+    Lasi." is answered "Brudola, Tina Vorun, Kesa". A text has `facts` sentences, each of a role and a verb, of which no
     two have both in common, and one to `names` people. Names of two or three syllables, one or two a person, are drawn
     out of five million, so that a vocabulary holds hardly any; one has to look at the right sentence, and to say each
     of its names once.

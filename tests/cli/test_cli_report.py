@@ -177,3 +177,16 @@ def test_a_run_without_its_recipe_is_refused(run, tmp_path):
     done = call("report", copy)
     assert done.status == 2 and "a card needs it" in done.err
     assert RunFacts(run).shape == "encoder-decoder"
+
+
+def test_a_run_of_a_plugin_that_is_not_loaded_names_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "from paddle_tfm import hookimpl\nfrom paddle_tfm_plugins.norm.rms import RMSNorm\n"
+        "@hookimpl\ndef register_norms():\n    return {'mine': RMSNorm}\n"
+    )
+    assert call("run", "reverse", *SETTINGS, "model.norm=mine", "--plugin", "mine.py", "--out", "runs").status == 0
+    done = call("report", "runs", "--quick")
+    assert done.status == 2 and "trained with a plugin that is not loaded now; add --plugin " in done.err
+    assert "mine.py" in done.err
+    assert call("report", "runs", "--quick", "--plugin", "mine.py").status == 0

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from command_line import call
 
-from paddle_tfm.recipe import loading
+from paddle_tfm.recipe import loading, yaml_lines
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.recipe.sites import component_specs
 
@@ -80,6 +80,11 @@ def test_every_example_is_a_recipe_without_problems(registry):
         about = facts(entry, registry)
         _, verb, recipe, override = shlex.split(about["example"]["command"])
         assert verb == "run"
+        if entry.kind == "executor":  # an option of `run`, and no override
+            option, _, spec = override.partition("=")
+            assert option == "--executor" and about["example"]["recipe"] == ""
+            registry.build("executor", yaml_lines.value(spec))
+            continue
         (run, *_), _ = loading.load(recipe, [override]).expand()
         named = [path for kind, path, spec in component_specs(run.data) if kind == entry.kind]
         problems = [problem.message for problem in plan_run(run, registry).problems if "…" not in override]

@@ -90,7 +90,7 @@ def test_collect_says_where_runs_are_listed_if_there_is_none(tmp_path):
             '{"variant": "pre"}',
             "it lacks recipe, seed, parameters, seconds, tokens_per_second, directions, units, signatures, valid, test",
         ),
-        ("[]", "it must hold a mapping"),
+        ("[]", "it must hold a mapping, but holds []"),
     ],
 )
 def test_collect_names_the_file_that_holds_no_results(tmp_path, text, why):
@@ -98,7 +98,7 @@ def test_collect_names_the_file_that_holds_no_results(tmp_path, text, why):
     file.write_text(text, "utf-8")
     with pytest.raises(UserError) as caught:
         collect([tmp_path])
-    assert str(caught.value) == f"{file}: not the results of a run: {why}"
+    assert str(caught.value) == f"{file}: damaged: {why}"
 
 
 # -------------------------------------------------------------------------------------------------- means and spreads

@@ -79,5 +79,5 @@ def test_results_that_do_not_say_how_they_are_shown_are_refused(tmp_path, key):
     results = json.loads(file.read_text("utf-8"))
     del results[key]
     file.write_text(json.dumps(results), "utf-8")
-    with pytest.raises(UserError, match=f"results.json: not the results of a run: it lacks {key}"):
+    with pytest.raises(UserError, match=f"results.json: damaged: it lacks {key}"):
         collect([tmp_path])

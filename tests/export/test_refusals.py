@@ -101,6 +101,14 @@ def test_each_component_is_held_or_refuses_by_name(make_random, entry):
             "a bias by distance, which CTranslate2 computes once",
         ),
         (["model.position={name: randomized, encoding: rotary, longest: 256}"], "stand 4 apart"),
+        (
+            ["model.position={name: chain, parts: [{name: randomized, encoding: rotary, longest: 256}, t5]}"],
+            "chain' lets positions stand 4 apart",
+        ),
+        (
+            ["model.position={name: randomized, encoding: shaw, longest: 256, drawn: distances}"],
+            "4 times as long",
+        ),
         (["model.position={name: nope_hybrid, encoding: alibi}"], "has no bias in some layers"),
         (["model.decoder_layers=0", "model.head=linear"], "an encoder-only model writes no text"),
     ],

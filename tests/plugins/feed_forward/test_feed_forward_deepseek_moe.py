@@ -5,6 +5,8 @@ import paddle
 import pytest
 
 from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.randomness import random_context
+from paddle_tfm_plugins.feed_forward._experts import affinities
 from paddle_tfm_plugins.feed_forward.deepseek_moe import DeepSeekMoE
 
 C, F, N = 5, 7, 4
@@ -59,6 +61,24 @@ def test_biases_stay_in_evaluation_without_gradients_and_over_padding():
     assert not moe.balance.numpy().any()
     moe(x, at(x), Tap())
     assert set(np.abs(np.round(moe.balance.numpy(), 7))) <= {np.float32(0.001), 0} and moe.balance.numpy().any()
+
+
+def test_a_step_of_several_batches_moves_the_biases_once():
+    """Against the load of all of them, selected by one b; the next step goes on from there (2408.15664, algorithm 1)."""
+    batches = [tensor(2, 6, C, seed=seed) for seed in range(4)]
+    moe, b = make(bias_rate=0.1, top_k=1), np.zeros(N, "float32")
+    moe.train()
+    for step in (1, 2):
+        counts = np.zeros(N)
+        for micro, x in enumerate(batches):
+            s = 1 / (1 + np.exp(-x.numpy().reshape(-1, C) @ moe.router.weight.numpy()))
+            counts += np.bincount((s + b).argmax(-1), minlength=N)
+            with random_context(1, step, micro):
+                moe(x, at(x), Tap())
+        b = b + np.float32(0.1) * np.sign(counts.mean() - counts).astype("float32")
+        np.testing.assert_allclose(moe.balance.numpy(), b, atol=1e-6)
+        assert step > 1 or b.any()
+    assert "load" not in "".join(moe.state_dict())
 
 
 def test_without_a_rate_there_is_no_bias():
@@ -143,7 +163,7 @@ def test_the_sequence_wise_loss_is_its_weight_where_all_is_even():
 def test_scores_of_a_model_in_half_precision_are_computed_in_float32():
     """The experts themselves have no kernel for bfloat16 on a CPU."""
     moe, x = make().to(dtype="bfloat16"), tensor(40, C).astype("bfloat16")
-    scores = moe._affinities(x)
+    scores = affinities(x, moe.router, paddle.nn.functional.sigmoid)
     x, weight = (array.astype("float32").numpy().astype("float64") for array in (x, moe.router.weight))
     np.testing.assert_allclose(scores.numpy(), 1 / (1 + np.exp(-x @ weight)), rtol=1e-5)
 
