@@ -60,7 +60,7 @@ class Convolution(Attention):
         bias: whether W_v, W_g and W_o have one.
 
     Raises:
-        ValueError: in cross-attention; num_heads does not divide d_model; a kernel is below 1, or even where it is
+        ValueError: in cross-attention; num_heads does not divide d_model; a kernel is below 2, or even where it is
             centred; an empty list.
     """
 
@@ -158,7 +158,7 @@ def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:
     if not widths:
         raise ValueError("`kernel` must hold at least one width, but is empty")
     for width in widths:
-        at_least(1, kernel=width)
+        at_least(2, kernel=width)  # a softmax of one weight is 1: there is nothing to train
         if not causal and width % 2 == 0:
             raise ValueError(f"`kernel` must be odd where it is centred, but is {width}")
     return widths[min(layer, len(widths) - 1)]

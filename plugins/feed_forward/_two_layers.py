@@ -8,6 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import FeedForward, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.validators import between
 
 
 class TwoLayers(FeedForward):
@@ -25,6 +26,7 @@ class TwoLayers(FeedForward):
         inner_dropout: float = 0.0,
     ):
         super().__init__()
+        between("[0, 1)", inner_dropout=inner_dropout)
         self.create_hidden(d_model, d_ff, bias)
         self.output = Linear(d_ff, d_model, bias)
         self.dropout = Dropout(inner_dropout)

@@ -188,7 +188,8 @@ def supported_hooks(subject: Subject) -> Result:
 
     without = at_offsets()
     by_distances = distance(*without) < 1e-4  # weights of its own may belong to places in the text
-    for hook in sorted(subject.cls.supports - {"embed"}):
+    impossible = {"rotate"} if geometry.head_dim < 2 else set()  # one channel cannot be turned
+    for hook in sorted(subject.cls.supports - {"embed"} - impossible):
         probe.encoding = Probe(geometry.score_heads, geometry.head_dim, [hook])
         outputs = at_offsets()
         if distance(without[0], outputs[0]) < 1e-4:

@@ -123,7 +123,7 @@ def test_inner_dropout_falls_on_the_hidden_layer(cls):
 def test_a_rate_of_one_is_refused(cls):
     with pytest.raises(ValueError) as error:
         cls(d_model=C, d_ff=F, inner_dropout=1.0)
-    assert str(error.value) == "`rate` must be in [0, 1), but is 1.0"
+    assert str(error.value) == "`inner_dropout` must be in [0, 1), but is 1.0"
 
 
 @pytest.mark.parametrize("cls", ALL)
