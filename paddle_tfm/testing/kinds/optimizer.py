@@ -234,4 +234,5 @@ def evaluated(subject: Subject) -> Result:
             if failed := difference(before, parameter.numpy(), "weights before and after `evaluated`", 0.0):
                 return failed
         ends.append(parameter.numpy())
-    return difference(*ends, "four steps, and four steps with evaluations between them", 0.0) or Passed()
+    without, evaluations_between = ends
+    return difference(without, evaluations_between, "four steps, and four with evaluations between", 0.0) or Passed()
