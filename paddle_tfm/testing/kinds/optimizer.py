@@ -211,7 +211,7 @@ def resumes(subject: Subject) -> Result:
 
 @check(
     "optimizer",
-    invariant="after an evaluation the weights are to the bit what they were, and training goes on as without it",
+    invariant="after an evaluation the weights are to the bit what they were, and training continues as without it",
     consequence="each evaluation changes the training: a run that is evaluated more often is another run",
     hint="`evaluated`: swap the weights back in a `finally`, and leave the optimizer's own state alone",
 )
