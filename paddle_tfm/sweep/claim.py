@@ -39,6 +39,16 @@ def claimed(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
+def is_claimed(folder: Path) -> bool:
+    """Whether a process trains the run in `folder` now."""
+    with suppress(FileNotFoundError), (folder / FILE).open("r+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def _locked(path: Path) -> TextIO:
     """The file, empty, with our lock on it."""
     while True:

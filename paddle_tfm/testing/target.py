@@ -70,7 +70,11 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
     module = load(path)
     if attribute:
         return [_component(_attribute(module, attribute, str(path)), registry)]
-    entries = [_component(cls, registry) for cls in _classes(module) if getattr(cls, "kind", None) in KINDS]
+    registered_classes = _registered_by(module)
+    classes = [cls for cls in _classes(module) if getattr(cls, "kind", None) in KINDS]
+    # What a registered class is derived from is there to be shared, and may lack a method.
+    bases = {base for cls in registered_classes for base in cls.__mro__[1:]} - set(registered_classes)
+    entries = [_component(cls, registry) for cls in classes if cls not in bases]
     if any(name.startswith("on_") for name in _hooks(module)):
         load_file(plugins, path)
         entries += [(LISTENER, name) for name in listeners(plugins) if plugins.providers[name].source == str(path)]
@@ -80,6 +84,16 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
             f"{path}:Class (also {', '.join(AS_KINDS[1:])})"
         )
     return entries
+
+
+def _registered_by(module) -> list[type]:
+    """The classes that the hooks of a module register."""
+    targets: list[object] = []
+    for name, hook in _hooks(module).items():
+        if name in KINDS.values():
+            with contextlib.suppress(Exception):  # the plugin's own code; what it raises is said when it is loaded
+                targets += [getattr(item, "target", item) for item in hook().values()]
+    return [target for target in targets if isinstance(target, type)]
 
 
 def _hooks(module) -> dict[str, Callable]:
@@ -97,6 +111,8 @@ def load(path: Path):
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     name = f"paddle_tfm_checked_{path.stem}"
+    while name in sys.modules and sys.modules[name].__file__ != str(path):  # a file of the same name elsewhere
+        name += "_"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UserError(f"{path} cannot be imported: Python has no loader for this file")
@@ -150,11 +166,8 @@ def not_registered(kind: str, name: str, registry: Registry) -> str:
     if entry.provider.plugin in registry.plugins.providers or isinstance(entry.target, str):
         return ""
     hook = KINDS[kind]
-    register = _hooks(sys.modules[entry.target.__module__]).get(hook)
-    if register is not None:
-        with contextlib.suppress(Exception):  # the plugin's own code; what it raises is said when it is loaded
-            if any(getattr(item, "target", item) is entry.target for item in register().values()):
-                return ""
+    if entry.target in _registered_by(sys.modules[entry.target.__module__]):
+        return ""
     return (
         f"{name} is not registered, so no recipe can name it: add a function `{hook}` marked with `@hookimpl` that "
         f"returns {{'{name.lower()}': {name}}}"

@@ -22,6 +22,7 @@ from paddle_tfm.protocols import Executor
 from paddle_tfm.recipe import loading
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.sweep.claim import is_claimed
 from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.testing import trial_listener
 from paddle_tfm.testing.interrupted import EVERY, STEPS
@@ -60,6 +61,7 @@ class Session:
             user may see that. starts: (seconds after the user's stop, or 0 without one; name), as runs began.
         finished: names of the runs that have results. saved: of the others that have begun: (steps in the log, step of
             the checkpoint).
+        running: names of those that are being trained when the executor has returned.
         numbers: name → what a training computed, of those finished.
     """
 
@@ -69,6 +71,7 @@ class Session:
     starts: Sequence[tuple[float, str]]
     finished: frozenset[str]
     saved: Mapping[str, tuple[int, int]]
+    running: Sequence[str]
     numbers: Mapping[str, Mapping[str, str]]
 
 
@@ -107,6 +110,7 @@ class TrialSweep:
                     outcomes.append((outcome.cell.name, outcome.failure))
             except (UserError, Interrupted) as raised:
                 error = str(raised) or type(raised).__name__
+        running = [cell.name for cell in cells if is_claimed(cell.folder)]
         finished = [cell for cell in cells if cell.is_finished]
         return Session(
             [cell.name for cell in waiting],
@@ -115,6 +119,7 @@ class TrialSweep:
             list(self._starts()),
             frozenset(cell.name for cell in finished),
             {cell.name: _saved(cell) for cell in cells if cell.is_begun and not cell.is_finished},
+            running,
             {cell.name: _numbers(cell) for cell in finished},
         )
 

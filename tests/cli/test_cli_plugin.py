@@ -150,6 +150,36 @@ def test_a_component_that_does_not_run_fails_once():
     assert "causal" not in done.out
 
 
+SHARED = """
+from paddle_tfm import hookimpl
+from paddle_tfm.protocols import Schedule
+
+class Halves(Schedule):  # what others are derived from
+    def __call__(self, step):
+        return self.peak() / 2
+
+class Flat(Halves):
+    def peak(self):
+        return 1e-3
+
+class Forgotten(Schedule):
+    def __call__(self, step):
+        return 1e-3
+
+@hookimpl
+def register_schedules():
+    return {"flat": Flat}
+"""
+
+
+def test_a_base_class_beside_what_a_file_registers_is_not_checked():
+    Path("flat.py").write_text(SHARED, "utf-8")
+    done = call("plugin", "check", "flat.py", "--only", "rates")
+    assert done.status == 0, done.out
+    assert "schedule Flat: 1 pass" in done.out and "Halves" not in done.out
+    assert "Forgotten is not registered" in done.out
+
+
 # ----------------------------------------------------------------------------------------------------------------- new
 
 

@@ -94,6 +94,19 @@ class Kills(Executor):
             yield Outcome(cell)
 
 
+class DoesNotWait(Executor):
+    """Where the user stops, it returns at once, and what is under way trains on."""
+
+    def run(self, cells, supervisor):
+        for cell in cells:
+            process = subprocess.Popen(cell.command, env=cell.environment)
+            while process.poll() is None:
+                if supervisor.stop():
+                    return
+                time.sleep(0.05)
+            yield Outcome(cell, "" if cell.is_finished else f"status {process.returncode}")
+
+
 class OtherTraining(Executor):
     """It takes the liberty of another setting."""
 
@@ -119,6 +132,7 @@ def outcome(cls, check):
         (GivesUp, "failure", "post/seed-1 was killed, and pre/seed-2, post/seed-2 was not trained"),
         (RunsOnAfterAStop, "stops", "post/seed-1, pre/seed-2, post/seed-2 was started after the user's stop"),
         (Kills, "stops", ", and its checkpoint is of step 0"),
+        (DoesNotWait, "stops", "pre/seed-1 is still being trained where it has returned"),
     ],
 )
 def test_one_mistake_is_seen_by_the_check_that_is_for_it(cls, check, sentence):

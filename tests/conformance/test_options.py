@@ -22,7 +22,7 @@ LEFT_OUT = {
     *("causal_in_training", "padding_in_training", "neighbours_in_training"),
 }
 
-NO_DROPOUT = ("position", "norm", "feed_forward")  # kinds whose constructors get no rate of the model's
+NO_DROPOUT = ("position", "norm", "feed_forward", "head")  # kinds whose constructors get no rate of the model's
 
 # Values of options whose default says nothing about others: it is None, a list or a component, or must divide a width.
 BY_HAND = {

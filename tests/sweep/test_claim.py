@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.sweep.claim import FILE, claimed
+from paddle_tfm.sweep.claim import FILE, claimed, is_claimed
 
 HOLD = """
 import sys
@@ -39,7 +39,9 @@ def test_a_second_one_is_told_who_trains(holder, tmp_path):
     for _ in range(2):  # the first refusal takes nothing away from the holder
         with pytest.raises(UserError, match=sentence.replace("+", r"\+")), claimed(tmp_path / "run"):
             pass
+    assert is_claimed(tmp_path / "run")
     holder.communicate("")
+    assert not (tmp_path / "run").exists()
     with claimed(tmp_path / "run"):
         assert json.loads((tmp_path / "run" / FILE).read_text("utf-8"))["pid"] == os.getpid()
 
@@ -47,7 +49,7 @@ def test_a_second_one_is_told_who_trains(holder, tmp_path):
 def test_one_that_was_killed_keeps_nobody_out(holder, tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    assert (tmp_path / "run" / FILE).is_file()
+    assert (tmp_path / "run" / FILE).is_file() and not is_claimed(tmp_path / "run")
     with claimed(tmp_path / "run"):
         assert json.loads((tmp_path / "run" / FILE).read_text("utf-8"))["pid"] == os.getpid()
     assert not (tmp_path / "run").exists()

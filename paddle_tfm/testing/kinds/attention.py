@@ -23,6 +23,7 @@ MIN_EFFECT = 1e-3  # of the largest output: what a change must move it by
 NARROW = (32, 2)  # (d_model, heads)
 WIDE = ((256, 1), (256, 2), (256, 4))  # the first that it takes
 MANY_HEADS = (256, 16)  # as wide as in NARROW
+SHARP = 0.6  # what unscaled scores pass at each width
 GROWTH = 1.2  # times the concentration of few heads, which that of many may have
 OFFSETS = (0, 7)  # of all positions
 
@@ -57,7 +58,10 @@ class AttentionProbe:
     def key_value(self) -> KeyValue | Skip:
         """Keys and values of the source, or why there are none."""
         kv = self.project(self.source)
-        if isinstance(kv, OneText) or not isinstance(kv, KeyValue) or 0 in (*kv.key.shape, *kv.value.shape):
+        plain = isinstance(kv, KeyValue) and not isinstance(kv, OneText)
+        if plain and type(kv).replaced is KeyValue.replaced:  # which would lose what a subclass keeps beside
+            plain = vars(kv).keys() <= {"key", "value"}
+        if not plain or 0 in (*kv.key.shape, *kv.value.shape):
             return Skip(f"it keeps {type(kv).__name__} instead of keys and values")
         return kv
 
@@ -98,8 +102,8 @@ def attends(subject: Subject) -> Result:
     separate = probe.key_value()
     if isinstance(separate, KeyValue):
         key, value = separate.key, separate.value
-        changed["other keys"] = probe(probe.x, KeyValue(probe.normal(*key.shape), value))
-        changed["other values"] = probe(probe.x, KeyValue(key, probe.normal(*value.shape)))
+        changed["other keys"] = probe(probe.x, separate.replaced(probe.normal(*key.shape), value))
+        changed["other values"] = probe(probe.x, separate.replaced(key, probe.normal(*value.shape)))
     for what, other in changed.items():
         if relative_distance(out, other) < MIN_EFFECT:
             return Failed(f"{what} {'changes' if what.startswith('another') else 'change'} nothing")
@@ -136,7 +140,7 @@ def averages(subject: Subject) -> Result:
     kv = probe.key_value()
     if isinstance(kv, Skip):
         return kv
-    equal = KeyValue(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
+    equal = kv.replaced(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
     out, fewer = probe(probe.x, equal), probe(probe.x, equal, keys=LENGTH // 2)
     first = np.broadcast_to(out[:, :1], out.shape)
     return (
@@ -159,7 +163,7 @@ def values(subject: Subject) -> Result:
         return kv
     other = probe.normal(*kv.value.shape)
     zero, one, two, total = (
-        probe(probe.x, KeyValue(kv.key, value))
+        probe(probe.x, kv.replaced(kv.key, value))
         for value in (paddle.zeros_like(kv.value), kv.value, other, kv.value + other)
     )
     return difference(total - zero, (one - zero) + (two - zero), "out(v + w) against out(v) + out(w)", 1e-4) or Passed()
@@ -226,8 +230,9 @@ def temperature(subject: Subject) -> Result:
         # A window has few keys to begin with. Narrow heads may be sharp by design, where the angle of two vectors
         # counts: two of many channels are nearly at right angles, two of few channels are not.
         most = max(MAX_CONCENTRATION, MANY_TIMES * _concentration(probe, kv, paddle.zeros_like(probe.x)))
-        if shape == MANY_HEADS and NARROW in concentrations:
-            most = max(most, GROWTH * concentrations[NARROW])
+        usual = concentrations.get(NARROW, 0.0)
+        if shape == MANY_HEADS or usual < SHARP:  # sharp by design, as sparsemax: at every width alike
+            most = max(most, GROWTH * usual)
         if shape != NARROW and concentration > most:
             return Failed(f"{what}; {1 / LENGTH:.2f} is even, 1 is all on one key")
     return Passed()
@@ -241,8 +246,8 @@ def _concentration(probe: AttentionProbe, kv: KeyValue, x: Tensor) -> float:
     moved = kv.value + delta * one_hot  # a row for each key that moves
     queries = x[:, :4]
     usual = probe(queries, kv)
-    keys = kv.key.expand([LENGTH, *kv.key.shape[1:]])
-    separate = probe(queries.expand([LENGTH, *queries.shape[1:]]), KeyValue(keys, moved))
-    together = probe(queries, KeyValue(kv.key, kv.value + delta))
+    rows = kv.select(paddle.zeros([LENGTH], "int64"))
+    separate = probe(queries.expand([LENGTH, *queries.shape[1:]]), rows.replaced(rows.key, moved))
+    together = probe(queries, kv.replaced(kv.key, kv.value + delta))
     effect = ((separate - usual) ** 2).sum(-1).sum(0)  # [Tq]
     return float(np.mean(effect / np.maximum(((together - usual) ** 2).sum(-1)[0], 1e-30)))

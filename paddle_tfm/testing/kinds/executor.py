@@ -137,6 +137,8 @@ def stops(subject: Subject) -> Result:
     session, _ = trials(subject).stopped
     if late := [name for seconds, name in session.starts if seconds > LATE_SECONDS]:
         return Failed(f"{_listed(late)} was started after the user's stop")
+    if session.running:
+        return Failed(f"{_listed(session.running)} is still being trained where it has returned")
     for name, (logged, saved) in session.saved.items():
         if logged != saved:
             return Failed(f"{name} was stopped at step {logged}, and its checkpoint is of step {saved}")

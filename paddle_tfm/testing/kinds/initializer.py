@@ -42,7 +42,7 @@ def initial_loss(subject: Subject) -> Result:
     invariant="values belong to the seed and the parameter's path: two parameters of one shape start differently, with "
     "another seed all do, and no matrix is constant",
     consequence="parts that should learn different things start alike",
-    hint="draws from `rng`, nothing else",
+    hint="draws from the `rng` of this call, nothing else",
 )
 def differing_values(subject: Subject) -> Result:
     settings = subject.settings(SMALL, subject.spec)
@@ -60,4 +60,9 @@ def differing_values(subject: Subject) -> Result:
         if np.array_equal(value, other_seed[name].numpy()):
             return Failed(f"{name} starts with the same values from two seeds")
         names[key] = name
+    with_more_words = dict(subject.make(settings, seed=1, vocabulary=WORDS).named_parameters())
+    for name, parameter in model.named_parameters():
+        other = with_more_words[name]
+        if parameter.ndim >= 2 and parameter.shape == other.shape and not np.array_equal(parameter, other):
+            return Failed(f"{name} starts with other values if the vocabulary, of which it knows nothing, is larger")
     return Passed()

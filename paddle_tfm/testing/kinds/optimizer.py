@@ -13,6 +13,7 @@ from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
 from paddle_tfm.testing.subject import Subject
 
+AT_REST = 1e-3  # of a step: none
 MAX_BEND = 1e-2  # of a step, which twice the rate may miss twice the step by
 
 
@@ -156,7 +157,7 @@ def follows_the_rate(subject: Subject) -> Result:
     invariant="it has inertia: after twenty equal gradients, one opposite gradient does not turn it around",
     consequence="momentum hardly acts: a batch that is unlike the others undoes what they did",
     hint="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment; "
-    "a rule without momentum declares it in `expected_failures`",
+    "a rule without momentum, or whose step is half the newest gradient's (NAdam), declares it in `expected_failures`",
 )
 def inertia(subject: Subject) -> Result:
     rng = np.random.default_rng(7)
@@ -166,14 +167,15 @@ def inertia(subject: Subject) -> Result:
     gradient = paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))
     optimizer = subject.build().create([parameter])
     optimizer.set_lr(1e-2)
+    along: list[float] = []
     for sign in [1.0] * 20 + [-1.0]:
         before = parameter.clone()
         (parameter * gradient * sign).sum().backward()
         with paddle.utils.unique_name.guard():
             optimizer.step()
         optimizer.clear_grad()
-    along = float(((parameter - before) * gradient).sum())
-    if along >= 0:
+        along.append(float(((parameter - before) * gradient).sum()))
+    if along[-1] > AT_REST * -along[-2]:  # a step that only halts, as a cautious optimizer's, is no turn
         return Failed("the step goes the other way at once")
     return Passed()
 
@@ -205,3 +207,32 @@ def resumes(subject: Subject) -> Result:
         if failed := difference(a.numpy(), b.numpy(), what, 0.0):
             return failed
     return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="after an evaluation the weights are to the bit what they were, and training continues as without it",
+    consequence="each evaluation changes the training: a run that is evaluated more often is another run",
+    hint="`evaluated`: swap the weights back in a `finally`, and leave the optimizer's own state alone",
+)
+def evaluated(subject: Subject) -> Result:
+    ends: list[np.ndarray] = []
+    for evaluations in (0, 2):
+        rng, component = np.random.default_rng(11), subject.build()
+        parameter = paddle.create_parameter([6, 4], "float32")
+        parameter.name = "decoder.layers.0.feed_forward.a"
+        parameter.set_value(rng.normal(size=[6, 4]).astype("float32"))
+        optimizer = component.create([parameter])
+        optimizer.set_lr(1e-2)
+        for _ in range(4):
+            _stepped(optimizer, [parameter], [paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))])
+            before = parameter.numpy().copy()
+            for _ in range(evaluations):
+                with component.evaluated(optimizer):
+                    if not np.isfinite(parameter.numpy()).all():
+                        return Failed("within `evaluated` the weights are not finite")
+            if failed := difference(before, parameter.numpy(), "weights before and after `evaluated`", 0.0):
+                return failed
+        ends.append(parameter.numpy())
+    without, evaluations_between = ends
+    return difference(without, evaluations_between, "four steps, and four with evaluations between", 0.0) or Passed()

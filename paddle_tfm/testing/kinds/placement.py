@@ -64,7 +64,7 @@ class PlacementProbe:
             placement = subject.build(sites=sites, norm=self._norm, d_model=WIDTH, dropout=dropout)
             placement.train() if training else placement.eval()
             for gate in placement.parameters():
-                if gate.ndim <= 1 and getattr(gate, "keep_initial", False):
+                if gate.ndim <= 1 and (getattr(gate, "keep_initial", False) or not gate.numpy().any()):
                     gate.set_value(paddle.full_like(gate, GATE))
             self.placements.append(placement)
         rng = np.random.default_rng(3)
@@ -111,7 +111,23 @@ def each_branch_once(subject: Subject) -> Result:
             changed = probe(probe.x, _shifting(shifts, calls, inverted=i))
             if distance(out, changed) < 1e-4:
                 return Failed(f"{where}: what sublayer {i} gives changes nothing")
+        nothing = probe(probe.x, _alone(shifts, None))
+        for i in range(total):
+            if distance(nothing, probe(probe.x, _alone(shifts, i))) < 1e-4:
+                return Failed(f"{where}: what sublayer {i} gives is lost where those after it give nothing")
     return Passed()
+
+
+def _lowest_alone(probe: PlacementProbe, layers: range) -> np.ndarray:
+    """x through these layers, where sublayers of the lowest one give large vectors, and others zeros."""
+    rng = np.random.default_rng(5)
+    shifts = [paddle.to_tensor(rng.normal(scale=3.0, size=WIDTH).astype("float32")) for _ in range(probe.count)]
+    return probe(probe.x, lambda i, y: paddle.zeros_like(y) + (shifts[i] if i < probe.count else 0.0), layers)
+
+
+def _alone(shifts: list[Tensor], number: int | None) -> Branch:
+    """Sublayers that give zeros, but for the one of this number."""
+    return lambda i, y: paddle.zeros_like(y) + (shifts[i] if i == number else 0.0)
 
 
 def _shifting(shifts: list[Tensor], calls: list[int], inverted: int | None = None) -> Branch:
@@ -207,10 +223,12 @@ def identity_path(subject: Subject) -> Result:
             return probe(x, lambda i, y: paddle.zeros_like(y), layers)
 
         what = f"{stack}: all branches zero" + (f", in training with dropout {dropout:g}" if dropout else "")
-        if subject.cls.final_norm:  # a norm may stand between the embeddings and the residual stream, at its bottom
-            without, above = passed(probe.x, range(0)), passed(probe.x, range(1, NUM_LAYERS))
+        if (
+            subject.cls.final_norm and not dropout
+        ):  # a norm may stand between the embeddings and the residual stream, at its bottom
+            lowest, above = (_lowest_alone(probe, layers) for layers in (range(1), range(NUM_LAYERS)))
             where = "x before and after the layers but the first (it has `final_norm`)"
-            if failed := difference(without, above, f"{what}, {where}", 1e-5):
+            if failed := difference(lowest, above, f"{what}, {where}", 1e-5):
                 return failed
         out = passed(probe.x)
         if distance(out, passed(probe.x.flip([-1]))) < 1e-3:

@@ -20,6 +20,7 @@ from paddle_tfm.testing.results import Failed, Passed, Result, difference
 from paddle_tfm.testing.subject import Subject
 
 GAIN = 1e3  # times as large as usual
+FAR, MIN_BALANCE = 100.0, 0.02  # how far outputs reach to one side, of how far to the other
 
 Case = tuple[Callable[[], object], dict[str, Tensor]]
 
@@ -133,6 +134,9 @@ def both_signs(subject: Subject) -> Result:
     else:
         feed_forward = FeedForwardProbe(subject)
         out = feed_forward(feed_forward.x)
+        far = feed_forward(FAR * feed_forward.x)  # an activation such as GELU goes a little below zero
+        if not MIN_BALANCE < -far.min() / max(far.max(), 1e-30) < 1 / MIN_BALANCE:
+            return Failed(f"of inputs {FAR:g} times as large, outputs are between {far.min():.3g} and {far.max():.3g}")
     if out.min() >= 0 or out.max() <= 0:
         return Failed(f"all {out.size} outputs are between {out.min():.3g} and {out.max():.3g}")
     return Passed()

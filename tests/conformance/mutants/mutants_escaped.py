@@ -51,6 +51,22 @@ ESCAPED = [
         "feed_forward", "a width of its own", "layers = [Linear(d_model, d_ff), Linear(d_ff, d_model)]",
         "layers = [Linear(d_model, 4 * d_model), Linear(4 * d_model, d_model)]", "width",
     ),
+    ("feed_forward", "GELU after the last matrix", "return self.layers[1](hidden)", "return F.gelu(self.layers[1](hidden))",
+     "both_signs"),
+    ("own_placement", "the residual of the first sublayer for all", "            x = x + branch\n        return x",
+     "            first = first if i else x\n            x = first + branch\n        return x",
+     "each_branch_once"),
+    ("initializer", "values that depend on what was drawn before", "return np.float32(rng.normal",
+     "rng = self.__dict__.setdefault('kept', rng)\n        return np.float32(rng.normal", "differing_values"),
+    ("tokenizer", "texts are gone through twice", "self.words = sorted({word for text in texts for word in self.marked(text)})",
+     "seen = {word for text in texts for word in self.marked(text)}\n"
+     "        self.words = sorted({word for text in texts for word in self.marked(text)} & seen)", "same_pieces"),
+    ("optimizer", "weights stay where they were evaluated", "class Twin(Optimizer):",
+     "class Twin(Optimizer):\n    @__import__('contextlib').contextmanager\n    def evaluated(self, optimizer):\n"
+     "        yield [p.set_value(0.9 * p) for p in optimizer._parameter_list]", "evaluated"),
+    ("tokenizer", "words without their marks", 'return " ".join(text.replace("▁", "_").split())',
+     'return " ".join("".join(c for c in __import__("unicodedata").normalize("NFD", text) if __import__("unicodedata")'
+     '.category(c) != "Mn").replace("▁", "_").split())', "keeps_text"),
     (
         "feed_forward", "dropout without its factor", "hidden = self.dropout(hidden)",
         "hidden = self.dropout(hidden) * (1.0 - self.dropout.rate if self.training else 1.0)", "dropout",
