@@ -23,7 +23,9 @@ def _predictions(
     model.head.train() if mode == "training" else model.head.eval()
     with paddle.no_grad():
         h, memory = model(batch)
-        target = (model.target(batch) - FIRST_ID + shift) % (VOCABULARY - FIRST_ID) + FIRST_ID
+        target = model.target(batch)
+        other = (target - FIRST_ID + shift) % (VOCABULARY - FIRST_ID) + FIRST_ID
+        target = paddle.where(target == PAD, target, other)
         log_probs, losses = model.head.log_probs(h, memory), model.head.loss(h, target, memory, smoothing)
     return real(log_probs, batch), real(losses, batch), real(target, batch)
 
