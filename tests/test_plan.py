@@ -75,6 +75,11 @@ def test_a_component_that_is_wrong_leaves_its_neighbours_to_be_tried(registry):
     assert sorted(paths) == ["model.feed_forward", "model.norm.encoder", "model.position.decoder"]
 
 
+def test_a_misspelled_metric_is_one_problem_though_it_may_be_the_best_one(registry):
+    assert problem_paths(registry, "evaluate.metrics=[exact_mach]") == ["evaluate.metrics[0]"]
+    assert problem_paths(registry, "evaluate.metrics=[perplexity]") == ["evaluate.best"]
+
+
 def test_every_metric_that_is_twice_is_a_problem(registry):
     metrics = "evaluate.metrics=[exact_match, exact_match, perplexity, loss, perplexity]"
     assert sorted(problem_paths(registry, metrics)) == [f"evaluate.metrics[{i}]" for i in (1, 3, 4)]

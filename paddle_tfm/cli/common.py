@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal, cast
 
 import click
 
@@ -82,6 +83,16 @@ def notes():
     return _console(sys.stderr.isatty() and NOTEBOOK not in os.environ, stderr=True)
 
 
+class Unpadded:
+    """Standard output, whatever it is at the time, without the spaces at which lines were wrapped."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(re.sub(r" +(?=\n)", "", text))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(sys.stdout, name)
+
+
 def _console(terminal: bool, stderr: bool):
     from rich.console import Console
 
@@ -94,6 +105,7 @@ def _console(terminal: bool, stderr: bool):
     asked = not stderr and os.environ.get("COLUMNS", "").isdecimal()
     width = None if terminal or asked else 120
     return Plain(
+        file=cast(IO[str], Unpadded()) if asked and not terminal else None,
         stderr=stderr,
         highlight=False,
         width=width,

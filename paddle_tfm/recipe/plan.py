@@ -160,6 +160,8 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
             yield Problem(metric.path, f"'{metric.name}' is here twice; keep one")
         elif metric.name:
             names.append(metric.name)
+    if not all(metric.cls for metric in _metrics(components)):
+        return  # which metric a misspelled name stands for is not known: it may be the best one
     if "evaluate" in sections and sections["evaluate"].best not in (*names, "loss"):
         sentence = f"{unknown('metric', sections['evaluate'].best, [*names, 'loss'])}; set it with `evaluate.metrics`"
         yield Problem("evaluate.best", sentence)

@@ -84,6 +84,7 @@ def test_a_pipe_gets_lines_without_padding_and_colours_and_obeys_columns(two_var
         command = [sys.executable, "-m", "paddle_tfm", "compare", str(two_variants), "--out", str(tmp_path)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+        assert not [line for line in done.stdout.splitlines() if line != line.rstrip()]  # sentences below it too
         return done.stdout.partition("mean ±")[0].splitlines()
 
     free, narrow = piped(), piped(COLUMNS="70")
