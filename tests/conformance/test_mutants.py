@@ -11,7 +11,7 @@ from edits import edited
 from mutants_catalogue import AS_KIND, MASK, MUTANTS, RIGHT, TWINS, ZOO, Mutant, build, source
 
 from paddle_tfm import create_registry
-from paddle_tfm.testing import FAIL, examine, with_class
+from paddle_tfm.testing import FAIL, PASS, examine, with_class
 from paddle_tfm.testing.target import examine_class
 
 pytestmark = pytest.mark.conformance
@@ -73,3 +73,19 @@ def test_an_edit_finds_its_place_once_or_is_refused(was):
     assert edited("y = x + x", "y", "z", "a mutant") == "z = x + x"
     with pytest.raises(ValueError, match=f"a mutant: the source has '{was}' [02] times"):
         edited("y = x + x", was, "z", "a mutant")
+
+
+@pytest.mark.parametrize(
+    ("weights", "status"),
+    [
+        ("F.softmax(scores, -1) * seen\n        weights = weights / weights.sum(-1, keepdim=True)", PASS),
+        ("F.softmax(scores + 20.0 * (seen - 1.0), -1)", FAIL),
+    ],
+)
+def test_a_gradient_that_cancels_out_is_told_from_a_small_leak(weights, status):
+    """Both leave about 1e-9 of a gradient with respect to later words: in float64 only the leak still does."""
+    usual = "weights = F.softmax(scores + mask.dense(scores.dtype), -1)"
+    text = source("attention")
+    assert usual in text
+    text = text.replace(usual, f"seen = mask.allowed().astype(scores.dtype)\n        weights = {weights}")
+    assert report(text, "attention", frozenset({"causal"}))["causal"].status == status

@@ -13,6 +13,7 @@ from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, distance
 
 DROPOUT = 0.3
+ROUNDING, FALL = 1e-5, 1e-4  # of the largest gradient in float32; how far rounding falls in float64
 ZERO = 1e-20  # of the largest gradient: Paddle's softmax on a CPU gives a masked key 1e-28
 
 
@@ -34,7 +35,7 @@ def causal(model_under_test: ModelUnderTest) -> Result:
         if not np.isfinite(gradient).all():
             return Failed("a gradient that is not finite")
         late = np.nonzero(gradient[t + 1 :] > ZERO * max(1.0, gradient.max()))[0]
-        if late.size:
+        if late.size and not _cancels(model_under_test, t, gradient):
             return Failed(f"position {t}'s output has a gradient with respect to position {t + 1 + int(late[0])}")
     return Passed()
 
@@ -52,6 +53,16 @@ def causal_in_training(model_under_test: ModelUnderTest) -> Result:
     if isinstance(model, Skip):
         return model
     return _changed_future(model_under_test, model, model_under_test.batch()) or Passed()
+
+
+def _cancels(model_under_test: ModelUnderTest, t: int, gradient: np.ndarray) -> bool:
+    """Whether the gradient with respect to later positions is the rounding of what cancels out, as where a softmax over
+    all keys is masked and normalized again: in float64 hardly anything is left of it."""
+    share = gradient[t + 1 :].max() / gradient.max()
+    if share > ROUNDING:
+        return False
+    exact = dict(model_under_test.gradients_by_position(model_under_test.model("float64"), model_under_test.batch()))[t]
+    return bool(exact[t + 1 :].max() / exact.max() < FALL * share)
 
 
 def _changed_future(model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch) -> Failed | None:
