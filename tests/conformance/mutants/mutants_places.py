@@ -110,7 +110,7 @@ PLACES = [
     ),
     (
         "feed_forward/mixture_of_experts", "a router behind the limit that excuses experts",
-        "self.router.weight.astype(precise)), -1)", "self.router.weight.detach().astype(precise)), -1)", "trains",
+        "p = affinities(tokens, self.router, F.softmax)", "p = affinities(tokens, self.router, F.softmax).detach()", "trains",
     ),
     (
         "transformer", "one object for all layers", "[Layer(d_model, num_heads, d_ff, dropout, True) for _ in range(num_layers)]",
