@@ -20,6 +20,7 @@ WIDTH, NUM_LAYERS = 12, 3
 POSITIONS = [[2, 3, 4, 5]]
 VALID = [[True] * 4, [True, True, True, False]]
 HALF, DRAWS, MIN_SHARE = 0.5, 48, 0.6
+GAIN = 2.0
 GATE = 0.5  # for gates that start at zero
 MIN_CORRELATION = 0.999
 WEIGHT_GAIN, MAX_OUTPUT_GAIN = 30.0, 3.0
@@ -40,8 +41,9 @@ def _like(tensor: Tensor | None, expected: list[list]) -> bool:
 class CountingNorm(nn.Layer):
     """A layer norm that is nobody's plugin; it counts its calls, and notes whether it got the arguments of each."""
 
-    def __init__(self, width: int):
+    def __init__(self, width: int, layer: int):
         super().__init__()
+        self.layer = layer
         self.weight = self.create_parameter([width], default_initializer=nn.initializer.Constant(1.0))
         self.calls, self.complete = 0, True
 
@@ -71,7 +73,7 @@ class PlacementProbe:
         self.x = paddle.to_tensor(rng.normal(size=(2, 4, WIDTH)).astype("float32"))
 
     def _norm(self, site: LayerSite, width: int) -> CountingNorm:
-        self.norms.append(CountingNorm(width))
+        self.norms.append(CountingNorm(width, site.layer))
         return self.norms[-1]
 
     def __call__(self, x: Tensor, sublayer: Branch, layers: range = range(NUM_LAYERS)) -> np.ndarray:
@@ -118,8 +120,12 @@ def each_branch_once(subject: Subject) -> Result:
     return Passed()
 
 
-def _lowest_alone(probe: PlacementProbe, layers: range) -> np.ndarray:
-    """x through these layers, where sublayers of the lowest one give large vectors, and others zeros."""
+def _lowest_alone(probe: PlacementProbe, layers: range, gain: float = 1.0) -> np.ndarray:
+    """x through these layers, where sublayers of the lowest one give large vectors, and others zeros; norms of the
+    others multiply by `gain`, which shows those on the residual path."""
+    for norm in probe.norms:
+        if norm.layer:
+            norm.weight.set_value(paddle.full_like(norm.weight, gain))
     rng = np.random.default_rng(5)
     shifts = [paddle.to_tensor(rng.normal(scale=3.0, size=WIDTH).astype("float32")) for _ in range(probe.count)]
     return probe(probe.x, lambda i, y: paddle.zeros_like(y) + (shifts[i] if i < probe.count else 0.0), layers)
@@ -226,7 +232,7 @@ def identity_path(subject: Subject) -> Result:
         if (
             subject.cls.final_norm and not dropout
         ):  # a norm may stand between the embeddings and the residual stream, at its bottom
-            lowest, above = (_lowest_alone(probe, layers) for layers in (range(1), range(NUM_LAYERS)))
+            lowest, above = _lowest_alone(probe, range(1)), _lowest_alone(probe, range(NUM_LAYERS), gain=GAIN)
             where = "x before and after the layers but the first (it has `final_norm`)"
             if failed := difference(lowest, above, f"{what}, {where}", 1e-5):
                 return failed
