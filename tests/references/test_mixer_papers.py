@@ -114,7 +114,7 @@ SPECS = [
     {"name": "recurrent"},
     {"name": "recurrent", "hidden": 8},
     {"name": "convolution"},
-    {"name": "convolution", "kernel": 2},
+    {"name": "convolution", "kernel": 5},
     {"name": "convolution", "kernel": 3, "bias": False},
     {"name": "convolution", "dynamic": True},
     {"name": "convolution", "kernel": 3, "dynamic": True},
