@@ -14,7 +14,7 @@ from paddle_tfm.registry import Option
 from paddle_tfm.testing.results import Note, Result, Skip
 from paddle_tfm.testing.subject import Subject
 
-SMALL = 1  # what counts steps acts early
+SMALL = (1, 10)  # what counts steps acts early
 
 Observe = Callable[[Mapping[str, object]], Iterator[np.ndarray]]
 
@@ -58,18 +58,18 @@ def each_option(subject: Subject, observe: Observe) -> Result:
                 idle.append(f"`{name}` ({' or '.join(map(str, tried))} instead of {option.default})")
     if idle:
         return Note(
-            f"{', '.join(idle)} changed no number that was looked at: is it read? Right where it acts on rarer input, "
-            "or later in training, than was tried"
+            f"{', '.join(idle)} changed no number that was looked at: is it read? It may be where it acts on rarer "
+            "input, later in training, or beside another option than was tried"
         )
     return Note(f"changed by {', '.join(acting)}") if acting else Skip("it has no option that is a number or a choice")
 
 
 def _candidates(option: Option) -> list[object]:
-    """Of a whole number an even one more, as some must be, and a small one."""
+    """Of a whole number an even one more, as some must be, and small ones."""
     values = other_values(option)
     if isinstance(option.default, int) and not isinstance(option.default, bool):
-        values += [2 * option.default, SMALL]
-    return [value for value in values if value != option.default]
+        values += [2 * option.default, *SMALL]
+    return [value for value in dict.fromkeys(values) if value != option.default]
 
 
 def _differ(usual: Iterator[np.ndarray], others: Iterator[np.ndarray]) -> bool | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
-import paddle
+from paddle import nn
 
 from paddle_tfm import randomness
 from paddle_tfm.protocols import Tap
@@ -19,6 +20,7 @@ from paddle_tfm.testing.scene import Scene, make_batch
 from paddle_tfm.testing.size import LONG_TEXT
 
 DROPOUT, SMOOTHING, STEPS, RATE, SEED = 0.1, 0.1, 3, 0.1, 7
+SMALL = 1e-6
 
 
 @check(*COMPONENTS, invariant="each option changes something", consequence="", hint="", information=True)
@@ -34,29 +36,36 @@ def options(subject) -> Result:
 
 
 def _observed(scene: Scene) -> Iterator[np.ndarray]:
-    """All that a model gives: its state, outputs in evaluation, for short texts and long ones, then losses, gradients,
-    parameters and buffers in a few steps of training, and outputs after them."""
+    """All that a model gives: its state, outputs in evaluation (of short texts, long ones and small inputs), then
+    losses, gradients, parameters and buffers in a few steps of training, and outputs after them."""
     model, batch = scene.model("float64", dropout=DROPOUT), scene.batch()
     yield from _state(model)
     for each in (batch, make_batch(LONG_TEXT)):
         yield scene.outputs(model, each)
+    hooks = [layer.register_forward_pre_hook(_small_input) for layer in scene.instances(model)[:1]]
+    yield scene.outputs(model, batch)
+    for hook in hooks:
+        hook.remove()
     model.train()
     for step in range(1, STEPS + 1):
         tap = Tap()
         with same_draws(model), randomness.random_context(SEED, step):
             loss = model.loss(batch, SMOOTHING, tap)
-        for each in (loss, *tap.aux_losses.values()):
-            yield each.numpy()
+        yield from [part.numpy() for part in (loss, *tap.aux_losses.values())]
         (loss / batch.tokens).backward()
-        trained = [parameter for parameter in model.parameters() if parameter.grad is not None]
-        yield from [parameter.grad.numpy().copy() for parameter in trained]
-        with paddle.no_grad():  # nothing is yielded within: another model's turn may come
-            for parameter in trained:
-                parameter.set_value(parameter - RATE * parameter.grad)
+        gradients = [(p, p.grad.numpy().copy()) for p in model.parameters() if p.grad is not None]
+        yield from [gradient for _, gradient in gradients]
+        for parameter, gradient in gradients:
+            parameter.set_value(parameter.numpy() - RATE * gradient)
         model.clear_gradients()
         yield from _state(model)
     model.eval()
     yield scene.outputs(model, batch)
+
+
+def _small_input(layer: nn.Layer, inputs: Any) -> Any:
+    """What acts near zero only, as many an epsilon, acts here."""
+    return (SMALL * inputs[0], *inputs[1:])
 
 
 def _state(model) -> Iterator[np.ndarray]:
