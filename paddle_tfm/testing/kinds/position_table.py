@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import paddle
@@ -69,7 +70,8 @@ def _texts(subject: Subject, encoding: PositionalEncoding, rows: int) -> Iterato
     at a length that an option says. None beyond those that the encoding takes."""
     if not rows:
         return
-    numbers = [option.default for option in parameters(subject.cls).values()] + list(subject.spec.values())
+    cls: Any = subject.cls
+    numbers = [option.default for option in parameters(cls).values()] + list(subject.spec.values())
     of_options = [number for number in numbers if type(number) is int]
     taken, by_position = 0, encoding.uses() <= {"embed", "rotate"}  # of pairs of positions there are many
     longer = {min(end, FARTHEST) for end in (rows, rows**2, *(number + 1 for number in of_options)) if end > LONG}
