@@ -31,6 +31,13 @@ class Component:
     the options of both. The name `parent` is the mark: behind another, such as ``**kwargs``, no option is looked
     for."""
 
+    def computes_arrays(self) -> bool:
+        """Whether this component of a decoder, as it is, also takes x as a NumPy array float32 [1, 1, C] and then gives
+        one: a step of a search over one sentence, where calls of Paddle take most of the time. The engine asks where no
+        gradient is wanted and nobody records or was hooked in, of the class that defines this method, not of its
+        subclasses, and hands over arrays where all components of the stack say yes. `single_row` has the weights."""
+        return False
+
     def export(self, target: str) -> dict | Refusal:
         """How the engine `target` (such as "ctranslate2") holds this component, or why it cannot: what the method
         ``to_<target>()`` answers. docs/export.md says what that is for each kind. It must compute the same: every

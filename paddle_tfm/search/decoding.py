@@ -136,7 +136,8 @@ def decode_batch(
     size, constraints = len(batch.index), search.constraints()
     prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
     sentences = list(batch.index.tolist() if sentences is None else sentences)
-    with paddle.no_grad(), paddle_compat.direct_attributes(*_stepping(model)):
+    quiet = np.errstate(invalid="ignore", over="ignore")  # of a model that diverged
+    with paddle.no_grad(), quiet, paddle_compat.direct_attributes(*_stepping(model)):
         decoding: Decoding
         if model.decoder is None:
             decoding = Labelling(model, batch, sentences)
@@ -200,7 +201,8 @@ def decode_all(
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
     training = model.training
-    model.eval()
+    if training:  # it walks through all layers
+        model.eval()
     batches = worker_batches(examples, max_tokens)
 
     def decode(batch: Batch) -> list[list[Hypothesis]]:
