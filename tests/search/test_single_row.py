@@ -5,13 +5,14 @@ import contextlib
 import numpy as np
 import paddle
 import pytest
+from search_tiny import encoded
 
 from paddle_tfm import paddle_compat, single_row
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.layers import Linear
 from paddle_tfm.model.stack import Decoder
 from paddle_tfm.protocols import Mask, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.search.decoding import ModelDecoding, decode_batch
+from paddle_tfm.search.decoding import ModelDecoding, decode_all, decode_batch
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 from paddle_tfm_plugins.norm.layer import LayerNorm
@@ -95,6 +96,17 @@ def test_a_search_gives_what_paddle_gives(make_model, make_batch, monkeypatch, s
     np.testing.assert_allclose([each.score for each in ours[0]], [each.score for each in plain[0]], atol=1e-4)
 
 
+def test_a_model_in_training_is_decoded_without_dropout(make_model, monkeypatch):
+    model, examples, modes = make_model("model.dropout=0.5"), [encoded([5, 6, 4])], []
+    predict = type(model).predict
+    monkeypatch.setattr(type(model), "predict", lambda self, *a: modes.append(self.training) or predict(self, *a))
+    model.train()
+    outputs = decode_all(model, examples, Greedy())
+    assert {*modes} == {False} and all(layer.training for layer in model.sublayers(include_self=True))
+    model.eval()
+    assert outputs == decode_all(model, examples, Greedy())
+
+
 class Plain(ReLU):
     """A subclass that says nothing of arrays, and computes what only tensors can."""
 
@@ -110,6 +122,10 @@ def _hook(model):
     model.decoder.layers[0].self_attention.value.register_forward_post_hook(lambda *_: None)
 
 
+def _hook_attention(model):
+    model.decoder.layers[0].self_attention.register_forward_post_hook(lambda *_: None)
+
+
 def _hook_norm(model):
     model.decoder.final_norm.register_forward_pre_hook(lambda *_: None)
 
@@ -120,7 +136,7 @@ def _drop(model):
     drop.train()
 
 
-@pytest.mark.parametrize("change", [_subclass, _hook, _hook_norm, _drop])
+@pytest.mark.parametrize("change", [_subclass, _hook, _hook_attention, _hook_norm, _drop])
 def test_paddle_computes_what_arrays_cannot(make_model, make_batch, travelling, change):
     model, batch = make_model(), make_batch((5,), (4,))
     change(model)
@@ -210,10 +226,34 @@ def test_feed_forward():
     np.testing.assert_array_equal(x, before)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-def test_attention(hidden):
-    """Three keys, one of them padding or not."""
-    layer, tokens = perturbed(MultiHead(8, 2, 0.0)), draw(3, 1, 1, 8)
+REFUSED = {
+    "inner norm": lambda: MultiHead(8, 2, 0.0, inner_norm=LayerNorm),
+    "projection norm": lambda: MultiHead(8, 2, 0.0, projection_norm=LayerNorm),
+    "dropout of weights": lambda: MultiHead(8, 2, 0.5),
+    "inner norm of feed-forward": lambda: ReLU(8, 16, inner_norm=LayerNorm),
+    "inner dropout": lambda: ReLU(8, 16, inner_dropout=0.5),
+    "float64": lambda: LayerNorm(8).to(dtype="float64"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_has_more_in_it_is_not_computed(case):
+    layer = REFUSED[case]()
+    layer.train()
+    with paddle_compat.direct_attributes(layer):
+        assert not layer.computes_arrays()
+
+
+@pytest.mark.parametrize("layer", [MultiHead(8, 2, 0.0), ReLU(8, 16), LayerNorm(8), RMSNorm(8)])
+def test_what_has_not_is(layer):
+    with paddle_compat.direct_attributes(layer):
+        assert layer.computes_arrays()
+
+
+@pytest.mark.parametrize("hidden, size", [(False, 1.0), (True, 1.0), (False, 100.0)])
+def test_attention(hidden, size):
+    """Three keys, one of them padding or not; scores far beyond what exp can take."""
+    layer, tokens = perturbed(MultiHead(8, 2, 0.0)), size * draw(3, 1, 1, 8)
     encoding, positions = PositionalEncoding(), paddle.arange(3).unsqueeze(0)
     valid = paddle.to_tensor([[True, not hidden, True]])
     info, kv = TokenInfo(encoding, positions[:, 2:], valid[:, 2:]), None
@@ -231,6 +271,6 @@ def test_attention(hidden):
         heads.append(weights / weights.sum() @ v[:, columns])
     expected = np.concatenate(heads) @ layer.output.weight.numpy() + layer.output.bias.numpy()
     assert ours.shape == (1, 1, 8)
-    np.testing.assert_allclose(ours.reshape(8), expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(kv.key.numpy()[0, 1], k[:, 4:], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(kv.value.numpy()[0, 0], v[:, :4], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours.reshape(8), expected, rtol=1e-4, atol=1e-4 * size)
+    np.testing.assert_allclose(kv.key.numpy()[0, 1], k[:, 4:], rtol=1e-4, atol=1e-5 * size)
+    np.testing.assert_allclose(kv.value.numpy()[0, 0], v[:, :4], rtol=1e-4, atol=1e-5 * size)
