@@ -7,7 +7,7 @@ they lie. From two rows on Paddle's products are the faster ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,29 +16,26 @@ from paddle import Tensor
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Component
+from paddle_tfm.protocols import Attention, FeedForward, Norm, Placement
+
+ROLES = (Attention, FeedForward, Norm, Placement)  # what an array passes on its way
 
 
-def all_compute_arrays(components: Iterable[Component]) -> bool:
-    """Whether each one's own class says so, and nobody asked to be called before or after it. A subclass that says
-    nothing may compute what only tensors can."""
-    return all(
-        "computes_arrays" in vars(type(each)) and paddle_compat.kept(each) is not None and each.computes_arrays()
-        for each in components
-    )
-
-
-def idle(*dropouts: Dropout) -> bool:
-    """Whether none of these drops anything, and nobody asked to be called before or after it."""
-    return all(not (each.training and each.rate) and paddle_compat.kept(each) is not None for each in dropouts)
-
-
-def usable(*layers: paddle_compat.Layer) -> bool:
-    """Whether these may be computed from their `parameters`: they are float32 on the CPU, and nobody asked to be called
-    before or after one of the layers."""
-    tensors = [each for layer in layers for each in layer.parameters(include_sublayers=False)]
-    plain = all(each.place.is_cpu_place() and each.dtype == paddle.float32 for each in tensors)
-    return plain and all(paddle_compat.kept(layer) is not None for layer in layers)
+def computes(stack: paddle_compat.Layer, x: Tensor) -> bool:
+    """Whether x may travel through all layers below `stack` as an array: it is float32 on the CPU, their components say
+    so, nothing is dropped, and nobody asked to be called before or after a layer. A subclass that says nothing of
+    arrays may compute what only tensors can: a component's own class must say so."""
+    if x.dtype != paddle.float32 or not x.place.is_cpu_place():
+        return False
+    layers = stack.sublayers()
+    if any(paddle_compat.kept(each) is None for each in layers):
+        return False
+    for each in layers:
+        if isinstance(each, Dropout) and each.training and each.rate > 0.0:
+            return False
+        if isinstance(each, ROLES) and not ("computes_arrays" in vars(type(each)) and each.computes_arrays()):
+            return False
+    return True
 
 
 def parameters(layer: paddle_compat.Layer) -> Sequence[Any]:
@@ -68,8 +65,13 @@ def affine(linear: Linear, x: np.ndarray) -> np.ndarray:
     return y
 
 
-def tensor(x: np.ndarray) -> Tensor:
-    """A copy of x float32 as a tensor on the CPU, in a third of the time of `paddle.to_tensor`."""
+def array(x: Tensor) -> Any:
+    """A copy of x as an array, for those who take tensors too."""
+    return x.numpy()
+
+
+def tensor(x: Any) -> Tensor:
+    """A copy of x as a tensor float32 on the CPU, in a third of the time of `paddle.to_tensor`."""
     y = paddle_compat.empty(x.shape)
-    y.get_tensor().set(x, paddle_compat.CPU)
+    y.get_tensor().set(np.asarray(x, np.float32), paddle_compat.CPU)
     return y

@@ -240,8 +240,8 @@ class Decoder(Stack):
                 memory_mask = memory_mask.with_queries(queries)
             cross_contexts = self.contexts(self.cross_encodings, queries, real, memory_mask)
         layers = []
-        arrays = rows == tokens == 1 and not tap.recording and self._computes_arrays()
-        x = x.numpy() if arrays else x
+        arrays = rows == tokens == 1 and not tap.recording and self._computes_arrays(x)
+        x = single_row.array(x) if arrays else x
         x = self.layers[0].placement.enter(x, self_contexts[0].info)
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
             x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
@@ -252,19 +252,14 @@ class Decoder(Stack):
         x = self.leave(x, self_contexts[-1].info)
         return single_row.tensor(x) if arrays else x, state
 
-    def _computes_arrays(self) -> bool:
-        """Whether a single row may travel through the layers as an array; asked once in a search."""
+    def _computes_arrays(self, x: Tensor) -> bool:
+        """Whether x may travel through the layers as an array; looked up once in a search."""
         kept = paddle_compat.kept(self)
         if kept is None or paddle.is_grad_enabled():
             return False
         if "arrays" not in kept:
-            placements = [layer.placement for layer in self.layers]
-            components = [part for layer in self.layers for part in layer.branches().values()] + placements
-            components += [norm for placement in placements for norm in placement.norms]
-            components += [] if self.final_norm is None else [self.final_norm]
-            drops = [drop for placement in placements for drop in placement.drops]
             terms = [encoding.uses() & {"scores", "values"} for encoding in (*self.encodings, *self.cross_encodings)]
-            kept["arrays"] = not any(terms) and single_row.idle(*drops) and single_row.all_compute_arrays(components)
+            kept["arrays"] = not any(terms) and single_row.computes(self, x)
         return kept["arrays"]
 
 

@@ -32,10 +32,10 @@ class Component:
     for."""
 
     def computes_arrays(self) -> bool:
-        """Whether this component of a decoder, as it is, also takes x as a NumPy array float32 [1, 1, C] and then gives
-        one: a step of a search over one sentence, where calls of Paddle take most of the time. The engine asks where no
-        gradient is wanted and nobody records or was hooked in, of the class that defines this method, not of its
-        subclasses, and hands over arrays where all components of the stack say yes. `single_row` has the weights."""
+        """Whether an attention, feed-forward sublayer, norm or placement, as it is built, also takes x as a NumPy array
+        float32 [1, 1, C] and then returns one: the newest token of one sentence, where calls of Paddle take longer than
+        their arithmetic. Without gradients, dropout and recording, and with an encoding that adds nothing to scores or
+        values. All of a decoder must say so, each in its own class: it is not inherited. `single_row` has weights."""
         return False
 
     def export(self, target: str) -> dict | Refusal:

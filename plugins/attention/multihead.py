@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat, single_row
+from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear, project_together
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm_plugins.attention import _single_row
@@ -103,9 +103,7 @@ class MultiHead(Attention):
         return self.output(context)
 
     def computes_arrays(self) -> bool:
-        layers = self.projections()
-        plain = self.inner_norm is None and all(type(each) is Linear for each in layers)
-        return plain and single_row.idle(self.dropout) and single_row.usable(*layers)
+        return self.inner_norm is None and all(type(each) is Linear for each in self.projections())
 
     def to_ctranslate2(self) -> dict | Refusal:
         if self.inner_norm is not None:

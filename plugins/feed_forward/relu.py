@@ -42,8 +42,7 @@ class ReLU(TwoLayers):
         return super().forward(x, info, tap)
 
     def computes_arrays(self) -> bool:
-        plain = self.inner_norm is None and single_row.idle(self.dropout)
-        return plain and single_row.usable(self.inner, self.output)
+        return self.inner_norm is None
 
     def to_ctranslate2(self) -> dict | Refusal:
         return self.ctranslate2_of("RELU")
