@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import click
@@ -15,6 +15,7 @@ from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.recipe import yaml_lines
 
 EXAMINED = (*KINDS, LISTENER)
+REFERENCE = "reference"  # the check that --reference adds
 
 
 def _options(context: click.Context, parameter: click.Parameter, items: Sequence[str]) -> dict[str, object]:
@@ -62,7 +63,7 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
     help="Also compare values and gradients with this: a function in NumPy, the class whose docstring holds one, or a "
     "torch.nn.Module.",
 )
-@click.option("--kind", default=None, help="Without TARGET: all components of this kind.")
+@click.option("--kind", metavar="KIND", help="All components of this kind; with TARGET, those that it names.")
 @click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
 @click.option("--brief", is_flag=True, help="Print failures and expected failures only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -98,6 +99,10 @@ def examination(
             raise UserError(f"--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
         if reference is not None:
             raise UserError("--reference compares components of paddle_tfm, but --as names an ordinary layer")
+        if kind is not None:
+            raise UserError(
+                f"--kind chooses among components of paddle_tfm, but --as {as_kind} names an ordinary layer"
+            )
         _refuse_unknown(only, [as_kind], checks)
         printer = ReportPrinter(brief, as_json)
         with printer.component(target):
@@ -106,19 +111,21 @@ def examination(
             )
             printer.end(report)
         return printer.finish()
-    if target is None:
-        _refuse_kind(kind, checks)
-        components = [each for each in targets.everything(registry, with_wrong) if kind in (None, each[0])]
-        if not components:
-            raise UserError(f"--kind {kind}: there is nothing to check of that kind")
-    else:
-        components = targets.find(target, registry)
+    _refuse_kind(kind, checks)
+    if target is not None and with_wrong:
+        raise UserError("--all is for a check without TARGET; what is wrong on purpose can be named, as others are")
+    named = targets.everything(registry, with_wrong) if target is None else targets.find(target, registry)
+    components = [each for each in named if kind in (None, each[0])]
+    if not components:
+        names = ", ".join(f"{each} '{name}'" for each, name in named) if target is not None else ""
+        what = f"TARGET is {names}" if names else "there is nothing to check of that kind"
+        raise UserError(f"--kind {kind}: {what}")
     unchecked = [each for each in components if not checks(each[0])]
     if len(unchecked) == len(components):
         raise UserError("; ".join(_no_checks(each, checks) for each in unchecked))
     if reference is not None and (target is None or len(components) > 1):
         raise UserError(f"--reference is of one component, but {target or 'all'} is {len(components)}: name one")
-    _refuse_unknown(only, {each[0] for each in components}, checks)
+    _refuse_unknown(only, {each[0] for each in components}, checks, {REFERENCE} if reference is not None else set())
     against = _reference(reference, *components[0], options, registry) if reference is not None else None
     from paddle_tfm.testing import examine
 
@@ -167,8 +174,13 @@ def _refuse_kind(kind: str | None, checks) -> None:
         raise UserError(f"--kind {kind}: there are no checks of this kind yet; the kit examines {examined}")
 
 
-def _refuse_unknown(only: Sequence[str], kinds, checks) -> None:
-    known = {each.name for kind in kinds for each in checks(kind)}
+def _refuse_unknown(only: Sequence[str], kinds, checks, others: Collection[str] = ()) -> None:
+    """Raises UserError where --only names no check of these kinds, and none of `others`."""
+    known = {each.name for kind in kinds for each in checks(kind)} | {*others}
     for name in only:
+        if name == REFERENCE and name not in known:
+            raise UserError(
+                f"--only {name}: it needs --reference FILE.py, which holds what a component is compared with"
+            )
         if name not in known:
             raise UserError(f"--only: {unknown('check', name, known)}")

@@ -2,7 +2,8 @@
 
     y = scale (x W + b)        x̄ = scale ȳ Wᵀ        W̄ = scale xᵀ ȳ        b̄ = scale Σ over rows of ȳ
 
-Rows may lie apart, so that several maps of one x write side by side into one array.
+Rows may lie apart, so that several maps of one x write side by side into one array. x, W and ȳ are as `factor` makes
+them, float32, or bfloat16, rounded once for all products that they are in. All else is float32.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from paddle import Tensor
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.onednn import kernels, products
-from paddle_tfm.onednn.gemm import gemm
+from paddle_tfm.onednn.gemm import gemm, rounded
 
 
 def usable(x: Tensor, layers: Sequence[paddle_compat.Layer]) -> bool:
-    """Whether a step may compute these `Linear` layers of x as parts of one function: products are oneDNN's in float32,
-    all layers have a bias or none has, and nobody asked to be called before or after one."""
-    if products.in_use() != "float32" or not kernels.usable(x) or not paddle_compat.called_plainly(*layers):
+    """Whether a step may compute these `Linear` layers of x as parts of one function: products are oneDNN's, all layers
+    have a bias or none has, and nobody asked to be called before or after one."""
+    if products.in_use() is None or not kernels.usable(x) or not paddle_compat.called_plainly(*layers):
         return False
     return len({layer.bias is None for layer in layers}) == 1
 
@@ -34,6 +35,11 @@ def rows(x: Tensor) -> np.ndarray:
     """x [..., C] as rows [N, C], where it lies if it is dense."""
     array = np.from_dlpack(x.detach().contiguous())
     return array.reshape(-1, array.shape[-1])
+
+
+def factor(x: np.ndarray, kind: products.Kind) -> np.ndarray:
+    """float32 x as a factor of products of `kind`: as it is, or in bfloat16, for which it must be dense."""
+    return rounded(x) if kind == "bfloat16" else x
 
 
 def forward(
@@ -60,7 +66,7 @@ def of_weight(x: np.ndarray, gradient: np.ndarray, scale: float = 1.0) -> Tensor
 
 
 def of_bias(gradient: np.ndarray, scale: float = 1.0) -> Tensor:
-    """The gradient of the bias [O]."""
+    """The gradient of the bias [O]; `gradient` is float32."""
     result = paddle_compat.empty([gradient.shape[1]])
     ones = np.ones((1, len(gradient)), np.float32)
     gemm(ones, gradient, np.from_dlpack(result)[None], scale=scale)

@@ -7,6 +7,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
@@ -40,6 +41,11 @@ class ModelUnderTest(ABC, Generic[Model]):
     @abstractmethod
     def model(self, dtype: Dtype = "float32", seed: int = 3, dropout: float = 0.0, moved: bool = True) -> Model:
         """A model in evaluation mode; `moved`: with values as after some training."""
+
+    @cached_property
+    def evaluated_model(self) -> Model:
+        """`model()`, built once for all checks that only evaluate it; what may be left in it, `stateless` sees."""
+        return self.model()
 
     @abstractmethod
     def batch(self, extra_padding: int = 0, seed: int = 0) -> Batch:

@@ -14,7 +14,7 @@ from paddle import Tensor
 
 from paddle_tfm import fused, paddle_compat
 from paddle_tfm.layers import Linear
-from paddle_tfm.onednn import affine
+from paddle_tfm.onednn import affine, products
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._attend import Weights
 
@@ -70,47 +70,61 @@ class _Attend(fused.Function):
 
     def __init__(self, weights: Weights, heads: int, number: int):
         self.weights, self.heads, self.number = weights, heads, number
+        self.kind = products.in_use()
 
     def forward(self, *inputs: Tensor) -> Tensor:
         x, source = inputs[0], inputs[self.number - 1]
         self.shapes = x.shape, source.shape
-        self.x = affine.rows(x)
-        self.source = self.x if self.number == 1 else affine.rows(source)
+        self.x = self._factor(affine.rows(x))
+        self.source = self.x if self.number == 1 else self._factor(affine.rows(source))
         arrays = [np.from_dlpack(each.detach()) for each in inputs[self.number :]]
-        self.matrices, biases = arrays[:4], arrays[4:] or [None] * 4
+        self.matrices, biases = [self._factor(each) for each in arrays[:4]], arrays[4:] or [None] * 4
         self.scale = (self.matrices[0].shape[1] // self.heads) ** -0.5
-        q, k, v = self._columns()
+        q, k, v = self._columns(self._side_by_side())
         affine.forward(self.x, self.matrices[0], biases[0], q, self.scale)
         affine.forward(self.source, self.matrices[1], biases[1], k)
         affine.forward(self.source, self.matrices[2], biases[2], v)
-        self.context = np.empty((len(self.x), v.shape[1]), np.float32)
-        self.weights.gather(*map(self._by_head, (q, k, v, self.context)))
+        context = np.empty((len(self.x), v.shape[1]), np.float32)
+        self.weights.gather(*map(self._by_head, (q, k, v, context)))
+        self.context = self._factor(context)
         y = paddle_compat.empty([*x.shape[:2], self.matrices[3].shape[1]])
         affine.forward(self.context, self.matrices[3], biases[3], affine.rows(y))
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
-        up, (q, k, v), scale = affine.rows(gradient), self._columns(), self.scale
-        of_context = affine.of_input(up, self.matrices[3], np.empty_like(self.context))
-        self.weights.gradients(*map(self._by_head, (of_context, q, k, v)))
+        arrays, scale = self._side_by_side(), self.scale
+        of_q, of_k, of_v = self._columns(arrays)
+        of_y = affine.rows(gradient)
+        up = self._factor(of_y)
+        of_context = affine.of_input(up, self.matrices[3], np.empty(self.context.shape, np.float32))
+        self.weights.gradients(*map(self._by_head, (of_context, of_q, of_k, of_v)))
+        q, k, v = self._columns([self._factor(each) for each in arrays])
         of_inputs = [paddle_compat.empty(shape) for shape in self.shapes[: self.number]]
         of_x, of_source = affine.rows(of_inputs[0]), affine.rows(of_inputs[-1])
         affine.of_input(q, self.matrices[0], of_x, scale)
         affine.of_input(k, self.matrices[1], of_source, add=self.number == 1)
         affine.of_input(v, self.matrices[2], of_source, add=True)
         pairs = (self.x, q, scale), (self.source, k, 1.0), (self.source, v, 1.0), (self.context, up, 1.0)
-        of_weights = [affine.of_weight(x, of_y, factor) for x, of_y, factor in pairs]
+        of_weights = [affine.of_weight(*each) for each in pairs]
         if len(self.wanted) == self.number + 4:
             return [*of_inputs, *of_weights]
-        return [*of_inputs, *of_weights, *[affine.of_bias(of_y, factor) for _, of_y, factor in pairs]]
+        of_biases = [affine.of_bias(of_q, scale), *map(affine.of_bias, (of_k, of_v, of_y))]
+        return [*of_inputs, *of_weights, *of_biases]
 
-    def _columns(self) -> list[np.ndarray]:
-        """New arrays for q [B · Tq, H · D], k and v [B · Tk, H · D], those of one source side by side."""
+    def _factor(self, x: np.ndarray) -> np.ndarray:
+        return affine.factor(x, self.kind)
+
+    def _side_by_side(self) -> list[np.ndarray]:
+        """New arrays for q, k and v, those of one source in one: [B · Tq, 3 H · D], or [B · Tq, H · D] and
+        [B · Tk, 2 H · D]."""
         width = self.matrices[0].shape[1]
-        if self.number == 1:
-            return np.split(np.empty((len(self.x), 3 * width), np.float32), 3, 1)
-        of_source = np.split(np.empty((len(self.source), 2 * width), np.float32), 2, 1)
-        return [np.empty((len(self.x), width), np.float32), *of_source]
+        sizes = [(len(self.x), 3)] if self.number == 1 else [(len(self.x), 1), (len(self.source), 2)]
+        return [np.empty((rows, number * width), np.float32) for rows, number in sizes]
+
+    def _columns(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """q [B · Tq, H · D], k and v [B · Tk, H · D] where they lie."""
+        width = self.matrices[0].shape[1]
+        return [part for each in arrays for part in np.split(each, each.shape[1] // width, 1)]
 
     def _by_head(self, columns: np.ndarray) -> np.ndarray:
         """[B · T, H · D] as [B, H, T, D], where it lies."""

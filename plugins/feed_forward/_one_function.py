@@ -9,7 +9,7 @@ from paddle import Tensor
 
 from paddle_tfm import fused, paddle_compat
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.onednn import affine, kernels
+from paddle_tfm.onednn import affine, kernels, products
 from paddle_tfm.onednn.primitives import address
 
 
@@ -30,13 +30,13 @@ class _ReLU(fused.Function):
     zeros are those of the gradient."""
 
     def __init__(self, survives: np.ndarray | None, factor: float):
-        self.survives, self.factor = survives, factor
+        self.survives, self.factor, self.kind = survives, factor, products.in_use()
 
     def forward(self, *inputs: Tensor) -> Tensor:
         x, *rest = inputs
-        self.shape, self.x = x.shape, affine.rows(x)
+        self.shape, self.x = x.shape, self._factor(affine.rows(x))
         arrays = [np.from_dlpack(each.detach()) for each in rest]
-        self.matrices, biases = arrays[:2], arrays[2:] or [None] * 2
+        self.matrices, biases = [self._factor(each) for each in arrays[:2]], arrays[2:] or [None] * 2
         inner, outer = self.matrices
         self.hidden = np.empty((len(self.x), inner.shape[1]), np.float32)
         affine.forward(self.x, inner, biases[0], self.hidden)
@@ -48,19 +48,22 @@ class _ReLU(fused.Function):
             kernels.in_pieces(lambda size: kernels.masked(size, self.factor, True), self.hidden.size, operands)
             self.survives = None
         y = paddle_compat.empty([*x.shape[:-1], outer.shape[1]])
-        affine.forward(self.hidden, outer, biases[1], affine.rows(y))
+        affine.forward(self._factor(self.hidden), outer, biases[1], affine.rows(y))
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
-        up, (inner, outer) = affine.rows(gradient), self.matrices
-        of_hidden, zero = affine.of_input(up, outer, np.empty_like(self.hidden)), np.zeros(1, np.float32)
+        of_y, (inner, outer) = affine.rows(gradient), self.matrices
+        up, zero = self._factor(of_y), np.zeros(1, np.float32)
+        of_hidden = affine.of_input(up, outer, np.empty_like(self.hidden))
         start = address(of_hidden), 4
         operands = [(address(self.hidden), 4), (address(zero), 0), start, start]
         kernels.in_pieces(lambda size: kernels.where_positive(size, self.factor), of_hidden.size, operands)
-        of_x = paddle_compat.empty(self.shape)
-        affine.of_input(of_hidden, inner, affine.rows(of_x))
-        pairs = (self.x, of_hidden), (self.hidden, up)
-        of_weights = [affine.of_weight(x, of_y) for x, of_y in pairs]
+        of_x, up_to_hidden = paddle_compat.empty(self.shape), self._factor(of_hidden)
+        affine.of_input(up_to_hidden, inner, affine.rows(of_x))
+        of_weights = [affine.of_weight(self.x, up_to_hidden), affine.of_weight(self._factor(self.hidden), up)]
         if len(self.wanted) == 3:
             return [of_x, *of_weights]
-        return [of_x, *of_weights, *[affine.of_bias(of_y) for _, of_y in pairs]]
+        return [of_x, *of_weights, affine.of_bias(of_hidden), affine.of_bias(of_y)]
+
+    def _factor(self, x: np.ndarray) -> np.ndarray:
+        return affine.factor(x, self.kind)

@@ -67,6 +67,36 @@ def test_a_wrong_reference_is_one_sentence_before_any_check(target, reference, s
     assert sentence in done.err
 
 
+LAYER_NORM = """def forward(x, w, eps):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + eps) * w["weight"] + w["bias"]
+"""
+
+
+@pytest.mark.parametrize("factor, status", [("", 0), ("2.0 * ", 1)])
+def test_a_reference_is_a_check_that_may_be_the_only_one(factor, status):
+    Path("formula.py").write_text(
+        f"import numpy as np\n\n\n{LAYER_NORM.replace('return ', f'return {factor}')}", "utf-8"
+    )
+    words = ["plugin", "check", "norm:layer", "--reference", "formula.py", "--only", "reference"]
+    done = call(*words, "--json")
+    assert done.status == status, done.err
+    assert [each["name"] for each in json.loads(done.out)[0]["checks"]] == ["reference"]
+    both = call(*words, "--only", "invariances", "--json")
+    assert [each["name"] for each in json.loads(both.out)[0]["checks"]] == ["invariances", "reference"]
+    done = call(*words[:3], "--only", "reference")
+    assert (done.status, done.out) == (2, "")
+    assert "--only reference: it needs --reference FILE.py" in done.err
+
+
+def test_a_kind_chooses_among_the_components_of_a_name():
+    """`cosine` is an attention and a schedule."""
+    both = call("plugin", "check", "cosine", "--only", "rates", "--only", "both_signs", "--json")
+    assert [report["kind"] for report in json.loads(both.out)] == ["attention", "schedule"]
+    one = call("plugin", "check", "cosine", "--kind", "schedule", "--only", "rates", "--json")
+    assert [(report["kind"], report["name"]) for report in json.loads(one.out)] == [("schedule", "cosine")]
+
+
 def test_an_expected_failure_is_shown_with_its_reason():
     done = call("plugin", "check", "norm:batch", "--only", "causal_in_training")
     assert done.status == 0
@@ -104,9 +134,10 @@ def test_the_report_as_json():
     done = call("plugin", "check", "schedule:noam", "--json")
     (report,) = json.loads(done.out)
     assert (report["kind"], report["name"]) == ("schedule", "noam")
-    assert [outcome["name"] for outcome in report["checks"]] == ["rates", "step_alone", "peak", "continuous"]
+    assert [outcome["name"] for outcome in report["checks"]] == ["rates", "step_alone", "peak", "continuous", "options"]
     assert {outcome["name"]: outcome["status"] for outcome in report["checks"] if outcome["status"] != "pass"} == {
-        "peak": "skip"
+        "peak": "skip",
+        "options": "information",
     }
     rates, step_alone, *_ = report["checks"]
     assert step_alone["invariant"].startswith("a function of the step alone") and "at step 1" in rates["detail"]
@@ -129,6 +160,10 @@ def test_the_report_as_json():
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
         (["--kind", "datasets"], "datasets"),
+        (["cosine", "--kind", "norm"], "--kind norm: TARGET is attention 'cosine', schedule 'cosine'"),
+        (["norm:layer", "--kind", "nrm"], "unknown kind 'nrm'; did you mean 'norm'?"),
+        (["--as", "norm", "paddle.nn:LayerNorm", "--kind", "norm"], "--kind chooses among components of paddle_tfm"),
+        (["norm:layer", "--all"], "--all is for a check without TARGET"),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(arguments, message):

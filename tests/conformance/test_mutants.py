@@ -8,10 +8,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "mutants"))
 from edits import edited
-from mutants_catalogue import AS_KIND, MASK, MUTANTS, RIGHT, TWINS, ZOO, Mutant, build, source
+from mutants_catalogue import AS_KIND, IDLE, MASK, MUTANTS, RIGHT, TWINS, ZOO, Mutant, build, source
 
 from paddle_tfm import create_registry
-from paddle_tfm.testing import FAIL, PASS, examine, with_class
+from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
 from paddle_tfm.testing.target import examine_class
 
 pytestmark = pytest.mark.conformance
@@ -48,6 +48,17 @@ def test_the_mutant_fails_by_the_check_that_names_its_bug(mutant: Mutant):
     assert outcome.status == FAIL, f"{mutant.caught_by}: {outcome.status} {outcome.detail}"
     assert outcome.detail
     assert "NameError" not in outcome.detail  # what is broken is the component, not the mutant
+
+
+@pytest.mark.parametrize("mutant", IDLE, ids=str)
+def test_an_option_that_is_not_read_is_a_remark(mutant: Mutant):
+    assert mutant.lines() <= 3
+    right, idle = (
+        report(text, mutant.twin, frozenset({"options"}))["options"] for text in (source(mutant.twin), mutant.source())
+    )
+    assert (right.status, idle.status) == (INFO, INFO)
+    assert "is it read?" not in right.detail
+    assert f"`{IDLE[mutant]}` (" in idle.detail and "is it read?" in idle.detail
 
 
 def test_texts_that_a_whole_model_does_not_take_are_in_the_notes():

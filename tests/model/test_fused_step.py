@@ -8,7 +8,7 @@ import pytest
 
 from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.onednn import kernels, products
+from paddle_tfm.onednn import affine, kernels, products
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention import _attend
 from paddle_tfm_plugins.attention._dot_product import attend
@@ -35,9 +35,9 @@ SOME = {
 }
 
 
-def loss_and_gradients(model, batch, smoothing, by_products=False):
+def loss_and_gradients(model, batch, smoothing, by_products=False, kind="float32"):
     context = randomness.random_context(1, 2, 0, 0, len(batch.index))
-    with context, products.using(products.available("float32") if by_products else None):
+    with context, products.using(products.available(kind) if by_products else None):
         loss = model.loss(batch, smoothing)
         (loss * 0.3).backward()  # as a step divides it by its tokens
     gradients = {name: parameter.grad.numpy() for name, parameter in model.named_parameters() if parameter.trainable}
@@ -60,6 +60,25 @@ def test_loss_and_gradients_are_the_plain_ones(monkeypatch, make_model, make_bat
     largest = max(np.abs(gradient).max() for gradient in plain.values())
     for name, gradient in gradients.items():
         np.testing.assert_allclose(gradient, plain[name], rtol=1e-3, atol=1e-5 * largest, err_msg=name)
+
+
+@pytest.mark.skipif(products.available("bfloat16") != "bfloat16", reason="products in bfloat16 are not to be had here")
+@pytest.mark.parametrize("overrides", SOME.values(), ids=list(SOME))
+def test_one_function_rounds_the_factors_that_products_alone_round(monkeypatch, make_model, make_batch, overrides):
+    """In bfloat16. The queries' scale is a power of two (D = 16), for it is applied after the rounding in the one and
+    before it in the other. A factor may still be rounded to another number where a sum before it differs in its last
+    bit, so: far closer to products one by one than these are to float32."""
+    model, batch = make_model("model.dropout=0.3", "model.d_model=32", *overrides), make_batch()
+    model.train()
+    exact_loss, exact = loss_and_gradients(model, batch, 0.1, True)
+    loss, gradients = loss_and_gradients(model, batch, 0.1, True, "bfloat16")
+    monkeypatch.setattr(affine, "usable", lambda x, layers: False)
+    plain_loss, plain = loss_and_gradients(model, batch, 0.1, True, "bfloat16")
+    rounding = sum(np.square(plain[name] - exact[name]).sum() for name in plain) ** 0.5
+    apart = sum(np.square(plain[name] - gradients[name]).sum() for name in plain) ** 0.5
+    assert plain_loss != exact_loss and rounding > 0.0
+    assert loss == pytest.approx(plain_loss, abs=0.3 * abs(plain_loss - exact_loss) + 1e-5)
+    assert apart < 0.1 * rounding
 
 
 @pytest.mark.parametrize("held", [0, 1 << 24])

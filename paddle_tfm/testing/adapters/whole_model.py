@@ -114,6 +114,11 @@ class WholeModel(ModelUnderTest[nn.Layer]):
     def other_words(self, ids: Tensor, step: int = 1) -> Tensor:
         return paddle.where((ids >= FIRST_WORD) & (ids != self.pad_id), self.other_ids(ids, step), ids)
 
+    def different_words(self, count: int) -> Tensor:
+        """So many words, each another one [count]."""
+        words = [i for i in range(FIRST_WORD, VOCABULARY) if i != self.pad_id]
+        return paddle.to_tensor(words[:count], dtype="int64")
+
     def last_word_changed(self, ids: Tensor) -> Tensor:
         """The last word of the longest text is another one."""
         changed = ids.clone()

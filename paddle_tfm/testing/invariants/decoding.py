@@ -29,7 +29,7 @@ CHUNKS = ([1], [2], [1, 3], [4, 1])  # tokens fed at once; the last number again
     long=True,
 )
 def cached(scene: Scene) -> Result:
-    model, batch = scene.model(), scene.batch()
+    model, batch = scene.evaluated_model, scene.batch()
     valid, full = batch.target_valid.numpy(), scene.decoder_outputs(model, batch)
     for chunks in CHUNKS if full.shape[1] < SHORT else CHUNKS[:1]:
         stepwise = scene.stepwise_outputs(model, batch, chunks)
@@ -47,7 +47,7 @@ def cached(scene: Scene) -> Result:
     each_scene=True,
 )
 def beams(scene: Scene) -> Result:
-    model, batch = scene.model(), scene.batch()
+    model, batch = scene.evaluated_model, scene.batch()
     num_rows, length = batch.target_in.shape
     if length < 3:
         return Skip("sentences too short")

@@ -28,7 +28,7 @@ ZERO = 1e-20  # of the largest gradient: Paddle's softmax on a CPU gives a maske
     long=True,
 )
 def causal(model_under_test: ModelUnderTest) -> Result:
-    model, batch = model_under_test.model(), model_under_test.batch()
+    model, batch = model_under_test.evaluated_model, model_under_test.batch()
     if failed := _changed_future(model_under_test, model, batch):
         return failed
     for t, gradient in model_under_test.gradients_by_position(model, batch):
@@ -90,7 +90,7 @@ def _changed_future(model_under_test: ModelUnderTest, model: nn.Layer, batch: Ba
     long=True,
 )
 def padding(model_under_test: ModelUnderTest) -> Result:
-    model = model_under_test.model()
+    model = model_under_test.evaluated_model
     usual = model_under_test.outputs(model, model_under_test.batch())
     for what, batch in model_under_test.padded_batches():
         if failed := difference(usual, model_under_test.outputs(model, batch), what):
@@ -144,7 +144,7 @@ def _step(model_under_test: ModelUnderTest, model: nn.Layer, extra_padding: int)
     each_scene=True,
 )
 def neighbours(model_under_test: ModelUnderTest) -> Result:
-    model, batch = model_under_test.model(), model_under_test.batch()
+    model, batch = model_under_test.evaluated_model, model_under_test.batch()
     if failed := _other_neighbours(model_under_test, model, batch):
         return failed
     counts, num_rows = lengths(batch.target_valid), batch.source.shape[0]

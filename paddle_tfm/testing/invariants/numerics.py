@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import paddle
@@ -20,6 +20,9 @@ DTYPES: tuple[Dtype, ...] = ("float32", "float64")
 FACTORS = (1e4, 1e-6, 0.0)
 STEP_SIZES = (1e-4, 1e-6, 1e-8, 1e-3)
 """Of finite differences: kinks (ReLU, the choice of an expert) need a small one, parts held in float32 a large one."""
+
+NUDGE, NUDGES = 1e-4, 8  # of the size of each weight; how often
+MAX_STEPS = 0.03  # of the way that outputs go: 0.005 is usual, and 0.06 where one small table is in float16
 
 
 @check(
@@ -179,6 +182,42 @@ def _slopes_agree(parameters: dict[str, Tensor], directions: dict[str, np.ndarra
         if abs((sides[0] - sides[1]) / (2 * step) - derivative) < 1e-3 * max(norm, 1e-3):
             return True
     return False
+
+
+@check(
+    *LAYERS,
+    invariant="outputs move smoothly: where all weights move a little, they move little by little, and not in steps",
+    consequence="half of the digits are lost: small updates change nothing, and variants differ by rounding alone",
+    hint="`astype('float16')` or bfloat16 inside the layer: leave precision to the recipe; who rounds on purpose, as "
+    "quantization does, declares it in `expected_failures`; steps that are rare, as the choice of an expert, are none",
+)
+def smooth(subject) -> Result:
+    scene: Scene = subject.scenes[0]
+    model = scene.model("float64")
+    starts = [(p, p.numpy().copy()) for p in model.parameters()]
+    least = 1.0
+    for seed in range(NUDGES):  # one place without a step is enough: half precision has them everywhere
+        least = min(least, _share_of_steps(scene, model, starts, seed))
+        if least <= MAX_STEPS:
+            return Passed()
+    return Failed(
+        f"weights moved by {NUDGE:g} of their size to both sides: of the way that outputs go, {least:.0%} at least "
+        "is steps"
+    )
+
+
+def _share_of_steps(scene: Scene, model, starts: Sequence[tuple[Tensor, np.ndarray]], seed: int) -> float:
+    """|f(w + d) − 2 f(w) + f(w − d)| / |f(w + d) − f(w − d)| for small d, which is of the order of d where f is
+    smooth, and about 1 where f goes in steps as large as what d changes."""
+    rng, batch = np.random.default_rng([seed, 23]), scene.batch(seed=seed)
+    nudges = [NUDGE * max(0.1, w.std()) * rng.normal(size=w.shape) for _, w in starts]
+    real, outputs = scene.compared_positions(batch), []
+    for sign in (-1, 0, 1):
+        for (p, w), nudge in zip(starts, nudges):
+            p.set_value(w + sign * nudge)
+        outputs.append(scene.decoder_outputs(model, batch)[real])
+    before, usual, after = outputs
+    return float(np.linalg.norm(after - 2 * usual + before) / max(1e-30, np.linalg.norm(after - before)))
 
 
 @check(

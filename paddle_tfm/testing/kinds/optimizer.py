@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.testing.other_options import each_option
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
 from paddle_tfm.testing.subject import Subject
 
+SEVERAL = 24  # steps
 AT_REST = 1e-3  # of a step: none
 MAX_BEND = 1e-2  # of a step, which twice the rate may miss twice the step by
 
@@ -236,3 +238,18 @@ def evaluated(subject: Subject) -> Result:
         ends.append(parameter.numpy())
     without, evaluations_between = ends
     return difference(without, evaluations_between, "four steps, and four with evaluations between", 0.0) or Passed()
+
+
+@check("optimizer", invariant="each option changes something", consequence="", hint="", information=True)
+def options(subject: Subject) -> Result:
+    def weights_in_training(others: Mapping[str, object]) -> Iterator[np.ndarray]:
+        varied = subject.with_options(others)
+        parameters, optimizer, step = _problem(varied, 1e-2)
+        for _ in range(SEVERAL):
+            step()
+            yield from (parameter.numpy().copy() for parameter in parameters)
+        with varied.build().evaluated(optimizer):
+            averages = [parameter.numpy().copy() for parameter in parameters]
+        yield from averages
+
+    return each_option(subject, weights_in_training)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
 from paddle_tfm.errors import RecipeError
+from paddle_tfm.testing.other_options import each_option
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject
@@ -111,3 +114,12 @@ def continuous(subject: Subject) -> Result:
         return Failed(f"from step {step} to step {step + 1} of {STEPS:,} the rate goes from {run[step - 1]:.3g} to "
                       f"{run[step]:.3g}")  # fmt: skip
     return Passed()
+
+
+@check("schedule", invariant="each option changes something", consequence="", hint="", information=True)
+def options(subject: Subject) -> Result:
+    def rates_of_a_run(others: Mapping[str, object]) -> Iterator[np.ndarray]:
+        schedule = subject.with_options(others).build(d_model=64, steps=STEPS)
+        yield np.array([schedule(step) for step in (*range(1, STEPS + 1), *BEYOND)])
+
+    return each_option(subject, rates_of_a_run)

@@ -13,6 +13,7 @@ from pathlib import Path
 from edits import edited
 from mutants_escaped import ESCAPED, RIGHT_VARIANTS
 from mutants_places import PLACES, VARIANTS
+from mutants_precision import HALF_PRECISION, IDLE_OPTIONS, RARE_STEPS
 from mutants_zoo import OF_THE_ZOO
 
 from paddle_tfm import create_registry
@@ -731,7 +732,7 @@ WHOLE = _of(
 )  # fmt: skip
 
 ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
-PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED]]
+PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED, *HALF_PRECISION]]
 MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO, *PLACED]
 
 
@@ -756,4 +757,5 @@ class Variant:
         return text
 
 
-RIGHT = [Variant(*variant) for variant in [*VARIANTS, *RIGHT_VARIANTS]]
+RIGHT = [Variant(*variant) for variant in [*VARIANTS, *RIGHT_VARIANTS, *RARE_STEPS]]
+IDLE = {Mutant(*edit, "options"): option for *edit, option in IDLE_OPTIONS}  # → the option that it does not read

@@ -182,4 +182,9 @@ RIGHT_VARIANTS = [
         (("distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)",
           "distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().clip(min=6).unsqueeze(1)"),),
     ),
+    (
+        "alibi", "the fourth word to either side only",
+        (("distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)",
+          "distance = ((q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs() == 4).unsqueeze(1)"),),
+    ),
 ]  # fmt: skip

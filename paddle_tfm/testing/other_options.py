@@ -1,0 +1,89 @@
+"""A component at other values of its options: what each of them changes."""
+
+from __future__ import annotations
+
+import itertools
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.registry import Option
+from paddle_tfm.testing.results import Note, Result, Skip
+from paddle_tfm.testing.subject import Subject
+
+SMALL = (1, 10)  # what counts steps acts early
+
+Observe = Callable[[Mapping[str, object]], Iterator[np.ndarray]]
+
+
+def other_values(option: Option) -> list[object]:
+    """Values that an option may have instead of its default: the other choices, or of a number one smaller and one
+    larger; none where a default says nothing about others, as None, a text and a list do not."""
+    if typing.get_origin(option.annotation) is typing.Literal:
+        return [value for value in typing.get_args(option.annotation) if value != option.default]
+    if isinstance(option.default, bool):
+        return [not option.default]
+    if isinstance(option.default, int):
+        return [option.default // 2, 2 * option.default + 1]
+    if isinstance(option.default, float):
+        return [option.default / 4, 4 * option.default] if option.default else [0.4]
+    return []
+
+
+def each_option(subject: Subject, observe: Observe) -> Result:
+    """What is worth knowing of the options of a component: those whose other values change nothing, bit for bit.
+
+    Args:
+        observe: the component with these options too -> all that is looked at, in one order whatever they are; raises
+            UserError where they are refused.
+    """
+    usual, acting, idle = observe({}), [], []
+    for name, option in subject.registry.options(subject.kind, subject.name).items():
+        option = replace(option, default=subject.spec.get(name, option.default))
+        tried: list[object] = []
+        for value in _candidates(option):
+            usual, again = itertools.tee(usual)
+            acts = _differ(again, observe({name: value}))
+            if acts is None:
+                continue
+            tried.append(value)
+            if acts:
+                acting.append(f"`{name}`")
+                break
+        else:
+            if tried:
+                idle.append(f"`{name}` ({' or '.join(map(str, tried))} instead of {option.default})")
+    if idle:
+        return Note(
+            f"{', '.join(idle)} changed no number that was looked at: is it read? It may be where it acts on rarer "
+            "input, later in training, or beside another option than was tried"
+        )
+    return Note(f"changed by {', '.join(acting)}") if acting else Skip("it has no option that is a number or a choice")
+
+
+def _candidates(option: Option) -> list[object]:
+    """Of a whole number an even one more, as some must be, and small ones."""
+    values = other_values(option)
+    if isinstance(option.default, int) and not isinstance(option.default, bool):
+        values += [2 * option.default, *SMALL]
+    return [value for value in dict.fromkeys(values) if value != option.default]
+
+
+def _differ(usual: Iterator[np.ndarray], others: Iterator[np.ndarray]) -> bool | None:
+    """Whether a number is another one; None where the options are refused. An error is another result too: whether it
+    is one is for other checks."""
+    try:
+        return any(
+            one is None or other is None or not _same(one, other) for one, other in itertools.zip_longest(usual, others)
+        )
+    except UserError:
+        return None
+    except Exception:
+        return True
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
