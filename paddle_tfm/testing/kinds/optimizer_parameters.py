@@ -134,7 +134,7 @@ def late_start(subject: Subject) -> Result:
             expected, seen = fresh[path][step] - start[path], delayed[path][LATE + step] - start[path]
             if not relative_distance(expected, seen) <= AT_REST:
                 share = float(np.abs(seen).mean() / max(1e-30, np.abs(expected).mean()))
-                far = f"{share:.3g} times as far in {step + 1} of its steps as one that starts with the run"
+                far = f"{share:.3g} times as far in {step + 1} steps as one that starts with the run"
                 return Failed(f"{list(start[path].shape)}, whose first gradient is {LATE} steps late, moves {far}")
     return Passed()
 
