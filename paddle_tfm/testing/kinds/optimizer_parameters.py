@@ -142,7 +142,7 @@ def late_start(subject: Subject) -> Result:
 @check(
     "optimizer",
     invariant="weight decay leaves alone what has one dimension, and what `no_decay` marks",
-    consequence="gains and biases are pulled to zero: a norm's output fades, and variants with marks are not themselves",
+    consequence="gains and biases are pulled to zero: a norm's output fades, and marked mixers too",
     hint="`is_decayed(parameter)` of `paddle_tfm.protocols` says what a decay is for",
 )
 def spares_gains(subject: Subject) -> Result:
