@@ -105,9 +105,9 @@ def padded_targets(scene: Scene) -> Result:
 
 @check(
     "head",
-    invariant="a step with several new tokens gives what follows the last of them, and goes on as if they had come one "
+    invariant="a step with several new tokens gives what follows the last of them, and continues as if they had come one "
     "by one",
-    consequence="a translation that continues given words goes on from the wrong one",
+    consequence="a translation that continues a given text follows the wrong word",
     hint="`h[:, -1]`, not `h[:, 0]`, in `step`; a state that takes in all of the tokens",
     each_scene=True,
 )

@@ -16,7 +16,7 @@ from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, relative_distance
 from paddle_tfm.testing.subject import Subject
 
-RATE, FEW = 1e-2, 3  # steps
+RATE, STEPS = 1e-2, 3  # steps
 FACTOR = 0.5  # of the rate: a power of two, so that the order of products changes nothing
 LATE = 60  # steps before a first gradient: whole periods of what is done every 2, 3, 4, 5, 6, 10 or 12 steps
 DECAY = 0.1
@@ -75,7 +75,7 @@ def _run(
     "a rule that mixes parameters by design declares it in `expected_failures`",
 )
 def own_state(subject: Subject) -> Result:
-    start, gradients = draw(0), [draw(1 + step) for step in range(FEW)]
+    start, gradients = draw(0), [draw(1 + step) for step in range(STEPS)]
     usual = _run(subject, start, gradients)
     for observed, turned in (
         ((MATRIX, BIAS), (OTHER_MATRIX, OTHER_BIAS)),
@@ -88,7 +88,7 @@ def own_state(subject: Subject) -> Result:
 
         other = _run(subject, opposite(start), [opposite(each) for each in gradients])
         for path in observed:
-            what = f"{FEW} steps of {list(start[path].shape)}, beside another and beside its opposite"
+            what = f"{STEPS} steps of {list(start[path].shape)}, beside another and beside its opposite"
             if failed := difference(usual[path][-1], other[path][-1], what):
                 return failed
     return Passed()
@@ -104,7 +104,7 @@ def own_state(subject: Subject) -> Result:
 def own_rate(subject: Subject) -> Result:
     if not subject.cls.adam_like:
         return Skip("it is not `adam_like`: initial values that set factors, such as muP's, refuse it")
-    start, gradients = draw(0), [draw(1 + step) for step in range(FEW)]
+    start, gradients = draw(0), [draw(1 + step) for step in range(STEPS)]
     paths = (MATRIX, BIAS)
     by_factor = _run(subject, start, gradients, factors=dict.fromkeys(paths, FACTOR))
     by_rate = _run(subject, start, gradients, rate=FACTOR * RATE)
@@ -125,12 +125,12 @@ def own_rate(subject: Subject) -> Result:
     "clock by design, such as a warm-up of its own, declares it in `expected_failures`",
 )
 def late_start(subject: Subject) -> Result:
-    start, gradients = draw(0), [draw(1 + step) for step in range(LATE + FEW)]
+    start, gradients = draw(0), [draw(1 + step) for step in range(LATE + STEPS)]
     late = (MATRIX, BIAS)
     others = [{path: value for path, value in each.items() if path not in late} for each in gradients[:LATE]]
     fresh, delayed = _run(subject, start, gradients[LATE:]), _run(subject, start, [*others, *gradients[LATE:]])
     for path in late:
-        for step in range(FEW):
+        for step in range(STEPS):
             expected, seen = fresh[path][step] - start[path], delayed[path][LATE + step] - start[path]
             if not relative_distance(expected, seen) <= AT_REST:
                 share = float(np.abs(seen).mean() / max(1e-30, np.abs(expected).mean()))

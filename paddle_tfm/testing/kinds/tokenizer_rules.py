@@ -86,7 +86,7 @@ def saved_order(subject: Subject) -> Result:
     invariant="two of them in one process, of other texts, know nothing of each other",
     consequence="the target's tokenizer cuts words as the source's, and a run depends on those before it",
     hint="a cache or a table that the class, the module or a default argument holds: make it in the constructor, and "
-    "anew in `fit` and `load`",
+    "again in `fit` and `load`",
 )
 @_skips_what_it_refuses
 def apart(subject: Subject) -> Result:
