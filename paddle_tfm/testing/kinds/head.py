@@ -105,8 +105,8 @@ def padded_targets(scene: Scene) -> Result:
 
 @check(
     "head",
-    invariant="a step with several new tokens gives what follows the last of them, and continues as if they had come one "
-    "by one",
+    invariant="a step with several new tokens gives what follows the last of them, and continues as if they had come "
+    "one by one",
     consequence="a translation that continues a given text follows the wrong word",
     hint="`h[:, -1]`, not `h[:, 0]`, in `step`; a state that takes in all of the tokens",
     each_scene=True,
