@@ -37,6 +37,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
     "max_length": (
         "max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length",
+        "max_position_embeddings", "n_positions", "num_positions", "max_positions", "max_seq_length",
+        "max_sequence_length", "seq_length", "sequence_length", "n_ctx", "max_target_positions",
+        "max_source_positions",
     ),
 }  # fmt: skip
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
@@ -71,8 +74,10 @@ def constructor(
         elif key in values and (parameter.default is parameter.empty or _is_size(name, parameter.default)):
             arguments[name] = values[key]
         elif parameter.default is parameter.empty:
+            known = "; ".join(", ".join(NAMES[each]) for each in values if each in NAMES)
             raise UserError(
-                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)}"
+                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)}. "
+                f"Known: {known}"
             )
     return arguments
 

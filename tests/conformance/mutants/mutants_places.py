@@ -156,4 +156,11 @@ VARIANTS = [
           "distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().clip(max=2).unsqueeze(1)"),),
     ),
     ("ordinary_position", "a short table of its own", (("max_len=200", "max_len=50"),)),
+    (
+        "ordinary_position", "Hugging Face's name of the length, and a norm of the sum",
+        (("max_len=200", "max_position_embeddings"), ("max_len)", "max_position_embeddings)"),
+         ("zeros([max_len,", "zeros([max_position_embeddings,"),
+         ("return x + self.table[: x.shape[1]].astype(x.dtype)",
+          "return nn.functional.layer_norm(x + self.table[: x.shape[1]].astype(x.dtype), x.shape[-1:])")),
+    ),
 ]  # fmt: skip
