@@ -20,7 +20,7 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry, component_kind, parameters
 from paddle_tfm.testing.scene import Scene
-from paddle_tfm.testing.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_SENTENCE, USUAL, VOCABULARY, Size
+from paddle_tfm.testing.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_SENTENCE, ONE_SITE, USUAL, VOCABULARY, Size
 
 PROBE = "probe of every hook"
 
@@ -193,8 +193,9 @@ class Subject:
         ]
         if self.kind == "attention":
             scenes.append(Scene(self, USUAL, self._probed(everywhere), f"{where}, under encodings of every hook"))
-        if len(alone) > 1:
-            scenes += [Scene(self, USUAL, self.settings(USUAL, value), f"at {name}") for name, value in alone]
+        for name, value in alone if len(alone) > 1 else []:
+            size = USUAL if self._refusal(value, ONE_SITE) else ONE_SITE
+            scenes.append(Scene(self, size, self.settings(size, value), f"at {name}"))
         return scenes
 
     @cached_property

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
-from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids
-from paddle_tfm.testing.kinds.position import LONG, encoding_of
+from paddle_tfm.registry import parameters
+from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, accepted_length, noise, position_ids
+from paddle_tfm.testing.kinds.position import encoding_of
+from paddle_tfm.testing.kinds.position_length import LONG
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result
 from paddle_tfm.testing.size import MAX_LENGTH
 from paddle_tfm.testing.subject import Subject
 
 REDRAWS = 12  # of parameters
+FARTHEST, DENSE = 2**16, 2**12  # positions: the last, and of how many every one is tried
 
 
 @check(
@@ -28,31 +35,59 @@ def rows_reached(subject: Subject) -> Result:
         encoding = encoding_of(subject, site)
         tables = {name: p for name, p in encoding.named_parameters() if p.ndim > 1 and max(p.shape) > 2}
         reached = {name: np.zeros(p.shape, dtype=bool) for name, p in tables.items()}
-        if not tables:
-            continue
-        rng = np.random.default_rng(13)
-        step = 1 if encoding.uses() <= {"embed", "rotate"} else 3  # of pairs of positions there are many
-        for _ in range(REDRAWS):  # a kink may hide a unit from some values
-            for p in encoding.parameters():
-                p.set_value(rng.normal(size=p.shape).astype("float32"))
-            for positions in (np.arange(MAX_LENGTH), np.array([0, *range(MAX_LENGTH, LONG, step), LONG - 1])):
+        rng, end = np.random.default_rng(13), 0
+        for positions in _texts(subject, encoding, max((max(p.shape) for p in tables.values()), default=0)):
+            for _ in range(REDRAWS):  # a kink may hide a unit from some values
+                for p in encoding.parameters():
+                    p.set_value(rng.normal(size=p.shape).astype("float32"))
                 encoding.clear_gradients()
-                try:
-                    _summed(encoding, position_ids(*positions.tolist()), rng).backward()
-                except Exception:  # beyond its length it may refuse
-                    continue
+                _summed(encoding, position_ids(*positions), rng).backward()
                 for name, p in tables.items():
                     if p.grad is not None:
                         reached[name] |= p.grad.numpy() != 0
+            end = max(end, positions[-1] + 1)
+            if not any(_unreached(rows) for rows in reached.values()):
+                break
         for name, rows in reached.items():
-            for axis in range(rows.ndim):
-                dead = np.array(~rows.any(tuple(i for i in range(rows.ndim) if i != axis)))
-                # One inside is no mistake: T5's own buckets have none for "later, at distance 0".
-                if dead[[0, -1]].any() or dead.sum() > 1:
-                    return Failed(f"{site}: {int(dead.sum())} of {len(dead)} rows of {name} {list(rows.shape)} are "
-                                  f"reached by no distance in texts of up to {LONG} tokens, the first is row "
-                                  f"{int(dead.argmax())}")  # fmt: skip
+            if dead := _unreached(rows):
+                return Failed(f"{site}: {dead} of {name} {list(rows.shape)}, in texts of up to {end:,} tokens")
     return Passed()
+
+
+def _unreached(rows: np.ndarray) -> str:
+    """Which rows of a table got no gradient, in words; "" where all did."""
+    for axis in range(rows.ndim):
+        dead = np.array(~rows.any(tuple(i for i in range(rows.ndim) if i != axis)))
+        # One inside is no mistake: T5's own buckets have none for "later, at distance 0".
+        if dead[[0, -1]].any() or dead.sum() > 1:
+            return f"no distance reaches {int(dead.sum())} of {len(dead)} rows, the first is row {int(dead.argmax())},"
+    return ""
+
+
+def _texts(subject: Subject, encoding: PositionalEncoding, rows: int) -> Iterator[list[int]]:
+    """Positions of one text after another, the longest last: all of a short one, and spread ones of longer texts, as
+    far as a table of so many rows may reach: its rows may be positions, or the digits of one (`rows` squared), or end
+    at a length that an option says. None beyond those that the encoding takes."""
+    if not rows:
+        return
+    cls: Any = subject.cls
+    numbers = [option.default for option in parameters(cls).values()] + list(subject.spec.values())
+    of_options = [number for number in numbers if type(number) is int]
+    taken, by_position = 0, encoding.uses() <= {"embed", "rotate"}  # of pairs of positions there are many
+    longer = {min(end, FARTHEST) for end in (rows, rows**2, *(number + 1 for number in of_options)) if end > LONG}
+    for end in (MAX_LENGTH, LONG, *sorted(longer)):
+        accepted = accepted_length(encoding, end)
+        if accepted <= taken:
+            return
+        taken = accepted
+        dense = min(taken, max(LONG, rows), DENSE) if by_position else min(taken, MAX_LENGTH)
+        yield sorted({*range(dense), *_spread(taken)})
+
+
+def _spread(end: int) -> list[int]:
+    """Some of the positions below `end`, 2 sqrt(end), between which there are all distances below it."""
+    step = math.isqrt(end - 1) + 1
+    return sorted({*range(min(step, end)), *range(0, end, step), end - 1})
 
 
 def _summed(encoding: PositionalEncoding, positions: Tensor, rng: np.random.Generator) -> Tensor:
