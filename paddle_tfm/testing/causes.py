@@ -12,11 +12,13 @@ TOKEN_WISE = ("norm", "feed_forward", "placement", "head")  # kinds in which no 
 
 @dataclass(frozen=True)
 class Cause:
-    """`fails`: checks that all fail where it is the cause. `kinds`: of these components; (): of all."""
+    """`fails`: checks that all fail where it is the cause. `kinds`: of these components; (): of all. `seen`: words that
+    the first of these checks says."""
 
     fails: tuple[str, ...]
     sentence: str
     kinds: tuple[str, ...] = ()
+    seen: str = ""
 
 
 MORE_THAN_POSITIONS = (
@@ -30,6 +32,12 @@ CAUSES = (
         "an input is changed in place: by a method that ends with `_`, or an assignment such as `x[:, 0] = …`",
     ),
     Cause(
+        ("registered",),
+        "a parameter is made in `forward`, at its first call: make it in the constructor, where the optimizer, the "
+        "initializer and loading can see it",
+        seen="exists only after",
+    ),
+    Cause(
         ("registered", "trains"),
         "a layer or a parameter is kept where Paddle does not see it: in a plain list or dictionary, or as a tensor "
         "that is no parameter",
@@ -37,6 +45,13 @@ CAUSES = (
     Cause(
         ("registered", "saved"),
         "a tensor that belongs to the state is kept outside of it: in a plain list or dictionary, or as no parameter",
+    ),
+    Cause(
+        ("attends",),
+        "it looks at the wrong text: keys and values must come from the text that is attended to; whether that is the "
+        "queries' own is told by `site`, not by shapes",
+        ("attention",),
+        "another text",
     ),
     Cause(("pure", "padding"), MORE_THAN_POSITIONS),
     Cause(
@@ -78,12 +93,19 @@ CAUSES = (
         "mean or an order counts padding",
     ),
     Cause(
+        ("stateless",),
+        "the layer keeps something from one call to the next, such as what it computed for the same shape before; "
+        "what a step needs of earlier ones belongs into what `project` returns",
+    ),
+    Cause(
         ("neighbours",),
         "sentences of a batch are mixed: [B, T] taken for [T, B], a reshape, or a softmax or statistic over the batch",
     ),
     Cause(
-        ("stateless", "cached"),
-        "the layer keeps something from one call to the next, which belongs into what `project` returns",
+        ("cached",),
+        "a call that brings one token takes another way than one that brings several, and something is left out of it, "
+        "such as the mask",
+        seen="two at a time are right",
     ),
     Cause(
         ("cached",),
@@ -97,6 +119,19 @@ CAUSES = (
     ),
     Cause(("each_branch_once",), "a sublayer is left out, called twice, or its output is not added"),
     Cause(("trains", "own_norms"), "one norm stands at several sublayers, and the others are never used"),
+    Cause(
+        ("gradients",),
+        "numbers are rounded on the way, to half precision or to whole numbers: small changes are lost, and gradients "
+        "say nothing of it",
+        seen="numbers are rounded on the way",
+    ),
+    Cause(
+        ("averages", "bidirectional"),
+        "keys are taken block by block, and the blocks are put together wrongly: what was summed before is not scaled "
+        "to the new maximum",
+        ("attention",),
+        "160 keys",
+    ),
     Cause(
         ("trains", "gradients"),
         "the graph is cut: by `detach`, NumPy, `no_grad`, an argmax, or a backward of its own",
@@ -137,6 +172,7 @@ def cause_of(kind: str, details: Mapping[str, str]) -> str:
     if NOT_FINITE in next(iter(names), ""):
         return "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number"
     for cause in CAUSES:
-        if {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds):
+        fits = {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds)
+        if fits and cause.seen in details[cause.fails[0]]:
             return cause.sentence
     return ""
