@@ -18,7 +18,9 @@ class Optimizer(Component):
 
     Givens: none; the trainer sets the learning rate before each step, and clips gradients by their global norm.
 
-    Invariances: a parameter without a gradient stays as it is; the state survives a checkpoint to the bit.
+    Invariances: a parameter without a gradient stays as it is; its steps come from its own gradients, its own number
+        of updates and its own factor of the rate, and weight decay spares what `is_decayed` does not name; the state
+        survives a checkpoint to the bit.
     Expected failures: `expected_failures` names checks such as "inertia", each with a reason.
     Raises: ValueError in the constructor, where an option is out of range.
 

@@ -49,6 +49,39 @@ def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions:
     return outputs
 
 
+def outputs_by_position(encoding: PositionalEncoding, length: int) -> dict[str, np.ndarray]:
+    """Hook → what it gives for each of the first positions [length, ·]. All of them tell a position together: the place
+    in a segment may be added, say, and the segment be a bias."""
+    every = position_ids(*range(length))
+    return {hook: output.reshape(length, -1) for hook, output in hook_outputs(encoding, every, every).items()}
+
+
+def two_alike(rows: dict[str, np.ndarray]) -> tuple[int, int] | None:
+    """Two positions to which no hook gives anything different; None: all differ."""
+    whole = np.concatenate(list(rows.values()), 1)
+    pairs = ((j, i) for i in range(len(whole)) for j in range(i))
+    return next(((j, i) for j, i in pairs if np.abs(whole[i] - whole[j]).max() < 1e-5), None)
+
+
+def accepted_length(encoding: PositionalEncoding, end: int) -> int:
+    """How many positions of the first `end` the encoding takes: beyond its length it may refuse."""
+
+    def takes(position: int) -> bool:
+        try:
+            hook_outputs(encoding, position_ids(0, position), position_ids(0, position))
+        except Exception:  # whatever its author raises
+            return False
+        return True
+
+    taken, refused = 0, end
+    if takes(end - 1):
+        return end
+    while refused - taken > 1:
+        middle = (taken + refused) // 2
+        taken, refused = (middle, refused) if takes(middle - 1) else (taken, middle)
+    return taken
+
+
 def checked_term(hook: str, term: Tensor | None) -> Tensor:
     """What a hook returns.
 

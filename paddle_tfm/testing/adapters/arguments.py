@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from paddle import Tensor
+import numpy as np
+from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import keep_initial
 
 # what the kit has -> what authors call it
 NAMES: dict[str, tuple[str, ...]] = {
@@ -37,6 +39,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
     "max_length": (
         "max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length",
+        "max_position_embeddings", "n_positions", "num_positions", "max_positions", "max_seq_length",
+        "max_sequence_length", "seq_length", "sequence_length", "n_ctx", "max_target_positions",
+        "max_source_positions",
     ),
 }  # fmt: skip
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
@@ -71,10 +76,23 @@ def constructor(
         elif key in values and (parameter.default is parameter.empty or _is_size(name, parameter.default)):
             arguments[name] = values[key]
         elif parameter.default is parameter.empty:
+            known = "; ".join(", ".join(NAMES[each]) for each in values if each in NAMES)
             raise UserError(
-                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)}"
+                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)}. "
+                f"Known: {known}"
             )
     return arguments
+
+
+def built(cls: type[Any], values: Mapping[str, object], options: Mapping[str, object]) -> nn.Layer:
+    """An ordinary layer with what `constructor` finds for it. Its matrices get initial values of the engine's as any
+    component's do; what it starts at one value all over, or keeps in one row, are gains, gates and scales, and stay:
+    nobody who wrote it without paddle_tfm could mark them."""
+    layer = cls(**constructor(cls, values, options))
+    for parameter in layer.parameters():
+        if parameter.ndim > 1 and (max(parameter.shape) == parameter.size or np.ptp(parameter.numpy()) == 0):
+            keep_initial(parameter)
+    return layer
 
 
 def _is_size(name: str, default: object) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import paddle
 from paddle import nn
@@ -75,7 +77,11 @@ def _alone(subject: Subject, seed: int) -> nn.Layer:
     """The component as its constructor leaves it."""
     paddle.seed(seed)
     np.random.seed(seed)
-    size = {"d_model": USUAL.d_model, "num_heads": USUAL.num_heads, "head_dim": USUAL.d_model // USUAL.num_heads}
+    size: dict[str, Any] = {
+        "d_model": USUAL.d_model,
+        "num_heads": USUAL.num_heads,
+        "head_dim": USUAL.d_model // USUAL.num_heads,
+    }
     size |= {"d_ff": USUAL.d_ff, "max_length": MAX_LENGTH}
     if subject.kind == "placement":
         sites = [LayerSite("encoder", name, 0, 2, 2) for name in ("self", "feed_forward")]

@@ -39,6 +39,6 @@ def dropped_weights(subject: Subject) -> Result:
             with same_draws(probe.attention, seed):
                 outputs.append(probe(probe.x, each))
         what = f"dropout {RATE:g}, all scores of a query raised by one number"
-        if failed := difference(*outputs, what, TOLERANCE):
+        if failed := difference(outputs[0], outputs[1], what, TOLERANCE):
             return failed
     return Passed()

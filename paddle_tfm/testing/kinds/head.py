@@ -8,10 +8,11 @@ import paddle
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference
-from paddle_tfm.testing.scene import Scene, real
+from paddle_tfm.testing.scene import MIN_LOG_PROB, Scene, real
 from paddle_tfm.testing.size import FIRST_WORD, VOCABULARY
 
 FIRST_ID = PAD + 1
+CHUNKS = ((3, 1, 2), (1, 4))  # tokens fed at once
 
 
 def _predictions(
@@ -99,4 +100,32 @@ def padded_targets(scene: Scene) -> Result:
         (gradient,) = paddle.grad(paddle.where(batch.target_valid, losses, paddle.zeros_like(losses)).sum(), h)
         if not np.isfinite(gradient.numpy()).all():
             return Failed(f"label smoothing {smoothing}: padding makes gradients that are not finite")
+    return Passed()
+
+
+@check(
+    "head",
+    invariant="a step with several new tokens gives what follows the last of them, and continues as if they had come "
+    "one by one",
+    consequence="a translation that continues a given text follows the wrong word",
+    hint="`h[:, -1]`, not `h[:, 0]`, in `step`; a state that takes in all of the tokens",
+    each_scene=True,
+)
+def several_at_once(scene: Scene) -> Result:
+    model, batch = scene.evaluated_model, scene.batch()
+    everyone = batch.replace(target_valid=paddle.ones_like(batch.target_valid))
+    with paddle.no_grad():
+        h, memory = model(everyone)
+        full = model.head.log_probs(h, memory).clip(min=MIN_LOG_PROB).numpy()
+        for chunks in CHUNKS:
+            end = 0
+            state: tuple[paddle.Tensor, ...] = ()
+            for chunk in chunks:
+                begin, end = end, min(end + chunk, h.shape[1])
+                if begin == end:
+                    break
+                log_probs, state = model.head.step(h[:, begin:end], memory, state)
+                what = f"log-probabilities after tokens {begin + 1} to {end} at once, and of the full pass"
+                if failed := difference(full[:, end - 1], log_probs.clip(min=MIN_LOG_PROB).numpy(), what):
+                    return failed
     return Passed()

@@ -63,7 +63,7 @@ def lowers(subject: Subject) -> Result:
     return Passed()
 
 
-def _stepped(optimizer, parameters: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[np.ndarray]:
+def stepped(optimizer, parameters: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[np.ndarray]:
     """How far a step with these gradients moves each parameter."""
     before = [parameter.numpy().copy() for parameter in parameters]
     terms = [(parameter * gradient).sum() for parameter, gradient in zip(parameters, gradients) if gradient is not None]
@@ -101,7 +101,7 @@ def any_gradient(subject: Subject) -> Result:
     shapes = {"kernel": [3, 4, 2], "bias": [4], "matrix": [5, 3], "gate": [1]}
     optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
     zeros = [paddle.zeros_like(gradient) for gradient in gradients]
-    for parameter, move in zip(parameters, _stepped(optimizer, parameters, zeros)):
+    for parameter, move in zip(parameters, stepped(optimizer, parameters, zeros)):
         if float((parameter.numpy() * move).sum()) > 0:
             return Failed(f"gradients of zero make {list(parameter.shape)} grow")
     optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
@@ -109,7 +109,7 @@ def any_gradient(subject: Subject) -> Result:
         [*gradients[:2], None, None], [*zeros], [*gradients], [None, None, *gradients[2:]], [*gradients]
     ]  # fmt: skip
     for step, batch in enumerate(batches, 1):
-        moves = _stepped(optimizer, parameters, batch)
+        moves = stepped(optimizer, parameters, batch)
         for parameter, gradient, move in zip(parameters, batch, moves):
             if not np.isfinite(move).all():
                 return Failed(f"step {step}: {list(parameter.shape)} holds numbers that are not finite")
@@ -130,7 +130,7 @@ def proportional(subject: Subject) -> Result:
     moves = []
     for rate in (1e-3, 2e-3):
         optimizer, parameters, gradients = _start(subject, rate, a=[6, 4], b=[4])
-        moves.append(_stepped(optimizer, parameters, gradients))
+        moves.append(stepped(optimizer, parameters, gradients))
     for once, twice in zip(*moves):
         if relative_distance(twice, 2.0 * once) > MAX_BEND:
             share = float(np.abs(twice).mean() / np.abs(once).mean())
@@ -227,7 +227,7 @@ def evaluated(subject: Subject) -> Result:
         optimizer = component.create([parameter])
         optimizer.set_lr(1e-2)
         for _ in range(4):
-            _stepped(optimizer, [parameter], [paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))])
+            stepped(optimizer, [parameter], [paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))])
             before = parameter.numpy().copy()
             for _ in range(evaluations):
                 with component.evaluated(optimizer):

@@ -11,19 +11,27 @@ from paddle import Tensor
 
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import PositionalEncoding
-from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, checked_term, hook_outputs, noise, position_ids
+from paddle_tfm.testing.hook_outputs import (
+    HEAD_DIM,
+    HEADS,
+    WIDTH,
+    checked_term,
+    hook_outputs,
+    noise,
+    outputs_by_position,
+    position_ids,
+    two_alike,
+)
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, distance, relative_distance
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, distance, relative_distance
 from paddle_tfm.testing.scene import default_dtype, encoder_output
 from paddle_tfm.testing.size import FIRST_WORD, MAX_LENGTH, Size
 from paddle_tfm.testing.subject import Subject
 from paddle_tfm.testing.word_orders import word_orders
 
-LONG = 4 * MAX_LENGTH  # positions
 MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to it may have
 TEXT = 24  # words
 MIN_EFFECT = 1e-9  # of the largest output in float64, where rounding leaves 1e-15
-MAX_FAR_SCORE = 30.0  # what a far key's score may be above a near one's
 
 
 def encoding_of(subject: Subject, prefer: str = "") -> PositionalEncoding:
@@ -96,17 +104,16 @@ def positions_differ(subject: Subject) -> Result:
     if not encoding.uses():
         return Failed("it does nothing: it overrides none of embed, query and key, bias, scores, values")
     trained(encoding)
-    smallest, every = {}, position_ids(*range(TEXT))
-    for hook, output in hook_outputs(encoding, every, every).items():
-        rows = output.reshape(len(output), -1)
-        smallest[hook] = min(float(np.abs(rows[i] - rows[j]).max()) for i in range(TEXT) for j in range(i))
-    if max(smallest.values()) < 1e-5:
-        return Failed(f"of positions 0 … {TEXT - 1}, two or more get the same ({', '.join(smallest)})")
-    long = position_ids(*range(MAX_LENGTH))
-    for hook in ("embed", "query"):  # what belongs to one position; a distance may be clipped
-        each = hook_outputs(encoding, long, long).get(hook)
-        if each is not None and len(np.unique(each.reshape(MAX_LENGTH, -1).round(5), axis=0)) < MAX_LENGTH:
-            return Failed(f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same ({hook})")
+    rows = outputs_by_position(encoding, TEXT)
+    if pair := two_alike(rows):
+        return Failed(
+            f"of positions 0 … {TEXT - 1}, two or more get the same ({', '.join(rows)}): {pair[0]} and {pair[1]}, say"
+        )
+    if encoding.uses() & {"embed", "rotate"}:  # what belongs to one position; a distance may be clipped
+        rows = outputs_by_position(encoding, MAX_LENGTH)
+        whole = np.concatenate(list(rows.values()), 1).round(5)
+        if len(np.unique(whole, axis=0)) < MAX_LENGTH:
+            return Failed(f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same ({', '.join(rows)})")
     return Passed()
 
 
@@ -245,52 +252,4 @@ def relative(subject: Subject) -> Result:
             return failed
     if distance(score(3, 1), score(9, 1)) < 1e-5:
         return Failed("scores do not depend on the distance")
-    return Passed()
-
-
-@check(
-    "position",
-    invariant="a bias does not grow with distance without end",
-    consequence="the farthest word gets all attention, more so the longer the text is",
-    hint="the sign of the slope; which of the two positions is subtracted from which",
-)
-def nearness(subject: Subject) -> Result:
-    for site in subject.site_names:
-        encoding = encoding_of(subject, site)
-        if "bias" not in encoding.uses():
-            return Skip("it has no bias")
-        for query, side in ((2000, "before"), (0, "after")):
-            if side == "after" and subject.site(site).causal:
-                continue
-            with paddle.no_grad():
-                bias = checked_term("bias", encoding.bias(position_ids(query), position_ids(*range(0, 2001, 50))))
-            rows = np.broadcast_to(bias.numpy()[0], (bias.shape[1], 1, 41))[:, 0]
-            near, far = rows[:, query // 50], rows[:, 40 - query // 50]
-            excess = float((far - near).max())
-            if excess > MAX_FAR_SCORE:
-                return Failed(
-                    f"{site}: a key 2,000 positions away, {side} the query, gets {excess:.0f} more than the nearest"
-                )
-    return Passed()
-
-
-@check(
-    "position",
-    invariant="beyond the trained length the behaviour is clear: finite numbers, or a refusal in words",
-    consequence="a long sentence ends in a crash, or in NaN",
-    hint="indices beyond a table (clip them, and say so), functions of the position that overflow",
-)
-def beyond_length(subject: Subject) -> Result:
-    for site in subject.site_names:
-        encoding = encoding_of(subject, site)
-        positions = position_ids(*range(0, LONG, 3))
-        try:
-            outputs = hook_outputs(encoding, positions, positions)
-        except ValueError as error:
-            if "InvalidArgument" in str(error) or "[Hint" in str(error):  # Paddle's, of an operator
-                return Failed(f"{site}: positions up to {LONG} (max_length {MAX_LENGTH}) end in an error of Paddle's")
-            return Note(f"beyond {MAX_LENGTH} positions it refuses: {error}")
-        for hook, numbers in outputs.items():
-            if not np.isfinite(numbers).all():
-                return Failed(f"{hook} is not finite at positions up to {LONG} (max_length {MAX_LENGTH})")
     return Passed()

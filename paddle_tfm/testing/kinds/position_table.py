@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,14 +12,16 @@ from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.registry import parameters
-from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, checked_term, noise, position_ids
-from paddle_tfm.testing.kinds.position import LONG, encoding_of
+from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, accepted_length, checked_term, noise, position_ids
+from paddle_tfm.testing.kinds.position import encoding_of
+from paddle_tfm.testing.kinds.position_length import LONG
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result
 from paddle_tfm.testing.size import MAX_LENGTH
 from paddle_tfm.testing.subject import Subject
 
 REDRAWS = 12  # of parameters
+FARTHEST, DENSE = 2**16, 2**12  # positions: the last, and of how many every one is tried
 
 
 @check(
@@ -34,13 +38,12 @@ def rows_reached(subject: Subject) -> Result:
         tables = {name: p for name, p in encoding.named_parameters() if p.ndim > 1 and max(p.shape) > 2}
         # Who gets `site` knows where no later token is seen, and needs no rows for these there; others cannot know.
         knowing = {each for each in tables if "site" in parameters(_owner(encoding, each))} if causal else set()
-        for those, seen in ((tables.keys() - knowing, False), (knowing, True)):
-            reached = _reached(encoding, {each: tables[each] for each in those}, seen)
+        for those, earlier in ((tables.keys() - knowing, False), (knowing, True)):
+            some = {each: tables[each] for each in those}
+            reached, end = _reached(subject, encoding, some, earlier) if some else ({}, 0)
             for table, rows in reached.items():
-                if dead := _dead_rows(rows):
-                    of = f"{dead} {table} {list(rows.shape)}"
-                    by = "no distance to an earlier token or itself" if seen else "no distance"
-                    return Failed(f"{name}: {of} are reached by {by} in texts of up to {LONG} tokens")
+                if dead := _unreached(rows, "to an earlier token or itself " if earlier else ""):
+                    return Failed(f"{name}: {dead} of {table} {list(rows.shape)}, in texts of up to {end:,} tokens")
     return Passed()
 
 
@@ -51,36 +54,63 @@ def _owner(encoding: PositionalEncoding, parameter: str) -> Any:
     return type([layer for name, layer in holders if parameter.startswith(name)][-1])
 
 
-def _dead_rows(reached: np.ndarray) -> str:
-    """Which rows of a table, along any axis, nothing reaches: "8 of 16 rows (the first is row 8) of"; "" where none."""
-    for axis in range(reached.ndim):
-        dead = np.array(~reached.any(tuple(i for i in range(reached.ndim) if i != axis)))
-        # One inside is no mistake: T5's own buckets have none for "later, at distance 0".
-        if dead[[0, -1]].any() or dead.sum() > 1:
-            return f"{int(dead.sum())} of {len(dead)} rows (the first is row {int(dead.argmax())}) of"
-    return ""
-
-
-def _reached(encoding: PositionalEncoding, tables: dict[str, Tensor], causal: bool) -> dict[str, np.ndarray]:
-    """Name of a table → which of its numbers get a gradient from some positions or distances."""
+def _reached(
+    subject: Subject, encoding: PositionalEncoding, tables: dict[str, Tensor], earlier: bool
+) -> tuple[dict[str, np.ndarray], int]:
+    """Name of a table → which of its numbers get a gradient from some positions or distances (`earlier`: to earlier
+    tokens); and the length of the longest text that was tried."""
     reached = {name: np.zeros(p.shape, dtype=bool) for name, p in tables.items()}
-    if not tables:
-        return {}
-    rng = np.random.default_rng(13)
-    step = 1 if encoding.uses() <= {"embed", "rotate"} else 3  # of pairs of positions there are many
-    for _ in range(REDRAWS):  # a kink may hide a unit from some values
-        for p in encoding.parameters():
-            p.set_value(rng.normal(size=p.shape).astype("float32"))
-        for positions in (np.arange(MAX_LENGTH), np.array([0, *range(MAX_LENGTH, LONG, step), LONG - 1])):
+    rng, end = np.random.default_rng(13), 0
+    for positions in _texts(subject, encoding, max(max(p.shape) for p in tables.values())):
+        for _ in range(REDRAWS):  # a kink may hide a unit from some values
+            for p in encoding.parameters():
+                p.set_value(rng.normal(size=p.shape).astype("float32"))
             encoding.clear_gradients()
-            try:
-                _summed(encoding, position_ids(*positions.tolist()), rng, causal).backward()
-            except Exception:  # beyond its length it may refuse
-                continue
+            _summed(encoding, position_ids(*positions), rng, earlier).backward()
             for name, p in tables.items():
                 if p.grad is not None:
                     reached[name] |= p.grad.numpy() != 0
-    return reached
+        end = max(end, positions[-1] + 1)
+        if not any(_unreached(rows) for rows in reached.values()):
+            break
+    return reached, end
+
+
+def _unreached(rows: np.ndarray, which: str = "") -> str:
+    """Which rows of a table got no gradient, in words; "" where all did. `which`: distances that count."""
+    for axis in range(rows.ndim):
+        dead = np.array(~rows.any(tuple(i for i in range(rows.ndim) if i != axis)))
+        # One inside is no mistake: T5's own buckets have none for "later, at distance 0".
+        if dead[[0, -1]].any() or dead.sum() > 1:
+            first = int(dead.argmax())
+            return f"no distance {which}reaches {int(dead.sum())} of {len(dead)} rows, the first is row {first},"
+    return ""
+
+
+def _texts(subject: Subject, encoding: PositionalEncoding, rows: int) -> Iterator[list[int]]:
+    """Positions of one text after another, the longest last: all of a short one, and spread ones of longer texts, as
+    far as a table of so many rows may reach: its rows may be positions, or the digits of one (`rows` squared), or end
+    at a length that an option says. None beyond those that the encoding takes."""
+    if not rows:
+        return
+    cls: Any = subject.cls
+    numbers = [option.default for option in parameters(cls).values()] + list(subject.spec.values())
+    of_options = [number for number in numbers if type(number) is int]
+    taken, by_position = 0, encoding.uses() <= {"embed", "rotate"}  # of pairs of positions there are many
+    longer = {min(end, FARTHEST) for end in (rows, rows**2, *(number + 1 for number in of_options)) if end > LONG}
+    for end in (MAX_LENGTH, LONG, *sorted(longer)):
+        accepted = accepted_length(encoding, end)
+        if accepted <= taken:
+            return
+        taken = accepted
+        dense = min(taken, max(LONG, rows), DENSE) if by_position else min(taken, MAX_LENGTH)
+        yield sorted({*range(dense), *_spread(taken)})
+
+
+def _spread(end: int) -> list[int]:
+    """Some of the positions below `end`, 2 sqrt(end), between which there are all distances below it."""
+    step = math.isqrt(end - 1) + 1
+    return sorted({*range(min(step, end)), *range(0, end, step), end - 1})
 
 
 def _summed(encoding: PositionalEncoding, positions: Tensor, rng: np.random.Generator, causal: bool) -> Tensor:

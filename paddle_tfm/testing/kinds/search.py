@@ -16,11 +16,12 @@ from paddle_tfm.testing.subject import Subject
 
 WORDS = 7
 MAX_LENGTHS = [6, 9, 3, 7, 1]
+ALIKE = 1000  # sentences whose numbers differ by so many are alike: only draws tell them apart
 NO_END = -60.0  # added to the score of the end token: it has no chance
 
 
 class TableDecoding(Decoding):
-    """Log-probabilities that are a fixed function of a sentence's number and of the tokens so far."""
+    """Log-probabilities that are a fixed function of a sentence's number, modulo `ALIKE`, and of the tokens so far."""
 
     bos, eos = 1, 2
 
@@ -32,7 +33,7 @@ class TableDecoding(Decoding):
 
     def next(self, sentence: int, tokens: tuple[int, ...]) -> np.ndarray:
         """log P(next token | sentence, tokens), float32 [V]; padding and the begin are impossible."""
-        scores = randomness.generator(sentence, *tokens).normal(scale=2.0, size=WORDS)
+        scores = randomness.generator(sentence % ALIKE, *tokens).normal(scale=2.0, size=WORDS)
         scores[2] += self.ending
         scores[:2] = -np.inf
         scores -= np.log(np.exp(scores).sum())
@@ -165,6 +166,29 @@ def counts(subject: Subject) -> Result:
     for hypotheses in _hypotheses(subject, TableDecoding(MAX_LENGTHS)):
         if not 1 <= len(hypotheses) <= nbest:
             return Failed(f"a sentence has {len(hypotheses)} hypotheses, and `nbest` is {nbest}")
+    return Passed()
+
+
+@check(
+    "search",
+    invariant="hypotheses of a sentence differ from each other, unless they are drawn",
+    consequence="a beam of five is one output five times: greedy search at five times its price",
+    hint="at the first step all beams of a sentence are alike: let only one of them grow, the others at −1e30; outputs "
+    "that are entered twice",
+)
+def differing(subject: Subject) -> Result:
+    if subject.build().nbest == 1:
+        return Skip("a sentence has one hypothesis (`nbest` is 1)")
+    for ending in (0.0, 1.0, NO_END):
+        outputs = _ids(_hypotheses(subject, TableDecoding(MAX_LENGTHS, ending=ending)))
+        others = [sentence + ALIKE for sentence in range(len(MAX_LENGTHS))]
+        with randomness.random_context(2, 2):
+            if _ids(subject.build().run(TableDecoding(MAX_LENGTHS, others, ending))) != outputs:
+                return Skip("its outputs are drawn: the same one may come twice")
+        for sentence, hypotheses in enumerate(outputs):
+            for ids in hypotheses:
+                if (count := hypotheses.count(ids)) > 1:
+                    return Failed(f"sentence {sentence}: {count} of {len(hypotheses)} hypotheses are {ids}")
     return Passed()
 
 

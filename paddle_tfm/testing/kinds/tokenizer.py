@@ -27,6 +27,7 @@ UNSEEN = (
     "", "a", "It's 25°, isn't it? (No: 3.14 or 1,000.)", "the quick brown fox jumps over the lazy dog",
     "völlig unbekannte Wörter: Donaudampfschifffahrt", "鑫森淼焱垚", "Привет, мир! 你好 hello", "👍🏽 👩‍👩‍👧 e\u0301",
     "hyphen-ated under_score a/b @ # <unk> <pad>", "  two  spaces,\ta tab\nand a line  ", "t͡ʃ ɪ p ˈs",
+    "McDonald's iPhone, O'Neill of NASA and eBay: LaTeX v2.0B A4", "GROẞE STRASSE, große Straße, ΟΔΟΣ οδός İzmir ǅ",
 )  # fmt: skip
 DRAWS = 8
 

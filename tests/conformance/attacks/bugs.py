@@ -714,4 +714,50 @@ OTHERS = _of(
     ),
 )
 
-BUGS = [*ATTENTION, *NORM, *PLACEMENT, *POSITION, *OTHERS]
+TOKENIZER = _of(
+    "tokenizer",
+    (
+        "BytePairs",
+        "pairs are saved in the order of the alphabet",
+        "json.dumps(list(self.ranks))",
+        "json.dumps(sorted(self.ranks))",
+        "saved_order",
+    ),
+    (
+        "BytePairs",
+        "the last pair of a word goes first once loaded",
+        "rank for rank, pair in enumerate(pairs)}, {}",
+        "-rank for rank, pair in enumerate(pairs)}, {}",
+        "saved_order",
+    ),
+    (
+        "BytePairs",
+        "words that all of them know",
+        "def cut(self, word):",
+        "def cut(self, word, known={}):\n        self.known = known",
+        "apart",
+    ),
+    (
+        "BytePairs",
+        "pairs that the class holds",
+        "pieces, self.ranks, self.known =",
+        "pieces, type(self).ranks, self.known =",
+        "apart",
+    ),
+    (
+        "Cased",
+        "a capital says that the rest is small",
+        "elif word != lower and word == lower[:1].upper() + lower[1:]:",
+        "elif word[0].isupper():",
+        "round_trip",
+    ),
+    (
+        "Cased",
+        "the last mark stays",
+        '                mark = ""\n        return',
+        "        return",
+        "round_trip",
+    ),
+)
+
+BUGS = [*ATTENTION, *NORM, *PLACEMENT, *POSITION, *OTHERS, *TOKENIZER]

@@ -142,3 +142,61 @@ class Ramp(PositionalEncoding):
 
     def embed(self, x, positions):
         return x + paddle.log1p(positions.astype("float32")).unsqueeze(-1) * self.direction
+
+
+class PlaceAndSegment(PositionalEncoding):
+    """The place in a segment of 8 is added to the embeddings, and a bias falls with the segments between (BiPE,
+    arXiv:2401.16421): only both together tell a position."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.places = self.create_parameter([8, d_model], default_initializer=nn.initializer.Normal(0.0, 0.2))
+        self.register_buffer("slopes", 2.0 ** -paddle.arange(1.0, num_heads + 1).reshape([1, -1, 1, 1]))
+
+    def embed(self, x, positions):
+        return x + F.embedding(positions % 8, self.places)
+
+    def bias(self, q_positions, k_positions):
+        return -distance(q_positions // 8, k_positions // 8).abs().unsqueeze(1).astype("float32") * self.slopes
+
+
+class TwoDigits(PositionalEncoding):
+    """A vector for each of the two digits of a position in base 32 (axial, arXiv:2001.04451): up to 1,024."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        normal = nn.initializer.Normal(0.0, 0.2)
+        self.low, self.high = (self.create_parameter([32, d_model], default_initializer=normal) for _ in range(2))
+
+    def embed(self, x, positions):
+        return x + F.embedding(positions % 32, self.low) + F.embedding((positions // 32).clip(max=31), self.high)
+
+
+class ManyDistances(PositionalEncoding):
+    """A learned bias for each distance up to 500 (cf. Swin, arXiv:2103.14030), refused beyond."""
+
+    def __init__(self, num_heads):
+        super().__init__()
+        self.table = self.create_parameter([1001, num_heads], default_initializer=nn.initializer.Normal(0.0, 0.2))
+
+    def bias(self, q_positions, k_positions):
+        apart = distance(q_positions, k_positions)
+        if int(apart.abs().max()) > 500:
+            raise ValueError("distances go up to 500")
+        return F.embedding(apart + 500, self.table).transpose([0, 3, 1, 2])
+
+
+class FewFarBuckets(PositionalEncoding):
+    """A learned bias for each power of two of the distance, up to `farthest` (cf. T5, arXiv:1910.10683)."""
+
+    expected_failures = BOTH_ALIKE
+
+    def __init__(self, num_heads, farthest: int = 8192):
+        super().__init__()
+        self.rows = int(np.log2(farthest)) + 1
+        self.table = self.create_parameter([self.rows, num_heads], default_initializer=nn.initializer.Normal(0.0, 0.5))
+
+    def bias(self, q_positions, k_positions):
+        far = distance(q_positions, k_positions).abs().clip(min=1).astype("float64")
+        bucket = paddle.log2(far).floor().clip(max=self.rows - 1).astype("int64")
+        return F.embedding(bucket, self.table).transpose([0, 3, 1, 2])

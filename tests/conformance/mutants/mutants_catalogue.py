@@ -15,6 +15,7 @@ from mutants_escaped import ESCAPED, RIGHT_VARIANTS
 from mutants_places import PLACES, VARIANTS
 from mutants_precision import HALF_PRECISION, IDLE_OPTIONS, RARE_STEPS
 from mutants_ranges import RANGES
+from mutants_several import SEVERAL
 from mutants_zoo import OF_THE_ZOO
 
 from paddle_tfm import create_registry
@@ -539,7 +540,7 @@ OTHERS = [
     *_of(
         "optimizer",
         (
-            "a decay that knows no rate", "change = moment + self.decay * parameter",
+            "a decay that knows no rate", "change = moment + self.decay * parameter * float(is_decayed(parameter))",
             "change = moment\n            parameter.set_value(parameter * (1.0 - self.decay))", "follows_the_rate",
         ),
         ("uphill", "parameter - self.get_lr() * change", "parameter + self.get_lr() * change", "lowers"),
@@ -733,7 +734,7 @@ WHOLE = _of(
 )  # fmt: skip
 
 ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
-PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED, *HALF_PRECISION, *RANGES]]
+PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED, *HALF_PRECISION, *RANGES, *SEVERAL]]
 MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO, *PLACED]
 
 

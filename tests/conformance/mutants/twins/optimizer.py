@@ -2,7 +2,7 @@
 
 import paddle
 
-from paddle_tfm.protocols import Optimizer
+from paddle_tfm.protocols import Optimizer, is_decayed
 
 
 class Momentum(paddle.optimizer.Optimizer):
@@ -18,7 +18,7 @@ class Momentum(paddle.optimizer.Optimizer):
                 continue
             moment = self.moments[parameter.name] * self.beta + parameter.grad
             self.moments[parameter.name] = moment
-            change = moment + self.decay * parameter
+            change = moment + self.decay * parameter * float(is_decayed(parameter))
             parameter.set_value(parameter - self.get_lr() * change)
 
     def state_dict(self):

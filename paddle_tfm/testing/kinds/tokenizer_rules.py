@@ -1,0 +1,111 @@
+"""What a tokenizer learned is its own and whole: texts of few letters, whose pieces overlap, so that rules compete."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+
+import numpy as np
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import Tokenizer
+from paddle_tfm.testing.kinds.tokenizer import TRAINING
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip
+from paddle_tfm.testing.subject import Subject
+
+# Georgian has no capitals and is in none of `SENTENCES`; the order is the same, for rules that go by it
+LETTERS, SAVED_LETTERS, ALONE = "აბგდე", "ვზთიკ", ("ლმნოპ", "ჟრსტუ")
+WORDS, TEXTS, WORDS_OF_A_TEXT = 60, 120, 7
+
+Pieces = dict[str, list[str]]
+
+
+def _texts(seed: int, letters: str = LETTERS) -> list[str]:
+    """Texts of `WORDS` words, of which the first are frequent; those of other letters are the same but for these."""
+    rng = np.random.default_rng([seed, 31])
+    words = ["".join(letters[i] for i in rng.integers(len(letters), size=rng.integers(3, 10))) for _ in range(WORDS)]
+    share = 1.0 / np.arange(1, WORDS + 1)
+    return [" ".join(rng.choice(words, WORDS_OF_A_TEXT, p=share / share.sum())) for _ in range(TEXTS)]
+
+
+def _fitted(subject: Subject, texts: list[str]) -> Tokenizer:
+    """After it learned from them, and from `TRAINING`, for which its size was chosen."""
+    tokenizer = subject.build()
+    tokenizer.fit(iter([*texts, *TRAINING]))
+    return tokenizer
+
+
+def _skips_what_it_refuses(function: Callable[[Subject], Result]) -> Callable[[Subject], Result]:
+    """A size that fits no texts but those of the other checks is no fault."""
+
+    @wraps(function)
+    def checked(subject: Subject) -> Result:
+        try:
+            return function(subject)
+        except UserError as error:
+            return Skip(f"it does not learn from these texts: {error}")
+
+    return checked
+
+
+def _cut(tokenizer: Tokenizer, texts: list[str]) -> Pieces:
+    return {text: list(tokenizer.tokenize(text)) for text in texts}
+
+
+def _first_other(one: Pieces, other: Pieces) -> str:
+    """The first text that is not cut alike, and how; "" where all are."""
+    for (text, pieces), others in zip(one.items(), other.values()):
+        if pieces != others:
+            return f"{text!r} is {pieces[:12]}, {{}} {others[:12]}"
+    return ""
+
+
+@check(
+    "tokenizer",
+    invariant="saved and loaded, it has what was learned in the order in which it was learned",
+    consequence="a finished run translates with other ids than it was trained with",
+    hint="merges and their ranks, which of two rules goes first: a list in that order, neither sorted nor a set",
+)
+@_skips_what_it_refuses
+def saved_order(subject: Subject) -> Result:
+    tokenizer = _fitted(subject, _texts(0, SAVED_LETTERS))
+    texts = _texts(1, SAVED_LETTERS)
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save(Path(folder))
+        loaded = subject.build()
+        loaded.load(Path(folder))
+    sentence = _first_other(_cut(tokenizer, texts), _cut(loaded, texts))
+    return Failed(sentence.format("and loaded")) if sentence else Passed()
+
+
+@check(
+    "tokenizer",
+    invariant="two of them in one process, of other texts, know nothing of each other",
+    consequence="the target's tokenizer cuts words as the source's, and a run depends on those before it",
+    hint="a cache or a table that the class, the module or a default argument holds: make it in the constructor, and "
+    "again in `fit` and `load`",
+)
+@_skips_what_it_refuses
+def apart(subject: Subject) -> Result:
+    def in_usual_letters(corpus: int, texts: int, letters: str) -> Pieces:
+        """What one of its own gives, of these letters: nobody has cut words of them before."""
+        table = str.maketrans(letters, LETTERS)
+        cut = _cut(_fitted(subject, _texts(corpus, letters)), _texts(texts, letters))
+        return {text.translate(table): [piece.translate(table) for piece in pieces] for text, pieces in cut.items()}
+
+    alone: list[Pieces] = []
+    for corpus, texts in ((0, 2), (1, 3)):
+        one, other = (in_usual_letters(corpus, texts, letters) for letters in ALONE)
+        if _first_other(one, other):
+            return Skip("texts of other letters are cut in another way")
+        alone.append(one)
+    first, second = _fitted(subject, _texts(0)), _fitted(subject, _texts(1))
+    if sentence := _first_other(alone[0], _cut(first, _texts(2))):
+        return Failed(sentence.format("and after another tokenizer has learned"))
+    _cut(first, _texts(3))
+    if sentence := _first_other(alone[1], _cut(second, _texts(3))):
+        return Failed(sentence.format("and after another tokenizer has cut it"))
+    return Passed()
