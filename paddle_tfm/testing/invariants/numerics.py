@@ -22,8 +22,8 @@ STEP_SIZES = (1e-4, 1e-6, 1e-8, 1e-3)
 """Of finite differences: kinks (ReLU, the choice of an expert) need a small one, parts held in float32 a large one."""
 
 NUDGE, NUDGES = 1e-4, 8  # of the size of each weight; how often
-LEAST = 1e-9
-ROUNDED = f"weights moved by {LEAST:g} change nothing, bit for bit: numbers are rounded on the way"
+SMALLEST_NUDGE = 1e-9
+ROUNDED = f"weights moved by {SMALLEST_NUDGE:g} change nothing, bit for bit: numbers are rounded on the way"
 MAX_STEPS = 0.03  # of the way that outputs go: 0.005 is usual, and 0.06 where one small table is in float16
 
 
@@ -150,7 +150,7 @@ def _rounds(scene: Scene, model, batch, names: list[str]) -> bool:
     """Whether numbers are rounded on the way: a gradient says that the loss moves, and it does not in the least where
     weights move by little, in float64."""
     by_name = {name: p for name, p in model.named_parameters() if name in names}
-    if not any(np.abs(p.grad.numpy()).max() > LEAST for p in by_name.values()):
+    if not any(np.abs(p.grad.numpy()).max() > SMALLEST_NUDGE for p in by_name.values()):
         return False
     rng = np.random.default_rng(14)
 
@@ -161,7 +161,7 @@ def _rounds(scene: Scene, model, batch, names: list[str]) -> bool:
     usual, still = log_probs(), []
     for p in by_name.values():
         start = p.numpy().copy()
-        p.set_value(start + LEAST * rng.normal(size=p.shape))
+        p.set_value(start + SMALLEST_NUDGE * rng.normal(size=p.shape))
         still.append(np.array_equal(usual, log_probs()))
         p.set_value(start)
     return any(still)

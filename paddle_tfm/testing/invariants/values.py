@@ -59,7 +59,7 @@ def _with_factor(scene: Scene, factor: float, name: str = "") -> Failed | None:
 
 @check(
     *LAYERS,
-    invariant="what a class fills a matrix or a table with stays: unmarked by `keep_initial`, it is drawn anew",
+    invariant="what a class fills a matrix or a table with stays: unmarked by `keep_initial`, it is drawn again",
     consequence="the method does not begin where it should: a gate that is nearly shut in the paper is open, at random",
     hint="`keep_initial(self.create_parameter(…))`, where the values belong to the method",
 )
@@ -69,7 +69,7 @@ def own_start(subject: Subject) -> Result:
     for name, parameter in one.named_parameters():
         if parameter.ndim > 1 and not getattr(parameter, "keep_initial", False):
             if np.array_equal(parameter.numpy(), values[name]):  # what is drawn differs
-                return Failed(f"the class fills {name} {list(parameter.shape)}, and the initializer draws it anew")
+                return Failed(f"the class fills {name} {list(parameter.shape)}, and the initializer draws it again")
     return Passed()
 
 

@@ -96,7 +96,7 @@ RANGES = [
         "resumed",
     ),
     (
-        "own_placement", "a table of scales that the initializer draws anew", _SUM.format(more="", scale=""),
+        "own_placement", "a table of scales that the initializer draws again", _SUM.format(more="", scale=""),
         _SUM.format(
             more="\n        self.scales = self.create_parameter([3, d_model], default_initializer=nn.initializer.Constant(0.1))",
             scale=" * self.scales[i]",
