@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import paddle_compat, randomness
+from paddle_tfm import paddle_compat, randomness, single_row
 from paddle_tfm.layers import Dropout
 from paddle_tfm.model.state import DecoderState, LayerState
 from paddle_tfm.protocols import (
@@ -240,6 +240,8 @@ class Decoder(Stack):
                 memory_mask = memory_mask.with_queries(queries)
             cross_contexts = self.contexts(self.cross_encodings, queries, real, memory_mask)
         layers = []
+        arrays = rows == tokens == 1 and not tap.recording and self._computes_arrays(x)
+        x = single_row.array(x) if arrays else x
         x = self.layers[0].placement.enter(x, self_contexts[0].info)
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
             x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
@@ -247,7 +249,18 @@ class Decoder(Stack):
         state = DecoderState(
             memory, tuple(layers), length, all_positions, all_valid, memory_mask, state.group, state.head
         )
-        return self.leave(x, self_contexts[-1].info), state
+        x = self.leave(x, self_contexts[-1].info)
+        return single_row.tensor(x) if arrays else x, state
+
+    def _computes_arrays(self, x: Tensor) -> bool:
+        """Whether x may travel through the layers as an array; looked up once in a search."""
+        kept = paddle_compat.kept(self)
+        if kept is None or paddle.is_grad_enabled():
+            return False
+        if "arrays" not in kept:
+            terms = [encoding.uses() & {"scores", "values"} for encoding in (*self.encodings, *self.cross_encodings)]
+            kept["arrays"] = not any(terms) and single_row.computes(self, x)
+        return kept["arrays"]
 
 
 def _positions(start: int, number: int) -> Tensor:

@@ -23,7 +23,7 @@ from paddle_tfm.paddle_compat.layers import called_plainly as called_plainly
 from paddle_tfm.paddle_compat.layers import direct_attributes as direct_attributes
 from paddle_tfm.paddle_compat.layers import kept as kept
 
-_CPU = paddle.CPUPlace()
+CPU = paddle.CPUPlace()
 
 
 def _private(owner: Any, *path: str) -> Any:
@@ -144,7 +144,7 @@ def empty(shape: Sequence[int]) -> Tensor:
     kernel = _private(paddle, "_C_ops", "empty")
     if kernel is None:
         return paddle.empty(shape, "float32")
-    return kernel(shape, paddle.float32, _CPU)
+    return kernel(shape, paddle.float32, CPU)
 
 
 def sum_of_squares(x: Tensor) -> Tensor:

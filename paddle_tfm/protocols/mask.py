@@ -115,7 +115,7 @@ class Mask:
         return self.encoding.bias(self.q_positions, self.k_positions) if self.encoding is not None else None
 
     @cached_property
-    def _is_zero(self) -> bool:
+    def is_zero(self) -> bool:
         """Whether `dense` is zero all over: no key hidden, no bias."""
         return self._bias is None and (self.sees_all or self._visible.everything)
 
@@ -125,7 +125,7 @@ class Mask:
         On a CPU, where a broadcast sum takes several times as long as one of equal shapes, `dense` is broadcast over
         heads and queries first, once for all layers; and a step of decoding whose query sees every key adds nothing.
         """
-        if (self.sees_all or (scores.shape[2] == 1 and scores.place.is_cpu_place())) and self._is_zero:
+        if (self.sees_all or (scores.shape[2] == 1 and scores.place.is_cpu_place())) and self.is_zero:
             return scores
         dense = self.dense(scores.dtype)
         if not scores.place.is_cpu_place() or dense.shape[1] != 1:

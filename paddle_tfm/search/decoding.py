@@ -136,7 +136,8 @@ def decode_batch(
     size, constraints = len(batch.index), search.constraints()
     prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
     sentences = list(batch.index.tolist() if sentences is None else sentences)
-    with paddle.no_grad(), paddle_compat.direct_attributes(*_stepping(model)):
+    quiet = np.errstate(invalid="ignore", over="ignore")  # of a model that diverged
+    with paddle.no_grad(), quiet, paddle_compat.direct_attributes(*_prepared(model)):
         decoding: Decoding
         if model.decoder is None:
             decoding = Labelling(model, batch, sentences)
@@ -169,9 +170,9 @@ def _max_lengths(model: Transformer, batch: Batch, search: Search, prefixes: Seq
     return [max_length(model, search, length - 1, prefix) for length, prefix in zip(source_lengths, prefixes)]
 
 
-def _stepping(model: Transformer) -> list[paddle.nn.Layer]:
-    """The parts of a model that run once a token: to prepare the others costs more than it saves."""
-    parts = (model.target_embedding, model.decoder, model.head)
+def _prepared(model: Transformer) -> list[paddle.nn.Layer]:
+    """The parts of a model that a search runs most often."""
+    parts = (model.target_embedding, model.encoder, model.decoder, model.head)
     return [part for part in parts if part is not None]
 
 
@@ -200,7 +201,8 @@ def decode_all(
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
     training = model.training
-    model.eval()
+    if training:  # it walks through all layers
+        model.eval()
     batches = worker_batches(examples, max_tokens)
 
     def decode(batch: Batch) -> list[list[Hypothesis]]:
@@ -208,7 +210,7 @@ def decode_all(
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted)
 
-    with paddle_compat.direct_attributes(*_stepping(model)):
+    with paddle_compat.direct_attributes(*_prepared(model)):
         for batch_number, outputs in processes.imap_unordered(decode, batches):
             for i, of_example in zip(batches[batch_number].index, outputs):
                 hypotheses[i] = of_example

@@ -87,17 +87,25 @@ def default_dtype(name: Dtype) -> Iterator[None]:
 def move(layer: nn.Layer, rng: np.random.Generator) -> None:
     """Values that a method begins with, as after some training: zeros are drawn, others keep their sign and change in
     size."""
-    for parameter in layer.parameters():
-        if getattr(parameter, "keep_initial", False):
+    for name, parameter in layer.named_parameters():
+        if getattr(parameter, "keep_initial", False) or _shut(name, parameter):
             value, noise = parameter.numpy(), rng.normal(size=parameter.shape)
             parameter.set_value(np.where(value == 0, noise, value * np.exp(noise / 2)).astype(value.dtype))
 
 
 def open_gates(layer: nn.Layer, rng: np.random.Generator) -> None:
     """Parameters that a method starts at zero throughout, drawn: behind a closed gate there is nothing to see."""
-    for parameter in layer.parameters():
-        if getattr(parameter, "keep_initial", False) and not parameter.numpy().any():
+    for name, parameter in layer.named_parameters():
+        if _shut(name, parameter):
             parameter.set_value(rng.normal(size=parameter.shape).astype(parameter.numpy().dtype))
+
+
+def _shut(name: str, parameter: Tensor) -> bool:
+    """Whether it starts at zero throughout and may be a gate. What no initializer draws needs no mark for that; a bias
+    shuts nothing."""
+    kept = getattr(parameter, "keep_initial", False)
+    plain = parameter.ndim <= 1 and "bias" not in name.rpartition(".")[2]
+    return (kept or plain) and not parameter.numpy().any()
 
 
 @dataclass(frozen=True)

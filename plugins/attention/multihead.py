@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from paddle import Tensor
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear, project_together
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm_plugins.attention import _single_row
 from paddle_tfm_plugins.attention._dot_product import NO_INNER_NORM, attend, merge_heads, split_heads, width_of_head
 from paddle_tfm_plugins.attention._normed import projection
 from paddle_tfm_plugins.attention._projected import Unprojected, projects_later
@@ -72,6 +74,8 @@ class MultiHead(Attention):
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads, head_dim))
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
+        if isinstance(source, np.ndarray):
+            return _single_row.project(self, source, info)
         if source.shape[1] == 1 and type(self.query) is type(self.key) is type(self.value) is Linear:
             together = project_together(self, (self.query, self.key, self.value), source)
             if together is not None:  # a step of a search
@@ -87,6 +91,8 @@ class MultiHead(Attention):
         return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        if isinstance(x, np.ndarray):
+            return _single_row.attend(self, x, kv, info, mask)
         if (whole := attend_in_one(self, x, kv, mask, tap)) is not None:
             return whole
         same = type(kv) is _Projected and kv.source is x
@@ -95,6 +101,9 @@ class MultiHead(Attention):
         if self.inner_norm is not None:
             context = self.inner_norm(context, info.valid, info.positions)
         return self.output(context)
+
+    def computes_arrays(self) -> bool:
+        return self.inner_norm is None and all(type(each) is Linear for each in self.projections())
 
     def to_ctranslate2(self) -> dict | Refusal:
         if self.inner_norm is not None:

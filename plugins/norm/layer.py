@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra, fused, paddle_compat
+from paddle_tfm import algebra, fused, paddle_compat, single_row
 from paddle_tfm.onednn import kernels
 from paddle_tfm.onednn.primitives import Primitive, address
 from paddle_tfm.protocols import Norm
@@ -38,6 +38,8 @@ class LayerNorm(Norm):
         self.bias = self.create_parameter([d_model], is_bias=True) if bias else None
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        if isinstance(x, np.ndarray):
+            return self._row(x)
         if not (paddle.is_grad_enabled() and algebra.by_products(x)):
             return paddle_compat.layer_norm(x, self.weight, self.bias, self.eps, x.ndim - 1)
         if kernels.usable(x, self.weight):
@@ -52,6 +54,20 @@ class LayerNorm(Norm):
         if self.bias is not None:
             normal = algebra.add_outer(normal, algebra.column_of_ones(rows), self.bias.unsqueeze(0))
         return algebra.restore(normal, x)
+
+    def _row(self, x: np.ndarray) -> np.ndarray:
+        """Of a single row."""
+        weight, bias = single_row.parameters(self)
+        row, width = x.reshape(-1), x.size
+        row = row - np.add.reduce(row) / width
+        row *= 1.0 / math.sqrt(np.dot(row, row) / width + self.eps)
+        row *= weight
+        if bias is not None:
+            row += bias
+        return row.reshape(x.shape)
+
+    def computes_arrays(self) -> bool:
+        return True
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}, bias={self.bias is not None}"

@@ -41,7 +41,7 @@ class Sinusoid(nn.Layer):
     def waves(self, positions: Tensor, x: Tensor) -> Tensor:
         """PE in the shape and dtype of x [B, T, C], positions [B|1, T]. On a CPU a single position, a step of decoding,
         is looked up: a quarter of the time."""
-        single = positions.size == 1 and positions.place.is_cpu_place()
+        single = math.prod(positions.shape) == 1 and positions.place.is_cpu_place()
         waves = self._look_up(positions, x.dtype) if single else None
         waves = self(positions).astype(x.dtype) if waves is None else waves
         return waves if waves.shape == x.shape else waves.expand(x.shape)  # a CPU adds [1, T, C] 15 times as slowly

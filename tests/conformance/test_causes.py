@@ -11,6 +11,7 @@ from mutants_catalogue import MUTANTS, build
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, Outcome, Report, checks, examine, with_class
 from paddle_tfm.testing.causes import CAUSES
+from paddle_tfm.testing.target import find
 
 
 def report(kind, *failed, **details):
@@ -120,3 +121,26 @@ def test_a_bug_is_named_by_the_first_line(mutant, words):
     some = frozenset({"causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"})
     result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=some)
     assert words in result.most_likely
+
+
+def test_an_error_of_a_backward_pass_has_the_line_whose_gradient_it_is(tmp_path):
+    """Paddle multiplies [B, H, T, D] by [H, R, D], and cannot do it backwards."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import paddle\n"
+        "from paddle_tfm.protocols import PositionalEncoding\n"
+        "class Mine(PositionalEncoding):\n"
+        "    def __init__(self, num_heads, head_dim):\n"
+        "        super().__init__()\n"
+        "        self.table = self.create_parameter([num_heads, 5, head_dim])\n"
+        "    def scores(self, q, k, q_positions, k_positions):\n"
+        "        double = 2.0 * q\n"
+        "        by_row = paddle.matmul(double, self.table, transpose_y=True)\n"
+        "        index = (k_positions.unsqueeze(1) - q_positions.unsqueeze(2)).clip(-2, 2) + 2\n"
+        "        shape = [*q.shape[:3], k.shape[2]]\n"
+        "        return paddle.take_along_axis(by_row, index.unsqueeze(1).expand(shape), 3)\n"
+    )
+    registry = create_registry()
+    runs = examine(*find(str(file), registry)[0], registry=registry)["runs"]
+    assert runs.status == FAIL
+    assert "(mine.py line 9, in the backward pass)" in runs.detail

@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from paddle import Tensor
+import numpy as np
+from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.protocols import keep_initial
 
 # what the kit has -> what authors call it
 NAMES: dict[str, tuple[str, ...]] = {
@@ -80,6 +82,17 @@ def constructor(
                 f"Known: {known}"
             )
     return arguments
+
+
+def built(cls: type[Any], values: Mapping[str, object], options: Mapping[str, object]) -> nn.Layer:
+    """An ordinary layer with what `constructor` finds for it. Its matrices get initial values of the engine's as any
+    component's do; what it starts at one value all over, or keeps in one row, are gains, gates and scales, and stay:
+    nobody who wrote it without paddle_tfm could mark them."""
+    layer = cls(**constructor(cls, values, options))
+    for parameter in layer.parameters():
+        if parameter.ndim > 1 and (max(parameter.shape) == parameter.size or np.ptp(parameter.numpy()) == 0):
+            keep_initial(parameter)
+    return layer
 
 
 def _is_size(name: str, default: object) -> bool:

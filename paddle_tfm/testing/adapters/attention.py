@@ -16,7 +16,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import NAMES, constructor, first
+from paddle_tfm.testing.adapters.arguments import NAMES, built, first
 
 CONVENTIONS = {
     "allowed": "True where it may look",
@@ -173,7 +173,7 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
             if call.key is None and site.sublayer == "cross":
                 raise ValueError(f"{cls.__name__}.forward takes no key and no value, so it cannot look at another text")
             values = {"d_model": d_model, "num_heads": num_heads, "head_dim": d_model // num_heads}
-            self.layer = cls(**constructor(cls, values | {"dropout": dropout, "max_length": max_length}, options))
+            self.layer = built(cls, values | {"dropout": dropout, "max_length": max_length}, options)
             call.settle(self.layer, d_model)
 
         def project(self, source: Tensor, info: TokenInfo) -> KeyValue:

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Norm, PositionalEncoding
-from paddle_tfm.testing.adapters.arguments import constructor, first
+from paddle_tfm.testing.adapters.arguments import built, first
 
 
 def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
@@ -19,7 +19,7 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
 
         def __init__(self, d_model: int):
             super().__init__()
-            self.layer = cls(**constructor(cls, {"d_model": d_model}, options))
+            self.layer = built(cls, {"d_model": d_model}, options)
 
         def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
             return first(self.layer(x))
@@ -38,7 +38,7 @@ def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncodin
             super().__init__()
             # How far its table goes is its author's to say: as far as any check looks.
             values = {"d_model": d_model, "max_length": 4 * max_length, "dropout": 0.0}
-            self.layer = cls(**constructor(cls, values, options))
+            self.layer = built(cls, values, options)
 
         def embed(self, x: Tensor, positions: Tensor) -> Tensor:
             """x stands at its positions in a longer text whose other tokens are zero."""

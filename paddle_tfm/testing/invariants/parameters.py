@@ -15,6 +15,7 @@ from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result
 
 NUM_BATCHES = 4  # an expert may have no token in one batch
+FIRST_SEED, NUM_MODELS = 3, 6
 
 
 @check(
@@ -94,14 +95,26 @@ def reachable(value: object, name: str = "", depth: int = 5) -> Iterator[tuple[s
     each_scene=True,
 )
 def trains(model_under_test: ModelUnderTest) -> Result:
-    model = model_under_test.model(moved=False)
-    model.train()
-    rng = np.random.default_rng(1)
-    with paddle.no_grad():  # a gate that starts at zero lets nothing through in the first step
-        for parameter in model.parameters():
-            noise = rng.normal(scale=1e-2, size=parameter.shape).astype("float32")
-            parameter.set_value(parameter + paddle.to_tensor(noise))
     moved: dict[str, np.ndarray] = {}  # which numbers of a parameter got a gradient in some batch
+    wrong: dict[str, str] = {}
+    for seed in range(NUM_MODELS):  # units of a ReLU may be shut for all of a few tokens: another draw opens them
+        model = model_under_test.model(seed=FIRST_SEED + seed, moved=False)
+        model.train()
+        rng = np.random.default_rng(1 + seed)
+        with paddle.no_grad():  # a gate that starts at zero lets nothing through in the first step
+            for parameter in model.parameters():
+                noise = rng.normal(scale=1e-2, size=parameter.shape).astype("float32")
+                parameter.set_value(parameter + paddle.to_tensor(noise))
+        if failed := _note_gradients(model_under_test, model, moved):
+            return failed
+        wrong = _without_gradient(model_under_test, model, moved)
+        if not wrong:
+            return Passed()
+    return Failed(next(iter(wrong.values())), tuple(wrong))
+
+
+def _note_gradients(model_under_test: ModelUnderTest, model: nn.Layer, moved: dict[str, np.ndarray]) -> Failed | None:
+    """Add to `moved` which numbers get a gradient in a few batches; Failed where one is not finite."""
     for seed in range(NUM_BATCHES):
         model.clear_gradients()
         model_under_test.losses(model, model_under_test.batch(seed=seed))[1].backward()
@@ -111,6 +124,13 @@ def trains(model_under_test: ModelUnderTest) -> Result:
                     return Failed(f"the gradient of {name} {list(parameter.shape)} is not finite")
                 now = parameter.grad.numpy() != 0
                 moved[name] = moved[name] | now if name in moved else now
+    return None
+
+
+def _without_gradient(
+    model_under_test: ModelUnderTest, model: nn.Layer, moved: dict[str, np.ndarray]
+) -> dict[str, str]:
+    """Parameter -> what of it gets no gradient, in words."""
     wrong = {}
     for name, parameter in model.named_parameters():
         if model_under_test.foreign and parameter.stop_gradient:
@@ -122,7 +142,7 @@ def trains(model_under_test: ModelUnderTest) -> Result:
                 wrong[name] = f"the gradient of {name} {list(parameter.shape)} is zero"
         elif part := _idle_part(moved[name]):
             wrong[name] = f"{part} of {name} {list(parameter.shape)} get no gradient: nothing uses them"
-    return Failed(next(iter(wrong.values())), tuple(wrong)) if wrong else Passed()
+    return wrong
 
 
 def _idle_part(moved: np.ndarray) -> str:

@@ -107,13 +107,16 @@ def positions_differ(subject: Subject) -> Result:
     rows = outputs_by_position(encoding, TEXT)
     if pair := two_alike(rows):
         return Failed(
-            f"of positions 0 … {TEXT - 1}, two or more get the same ({', '.join(rows)}): {pair[0]} and {pair[1]}, say"
+            f"of positions 0 … {TEXT - 1}, two or more get the same by all that it gives ({', '.join(rows)}): "
+            f"{pair[0]} and {pair[1]}, say"
         )
     if encoding.uses() & {"embed", "rotate"}:  # what belongs to one position; a distance may be clipped
         rows = outputs_by_position(encoding, MAX_LENGTH)
         whole = np.concatenate(list(rows.values()), 1).round(5)
         if len(np.unique(whole, axis=0)) < MAX_LENGTH:
-            return Failed(f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same ({', '.join(rows)})")
+            return Failed(
+                f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same by all that it gives ({', '.join(rows)})"
+            )
     return Passed()
 
 

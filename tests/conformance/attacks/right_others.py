@@ -4,6 +4,7 @@ another form."""
 import numpy as np
 import paddle
 import paddle.nn.functional as F
+from paddle import nn
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import FeedForward, Head, Initializer, Metric, Optimizer, Schedule
@@ -57,6 +58,18 @@ class SoftExperts(FeedForward):
         share = F.softmax(self.router(x), -1)  # [B, T, 3]
         hidden = F.relu(self.first(x)).reshape([*x.shape[:2], 3, -1]) * share.unsqueeze(-1)
         return self.second(hidden.reshape([*x.shape[:2], -1]))
+
+
+class NarrowExperts(FeedForward):
+    """Four networks of a few ReLU units each, added up: a dozen tokens may leave half of the units of one shut."""
+
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.first = nn.LayerList([Linear(d_model, d_ff // 6) for _ in range(4)])
+        self.second = nn.LayerList([Linear(d_ff // 6, d_model) for _ in range(4)])
+
+    def forward(self, x, info, tap):
+        return sum(second(F.relu(first(x) - 0.8)) for first, second in zip(self.first, self.second))
 
 
 class LowRankHead(Head):

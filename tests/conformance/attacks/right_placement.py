@@ -86,3 +86,49 @@ class MoreDropout(Placement):
     def wrap(self, i, x, sublayer, info):
         branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
         return x + self.more[i](branch)
+
+
+class Momentum(Placement):
+    """v ← v/2 + f(n(x))/2, x ← x + v (arXiv:2102.07870): x moves on after the branches give nothing."""
+
+    final_norm = True
+
+    def enter(self, x, info):
+        return paddle.stack([x, paddle.zeros_like(x)], 2)
+
+    def wrap(self, i, x, sublayer, info):
+        x, v = x.unbind(2)
+        v = (v + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))) / 2
+        return paddle.stack([x + v, v], 2)
+
+    def leave(self, x, info):
+        return x[:, :, 0]
+
+
+class StochasticDepth(Placement):
+    """In training a sentence leaves each branch out with probability 1/2 (arXiv:1603.09382)."""
+
+    final_norm = True
+
+    def __init__(self, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        self.paths = nn.LayerList([Dropout(0.5) for _ in sites])
+
+    def wrap(self, i, x, sublayer, info):
+        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
+        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))
+
+
+class GatesFromZero(Placement):
+    """x + a · drop(f(n(x))), a from 0 (SkipInit, arXiv:2002.10444), not marked by `keep_initial`: of one dimension,
+    nothing draws it."""
+
+    final_norm = True
+
+    def __init__(self, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        zero = nn.initializer.Constant(0.0)
+        self.gains = nn.ParameterList([self.create_parameter([1], default_initializer=zero) for _ in sites])
+
+    def wrap(self, i, x, sublayer, info):
+        return x + self.gains[i] * self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))

@@ -157,6 +157,19 @@ VARIANTS = [
     ),
     ("ordinary_position", "a short table of its own", (("max_len=200", "max_len=50"),)),
     (
+        "ordinary_attention", "cosines times a trained scale of each head [1, 1, 1]",
+        (
+            ("        self.d_k = d_k", "        self.scale = self.create_parameter([1, 1, 1], "
+                "default_initializer=nn.initializer.Constant(math.log(4.0)))"),
+            ("paddle.matmul(q, k, transpose_y=True) / math.sqrt(self.d_k)",
+             "paddle.matmul(F.normalize(q, axis=-1), F.normalize(k, axis=-1), transpose_y=True) * self.scale.exp()"),
+        ),
+    ),
+    (
+        "transformer", "an output matrix of variance 1.3 / width",
+        (("tgt_vocab_size, weight_attr=normal)\n\n", "tgt_vocab_size, weight_attr=nn.initializer.Normal(0.0, 0.2))\n\n"),),
+    ),
+    (
         "ordinary_position", "Hugging Face's name of the length, and a norm of the sum",
         (("max_len=200", "max_position_embeddings"), ("max_len)", "max_position_embeddings)"),
          ("zeros([max_len,", "zeros([max_position_embeddings,"),
