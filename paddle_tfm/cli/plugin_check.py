@@ -89,8 +89,10 @@ def examination(
       paddle-tfm plugin check --as attention my_transformer.py:MultiHeadAttention
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """
-    _refuse_for_others("--mask", "attention", as_kind, given=mask is not None)
-    _refuse_for_others("--pad-id", "encoder-decoder", as_kind, given=pad_id is not None)
+    if mask is not None:
+        _refuse_for_others("--mask", "attention", as_kind)
+    if pad_id is not None:
+        _refuse_for_others("--pad-id", "encoder-decoder", as_kind)
     use_device(device or "cpu")
     from paddle_tfm.testing import checks
     from paddle_tfm.testing import target as targets
@@ -158,9 +160,9 @@ def examination(
     return None
 
 
-def _refuse_for_others(option: str, its_kind: str, as_kind: str | None, given: bool) -> None:
-    """Raises UserError where an option of one way to call an ordinary layer is given beside another."""
-    if given and as_kind != its_kind:
+def _refuse_for_others(option: str, its_kind: str, as_kind: str | None) -> None:
+    """Raises UserError where an option of one way to call an ordinary layer stands beside another."""
+    if as_kind != its_kind:
         beside = "without --as" if as_kind is None else f"beside --as {as_kind}"
         raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
 
