@@ -25,6 +25,12 @@ MORE_THAN_POSITIONS = (
     "it is computed from more than the positions of a query and a key: the length of a tensor, the last position, or "
     "an earlier call"
 )
+# What the first failure says, and what is behind it
+ERRORS = {
+    NOT_FINITE: "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number",
+    "Tensor holds no memory": "a tensor that is kept is empty when it is read again, as a gradient is after "
+    "`clear_grad`: keep a copy of it (`gradient.clone()`)",
+}
 # The first that fits: what explains more stands before what explains less
 CAUSES = (
     Cause(
@@ -36,6 +42,11 @@ CAUSES = (
         "a parameter is made in `forward`, at its first call: make it in the constructor, where the optimizer, the "
         "initializer and loading can see it",
         seen="exists only after",
+    ),
+    Cause(
+        ("repeatable",),
+        "numbers are drawn that the seed does not decide, in the constructor or in `forward`, or are copied from a "
+        "parameter before it has its initial values",
     ),
     Cause(
         ("registered", "trains"),
@@ -59,6 +70,11 @@ CAUSES = (
         "the axis of the batch is taken for that of positions, [B, T] for [T, B]",
     ),
     Cause(("pure",), MORE_THAN_POSITIONS),
+    Cause(
+        ("sums_to_one",),
+        "log-probabilities are not normalized over the words: the axis of the softmax, a word that is counted twice, "
+        "or one that is overwritten where it stands twice in the source",
+    ),
     Cause(
         ("causal", "padding"),
         "a mean, a sum, a softmax or an index runs over the tokens, where each stands for itself",
@@ -118,6 +134,11 @@ CAUSES = (
         "something depends on how many tokens a call brings: positions counted from a tensor's length",
     ),
     Cause(("each_branch_once",), "a sublayer is left out, called twice, or its output is not added"),
+    Cause(
+        ("newest_word", "residual"),
+        "the target is shifted to the right twice: `target_in` comes shifted, with the begin token first",
+    ),
+    Cause(("newest_word",), "a position does not see the word that stands there: a shift, or a mask that is one off"),
     Cause(("trains", "own_norms"), "one norm stands at several sublayers, and the others are never used"),
     Cause(
         ("gradients",),
@@ -139,10 +160,6 @@ CAUSES = (
     Cause(
         ("modes", "evaluation"),
         "a dropout of its own, which does not ask `self.training`",
-    ),
-    Cause(
-        ("sums_to_one", "loss_is_log_prob"),
-        "log-probabilities are not normalized over the words: the axis of the softmax, or a word counted twice",
     ),
     Cause(
         ("relative",),
@@ -169,8 +186,9 @@ def cause_of(kind: str, details: Mapping[str, str]) -> str:
     names: dict[str, str] = {}
     for name, detail in details.items():
         names.setdefault(detail, name)  # one error that ends several checks is one failure
-    if NOT_FINITE in next(iter(names), ""):
-        return "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number"
+    for text, sentence in ERRORS.items():
+        if text in next(iter(names), ""):
+            return sentence
     for cause in CAUSES:
         fits = {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds)
         if fits and cause.seen in details[cause.fails[0]]:

@@ -53,6 +53,13 @@ EVERY_TOKEN = ("causal", "causal_in_training", "padding", "padding_in_training",
         ("feed_forward", ("trains", "gradients"), "the graph is cut"),
         ("feed_forward", ("registered", "trains"), "in a plain list or dictionary"),
         ("attention", ("causal", "inputs_unchanged"), "an input is changed in place"),
+        ("head", ("padding", "sums_to_one"), "overwritten where it stands twice in the source"),
+        (
+            "head",
+            ("repeatable", "padding_in_training", "evaluation"),
+            "numbers are drawn that the seed does not decide",
+        ),
+        ("encoder-decoder", ("residual", "newest_word"), "shifted to the right twice"),
     ],
 )
 def test_checks_that_fail_together_name_what_they_have_in_common(kind, failed, words):
@@ -68,6 +75,14 @@ def test_one_failure_says_where_to_look_and_none_says_nothing():
 def test_numbers_that_are_not_finite_are_said_first():
     seen = "one batch computed twice in evaluation: numbers that are not finite"
     assert report("norm", "deterministic", deterministic=seen).most_likely.startswith("NaN or infinity")
+
+
+def test_a_gradient_that_was_kept_and_cleared_is_said_in_words():
+    seen = (
+        "RuntimeError: (PreconditionNotMet) Tensor holds no memory. Call Tensor::mutable_data firstly. (mine.py line 3)"
+    )
+    (any_gradient,) = (check for check in checks("optimizer") if check.name == "any_gradient")
+    assert "keep a copy" in Report("optimizer", "Mine", [Outcome(any_gradient, FAIL, seen, raised=True)]).most_likely
 
 
 def test_one_error_that_ends_several_checks_counts_once():
