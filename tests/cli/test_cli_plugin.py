@@ -169,6 +169,10 @@ def test_the_report_as_json():
         (["norm:layer", "--kind", "nrm"], "unknown kind 'nrm'; did you mean 'norm'?"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--kind", "norm"], "--kind chooses among components of paddle_tfm"),
         (["norm:layer", "--all"], "--all is for a check without TARGET"),
+        (["multihead", "--mask", "hidden"], "--mask belongs to --as attention, and says nothing without --as"),
+        (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and says nothing beside --as norm"),
+        (["multihead", "--pad-id", "0"], "--pad-id belongs to --as encoder-decoder, and says nothing without --as"),
+        (["--as", "norm", "paddle.nn:LayerNorm", "--only", "reference"], "there is none with --as norm"),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(arguments, message):

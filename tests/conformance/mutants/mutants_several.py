@@ -60,4 +60,14 @@ SEVERAL = [
     ("search/beam", "each output twice",
      "finished[sentence].append((score / self.penalty(len(ids) + 1), Hypothesis(ids, score)))",
      "finished[sentence] += 2 * [(score / self.penalty(len(ids) + 1), Hypothesis(ids, score))]", "differing"),
+    (
+        "transformer", "the target is shifted a second time", "    def forward(self, src, tgt):",
+        "    def forward(self, src, tgt):\n        tgt = paddle.concat([tgt[:, :1], tgt[:, :-1]], 1)", "newest_word",
+    ),
+    (
+        "head", "a buffer that NumPy's own generator draws", "self.output = Linear(d_model, vocab_size)",
+        "self.output = Linear(d_model, vocab_size)\n"
+            "        self.register_buffer('noise', paddle.to_tensor(__import__('numpy').random.rand(vocab_size)))",
+        "repeatable",
+    ),
 ]  # fmt: skip
