@@ -102,7 +102,8 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
     for cause in CAUSES:
         kinds = [kind for kind in cause.kinds or every if {*cause.fails} <= {check.name for check in checks(kind)}]
         assert kinds, cause
-        assert cause.sentence in [report(kind, *cause.fails).most_likely for kind in kinds], cause
+        says = {cause.fails[0]: cause.seen} if cause.seen else {}
+        assert cause.sentence in [report(kind, *cause.fails, **says).most_likely for kind in kinds], cause
 
 
 @pytest.mark.conformance
@@ -110,6 +111,9 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
     "mutant, words",
     [
         ("attention: no mask", "queries see what the mask hides"),
+        ("attention: one token sees padding", "a call that brings one token takes another way"),
+        ("attention: the mask of the first batch of a shape", "keeps something from one call to the next"),
+        ("attention: a gate that is made in forward", "a parameter is made in `forward`"),
         ("rotary: by the tensor's length", "the length of a tensor"),
         ("attention: a past that is cut off", "`extend` of the cache forgets"),
         ("own_placement: only the first sublayer", "a sublayer is left out"),
@@ -118,8 +122,8 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
 def test_a_bug_is_named_by_the_first_line(mutant, words):
     (bug,) = (each for each in MUTANTS if str(each) == mutant)
     registry = create_registry()
-    some = frozenset({"causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"})
-    result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=some)
+    some = {"registered", "causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"}
+    result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=frozenset(some))
     assert words in result.most_likely
 
 

@@ -103,7 +103,7 @@ def positions_differ(subject: Subject) -> Result:
     encoding = encoding_of(subject)
     if not encoding.uses():
         return Failed("it does nothing: it overrides none of embed, query and key, bias, scores, values")
-    _trained(encoding)
+    trained(encoding)
     rows = outputs_by_position(encoding, TEXT)
     if pair := two_alike(rows):
         return Failed(
@@ -120,7 +120,7 @@ def positions_differ(subject: Subject) -> Result:
     return Passed()
 
 
-def _trained(encoding: PositionalEncoding) -> None:
+def trained(encoding: PositionalEncoding) -> None:
     """Parameters as after some training: not at an initial zero."""
     rng = np.random.default_rng(12)
     for parameter in encoding.parameters():
@@ -145,7 +145,7 @@ def order_matters(subject: Subject) -> Result:
         model.eval()
         for encoding in model.sublayers():
             if isinstance(encoding, subject.cls):
-                _trained(encoding)
+                trained(encoding)
         usual, effects = _output(model, site, words), []
         for order in word_orders(TEXT):
             stays = order == np.arange(TEXT)
@@ -180,7 +180,7 @@ def direction(subject: Subject) -> Result:
     if "encoder.self" not in subject.site_names:
         return Skip("it does not stand in an encoder")
     encoding = encoding_of(subject, "encoder.self")
-    _trained(encoding)
+    trained(encoding)
     forward, backward = position_ids(*range(8)), position_ids(*range(7, -1, -1))
     usual, mirrored = hook_outputs(encoding, forward, forward), hook_outputs(encoding, backward, backward)
     for outputs in (usual, mirrored):
