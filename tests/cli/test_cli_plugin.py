@@ -155,6 +155,11 @@ def test_the_report_as_json():
         *((["--as", kind], f"--as {kind}: name a class") for kind in AS_KINDS),
         (["--as", "head", "paddle.nn:ReLU"], f"'head' is not one of {', '.join(map(repr, AS_KINDS))}"),
         (["--as", "norm", "paddle.nn:LayerNormm"], "unknown class 'LayerNormm'"),
+        (
+            ["--as", "norm", "paddle.nn:GroupNorm"],
+            "GroupNorm needs the argument 'num_groups', which the kit does not know; give it: --option num_groups=… "
+            "(known are d_model, embed_dim, ",
+        ),
         (["--as", "attention", "paddle.nn:ReLU", "--option", "inplace=1"], "unknown option of ReLU 'inplace'"),
         (["paddle.nn:Linear"], "Linear is no component"),
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position or encoder-decoder"),
