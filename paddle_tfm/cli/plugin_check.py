@@ -55,7 +55,7 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
     help="With --as attention: what your mask says: True where it may look, True where it may not, or what is added "
     "to the scores. Default: worked out.",
 )
-@click.option("--pad-id", default=0, show_default=True, help="With --as encoder-decoder: the id of padding.")
+@click.option("--pad-id", type=int, help="With --as encoder-decoder: the id of padding. Default: 0.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")
 @click.option(
     "--reference",
@@ -89,6 +89,10 @@ def examination(
       paddle-tfm plugin check --as attention my_transformer.py:MultiHeadAttention
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """
+    if mask is not None:
+        _refuse_for_others("--mask", "attention", as_kind)
+    if pad_id is not None:
+        _refuse_for_others("--pad-id", "encoder-decoder", as_kind)
     use_device(device or "cpu")
     from paddle_tfm.testing import checks
     from paddle_tfm.testing import target as targets
@@ -103,11 +107,15 @@ def examination(
             raise UserError(
                 f"--kind chooses among components of paddle_tfm, but --as {as_kind} names an ordinary layer"
             )
+        if REFERENCE in only:
+            raise UserError(
+                f"--only {REFERENCE}: there is none with --as {as_kind}, but only of components of paddle_tfm"
+            )
         _refuse_unknown(only, [as_kind], checks)
         printer = ReportPrinter(brief, as_json)
         with printer.component(target):
             report = targets.examine_ordinary(
-                as_kind, target, options, mask, pad_id, registry, frozenset(only), printer.outcome
+                as_kind, target, options, mask, pad_id or 0, registry, frozenset(only), printer.outcome
             )
             printer.end(report)
         return printer.finish()
@@ -150,6 +158,13 @@ def examination(
                 printer.refusal(str(error))
     printer.finish()
     return None
+
+
+def _refuse_for_others(option: str, its_kind: str, as_kind: str | None) -> None:
+    """Raises UserError where an option of one way to call an ordinary layer stands beside another."""
+    if as_kind != its_kind:
+        beside = "without --as" if as_kind is None else f"beside --as {as_kind}"
+        raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
 
 
 def _reference(text: str, kind: str, name: str, options, registry):

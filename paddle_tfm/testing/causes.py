@@ -12,22 +12,41 @@ TOKEN_WISE = ("norm", "feed_forward", "placement", "head")  # kinds in which no 
 
 @dataclass(frozen=True)
 class Cause:
-    """`fails`: checks that all fail where it is the cause. `kinds`: of these components; (): of all."""
+    """`fails`: checks that all fail where it is the cause. `kinds`: of these components; (): of all. `seen`: words that
+    the first of these checks says."""
 
     fails: tuple[str, ...]
     sentence: str
     kinds: tuple[str, ...] = ()
+    seen: str = ""
 
 
 MORE_THAN_POSITIONS = (
     "it is computed from more than the positions of a query and a key: the length of a tensor, the last position, or "
     "an earlier call"
 )
+# What the first failure says, and what is behind it
+ERRORS = {
+    NOT_FINITE: "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number",
+    "Tensor holds no memory": "a tensor that is kept is empty when it is read again, as a gradient is after "
+    "`clear_grad`: keep a copy of it (`gradient.clone()`)",
+}
 # The first that fits: what explains more stands before what explains less
 CAUSES = (
     Cause(
         ("inputs_unchanged",),
         "an input is changed in place: by a method that ends with `_`, or an assignment such as `x[:, 0] = …`",
+    ),
+    Cause(
+        ("registered",),
+        "a parameter is made in `forward`, at its first call: make it in the constructor, where the optimizer, the "
+        "initializer and loading can see it",
+        seen="exists only after",
+    ),
+    Cause(
+        ("repeatable",),
+        "numbers are drawn that the seed does not decide, in the constructor or in `forward`, or are copied from a "
+        "parameter before it has its initial values",
     ),
     Cause(
         ("registered", "trains"),
@@ -38,12 +57,24 @@ CAUSES = (
         ("registered", "saved"),
         "a tensor that belongs to the state is kept outside of it: in a plain list or dictionary, or as no parameter",
     ),
+    Cause(
+        ("attends",),
+        "it looks at the wrong text: keys and values must come from the text that is attended to; whether that is the "
+        "queries' own is told by `site`, not by shapes",
+        ("attention",),
+        "another text",
+    ),
     Cause(("pure", "padding"), MORE_THAN_POSITIONS),
     Cause(
         ("pure", "neighbours", "positions_differ"),
         "the axis of the batch is taken for that of positions, [B, T] for [T, B]",
     ),
     Cause(("pure",), MORE_THAN_POSITIONS),
+    Cause(
+        ("sums_to_one",),
+        "log-probabilities are not normalized over the words: the axis of the softmax, a word that is counted twice, "
+        "or one that is overwritten where it stands twice in the source",
+    ),
     Cause(
         ("causal", "padding"),
         "a mean, a sum, a softmax or an index runs over the tokens, where each stands for itself",
@@ -78,12 +109,19 @@ CAUSES = (
         "mean or an order counts padding",
     ),
     Cause(
+        ("stateless",),
+        "the layer keeps something from one call to the next, such as what it computed for the same shape before; "
+        "what a step needs of earlier ones belongs into what `project` returns",
+    ),
+    Cause(
         ("neighbours",),
         "sentences of a batch are mixed: [B, T] taken for [T, B], a reshape, or a softmax or statistic over the batch",
     ),
     Cause(
-        ("stateless", "cached"),
-        "the layer keeps something from one call to the next, which belongs into what `project` returns",
+        ("cached",),
+        "a call that brings one token takes another way than one that brings several, and something is left out of it, "
+        "such as the mask",
+        seen="two at a time are right",
     ),
     Cause(
         ("cached",),
@@ -96,7 +134,25 @@ CAUSES = (
         "something depends on how many tokens a call brings: positions counted from a tensor's length",
     ),
     Cause(("each_branch_once",), "a sublayer is left out, called twice, or its output is not added"),
+    Cause(
+        ("newest_word", "residual"),
+        "the target is shifted to the right twice: `target_in` comes shifted, with the begin token first",
+    ),
+    Cause(("newest_word",), "a position does not see the word that stands there: a shift, or a mask that is one off"),
     Cause(("trains", "own_norms"), "one norm stands at several sublayers, and the others are never used"),
+    Cause(
+        ("gradients",),
+        "numbers are rounded on the way, to half precision or to whole numbers: small changes are lost, and gradients "
+        "say nothing of it",
+        seen="numbers are rounded on the way",
+    ),
+    Cause(
+        ("averages", "bidirectional"),
+        "keys are taken block by block, and the blocks are put together wrongly: what was summed before is not scaled "
+        "to the new maximum",
+        ("attention",),
+        "160 keys",
+    ),
     Cause(
         ("trains", "gradients"),
         "the graph is cut: by `detach`, NumPy, `no_grad`, an argmax, or a backward of its own",
@@ -104,10 +160,6 @@ CAUSES = (
     Cause(
         ("modes", "evaluation"),
         "a dropout of its own, which does not ask `self.training`",
-    ),
-    Cause(
-        ("sums_to_one", "loss_is_log_prob"),
-        "log-probabilities are not normalized over the words: the axis of the softmax, or a word counted twice",
     ),
     Cause(
         ("relative",),
@@ -134,9 +186,11 @@ def cause_of(kind: str, details: Mapping[str, str]) -> str:
     names: dict[str, str] = {}
     for name, detail in details.items():
         names.setdefault(detail, name)  # one error that ends several checks is one failure
-    if NOT_FINITE in next(iter(names), ""):
-        return "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number"
+    for text, sentence in ERRORS.items():
+        if text in next(iter(names), ""):
+            return sentence
     for cause in CAUSES:
-        if {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds):
+        fits = {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds)
+        if fits and cause.seen in details[cause.fails[0]]:
             return cause.sentence
     return ""

@@ -7,6 +7,7 @@ same formula does: values and gradients, on random inputs, under all masks and l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import paddle
@@ -15,6 +16,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.registry import Registry, options_of
 from paddle_tfm.testing.reference_cases import Case, cases, functions_of
 from paddle_tfm.testing.reference_file import Bind, Function, functions_in
+from paddle_tfm.testing.reference_gap import explained
 from paddle_tfm.testing.report import Check, Outcome
 from paddle_tfm.testing.results import Failed, Note, Result
 from paddle_tfm.testing.scene import default_dtype
@@ -37,6 +39,7 @@ class Reference:
 
     def __init__(self, text: str, kind: str, name: str, options: Mapping[str, object], registry: Registry):
         self.text = text
+        self.cause = ""  # of the first difference that was seen; "": its numbers say all there is
         known = functions_of(kind, f"{kind} '{name}'")
         self.functions: dict[str, Bind] = functions_in(text, name, known)
         self.subject = Subject(registry, kind, name, options)
@@ -65,13 +68,13 @@ class Reference:
             "reference",
             f"values and gradients are those of {self.text}",
             "the formula is not the one that was written down",
-            "where the numbers differ first: the shortest text, one head, one layer",
+            "",
             compared,
         )
         outcome = check.run(self.subject)
         if problems:
             raise problems[0]
-        return outcome
+        return replace(outcome, check=replace(check, hint=self.cause or outcome.detail))
 
     def _cases(self, rng: np.random.Generator):
         """Each case with the reference's function for it."""
@@ -93,8 +96,9 @@ class Reference:
         rng, count = np.random.default_rng(SEED), 0
         for case, theirs in self._cases(rng):
             count += 1
-            if failed := _differs(case, theirs, rng):
-                return failed
+            if gap := _gap(case, theirs, rng):
+                self.cause = gap.cause and f"{case.what}: {gap.cause}"
+                return Failed(f"{case.what}: {gap.text}")
         unused = ", ".join(f"`{name}`" for name in self.functions if name not in self.compared)
         rest = f"; {self.subject} uses no {unused}" if unused else ""
         return Note(f"values and gradients agree with {self.text} in {count} case{'s' * (count > 1)}{rest}")
@@ -106,15 +110,25 @@ def _settings(subject: Subject) -> dict[str, object]:
     return options | {key: value for key, value in subject.spec.items() if key != "name"}
 
 
-def _differs(case: Case, theirs: Function, rng: np.random.Generator) -> Failed | None:
-    """Failed where values, or the slopes in a random direction of each input and parameter, are not the same."""
+@dataclass(frozen=True)
+class Gap:
+    """A difference, in numbers, and what explains it; "": nothing does."""
+
+    text: str
+    cause: str = ""
+
+
+def _gap(case: Case, theirs: Function, rng: np.random.Generator) -> Gap | None:
+    """Where values, or the slopes in a random direction of each input and parameter, are not the same."""
     inputs = {name: paddle.to_tensor(value, stop_gradient=False) for name, value in case.inputs.items()}
     out = case.ours(inputs)
     w = _parameters(case)
     expected = np.asarray(theirs({**case.inputs, "w": w}), dtype=np.float64)
     ours = out.numpy().astype(np.float64)
+    if expected.size == ours.size == 1:  # a rate, or a list of it
+        expected = expected.reshape(ours.shape)
     if expected.shape != ours.shape:
-        return Failed(f"{case.what}: it gives {list(ours.shape)}, the reference {list(expected.shape)}")
+        return Gap(f"its shape is {list(ours.shape)}, that of the reference {list(expected.shape)}")
     real = np.ones(ours.shape, dtype=bool)
     if case.real is not None:
         real &= case.real.reshape([*case.real.shape, *[1] * (ours.ndim - 2)])
@@ -122,7 +136,10 @@ def _differs(case: Case, theirs: Function, rng: np.random.Generator) -> Failed |
     gap = np.where(real, np.abs(ours - np.where(real, expected, 0.0)), 0.0)
     if not gap.max() <= VALUES * largest:
         at = np.unravel_index(int(np.nan_to_num(gap, nan=np.inf).argmax()), gap.shape)
-        return Failed(f"{case.what}: at {[int(i) for i in at]} it is {ours[at]:.6g}, the reference {expected[at]:.6g}")
+        wrong, count = int((gap > VALUES * largest).sum() + np.isnan(gap).sum()), int(real.sum())
+        share = f"; {wrong} of {count} numbers differ" if count > 1 else ""
+        text = f"at {[int(i) for i in at]} it is {ours[at]:.6g}, the reference {expected[at]:.6g}{share}"
+        return Gap(text, explained(ours, expected, real))
     if case.layer is None:
         return None
     weight = np.where(real, rng.normal(size=ours.shape), 0.0)
@@ -148,9 +165,9 @@ def _differs(case: Case, theirs: Function, rng: np.random.Generator) -> Failed |
         if abs(slopes[0] - slope) > SLOPES * size:  # a kink beside it, or rounding
             slopes += [(moved(step) - moved(-step)) / (2 * step) for step in STEPS[1:]]
         if min(abs(other - slope) for other in slopes) > SLOPES * size:
-            return Failed(
-                f"{case.what}: along {name} its gradient says {slope:.6g}, the reference changes by {slopes[0]:.6g}"
-            )
+            text = f"along {name} its gradient says {slope:.6g}, the reference changes by {slopes[0]:.6g}"
+            return Gap(text, f"values agree, and the gradient of {name} does not: it is cut (`detach`, `no_grad`), or "
+                             f"has a backward of its own")  # fmt: skip
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, Token
 from paddle_tfm.testing.subject import Subject
 
 WIDTHS = ((12, 3), (12, 4), (16, 4), (16, 2))  # (d_model, heads), until the component takes one
+MANY_HEADS = ((16, 4), (24, 6), (32, 8))  # so many that groups of heads are several, of several heads each
 D_FF, VOCABULARY, MAX_LENGTH, LAYERS = 10, 13, 96, 2
 LENGTHS = ((5, 3, 1), (1,), (70,))  # of the sentences of a batch
 SOURCE_LENGTHS = ((2, 7, 4), (3,), (33,))  # of what is looked at across
@@ -52,11 +54,12 @@ def cases(subject: Subject, functions: Sequence[str], rng: np.random.Generator) 
 
 
 def built(
-    subject: Subject, site: LayerSite | None, rng: np.random.Generator, **kwargs: object
+    subject: Subject, site: LayerSite | None, rng: np.random.Generator, widths=WIDTHS, **kwargs: object
 ) -> tuple[nn.Layer, dict]:
-    """The component at a width that it takes, its parameters drawn, in evaluation; and what it was built with."""
+    """The component at the first of these widths that it takes, its parameters drawn, in evaluation; and what it was
+    built with."""
     error = None
-    for d_model, heads in WIDTHS:
+    for d_model, heads in widths:
         size = {"d_model": d_model, "num_heads": heads, "head_dim": d_model // heads, "d_ff": D_FF, **kwargs}
         try:
             layer = subject.build(site, **{"max_length": MAX_LENGTH, **size})
@@ -69,6 +72,21 @@ def built(
         layer.eval()
         return layer, {**size, "heads": heads, "max_length": MAX_LENGTH, "site": site}
     raise error if error is not None else UserError(f"{subject} cannot be built")
+
+
+def of_few_and_many_heads(
+    subject: Subject, site: LayerSite, rng: np.random.Generator
+) -> Iterator[tuple[nn.Layer, dict]]:
+    """The component at a width that it takes, and again with more heads: where groups of heads are several, of several
+    each, their order shows."""
+    layer, size = built(subject, site, rng)
+    yield layer, size
+    if size["heads"] < MANY_HEADS[0][1]:
+        try:
+            more = built(subject, site, rng, MANY_HEADS)
+        except RecipeError:
+            return
+        yield more
 
 
 def valid_of(lengths: Sequence[int]) -> np.ndarray:
@@ -115,8 +133,8 @@ def _feed_forward(subject: Subject, functions: Sequence[str], rng: np.random.Gen
 def _attention(subject: Subject, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     for name in subject.site_names:
         site = subject.site(name)
-        layer, size = built(subject, site, rng)
-        for lengths, across in zip(LENGTHS, SOURCE_LENGTHS):
+        every = itertools.product(of_few_and_many_heads(subject, site, rng), zip(LENGTHS, SOURCE_LENGTHS))
+        for (layer, size), (lengths, across) in every:
             x, valid, facts = _texts(lengths, size["d_model"], rng)
             source, source_valid = x, valid
             if site.sublayer == "cross":
@@ -132,18 +150,20 @@ def _attention(subject: Subject, functions: Sequence[str], rng: np.random.Genera
                 return layer(inputs["x"], layer.project(source, there), here, mask, Tap())
 
             inputs = {"x": x} if source is x else {"x": x, "source": source}
-            yield Case(f"{name}, lengths {_listed(lengths)}", layer, ours, inputs, {**size, **facts}, valid)
+            what = f"{name}, {size['heads']} heads, lengths {_listed(lengths)}"
+            yield Case(what, layer, ours, inputs, {**size, **facts}, valid)
 
 
 def _position(subject: Subject, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     for name in subject.site_names:
-        encoding, size = built(subject, subject.site(name), rng)
-        size["causal"] = subject.site(name).causal
-        for length in (5, 70):
+        for (encoding, size), length in itertools.product(
+            of_few_and_many_heads(subject, subject.site(name), rng), (5, 70)
+        ):
+            size["causal"] = subject.site(name).causal
             at = np.arange(length)
             ids = paddle.to_tensor(at[None])
             facts = {**size, "positions": at, "at": at, "q_positions": at, "k_positions": at}
-            what = f"{name}, positions 0 … {length - 1}"
+            what = f"{name}, {size['heads']} heads, positions 0 … {length - 1}"
             if "embed" in encoding.uses() and {"embed", "forward"} & set(functions):
                 x = rng.normal(size=(2, length, size["d_model"]))
                 function = "embed" if "embed" in functions else "forward"

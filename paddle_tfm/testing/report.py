@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
+from paddle_tfm.testing.backward_line import is_of_the_author
 from paddle_tfm.testing.causes import cause_of
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
@@ -95,7 +96,7 @@ def line_of(error: BaseException) -> str:
     place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not any(part in file for part in ("/paddle/", "/numpy/", "/paddle_tfm/", "<")):
+        if is_of_the_author(file):
             place = f" ({file.rsplit('/', 1)[-1]} line {trace.tb_lineno})"
         trace = trace.tb_next
     return place

@@ -155,6 +155,11 @@ def test_the_report_as_json():
         *((["--as", kind], f"--as {kind}: name a class") for kind in AS_KINDS),
         (["--as", "head", "paddle.nn:ReLU"], f"'head' is not one of {', '.join(map(repr, AS_KINDS))}"),
         (["--as", "norm", "paddle.nn:LayerNormm"], "unknown class 'LayerNormm'"),
+        (
+            ["--as", "norm", "paddle.nn:GroupNorm"],
+            "GroupNorm needs the argument 'num_groups', which the kit does not know; give it: --option num_groups=… "
+            "(known are d_model, embed_dim, ",
+        ),
         (["--as", "attention", "paddle.nn:ReLU", "--option", "inplace=1"], "unknown option of ReLU 'inplace'"),
         (["paddle.nn:Linear"], "Linear is no component"),
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position or encoder-decoder"),
@@ -164,6 +169,10 @@ def test_the_report_as_json():
         (["norm:layer", "--kind", "nrm"], "unknown kind 'nrm'; did you mean 'norm'?"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--kind", "norm"], "--kind chooses among components of paddle_tfm"),
         (["norm:layer", "--all"], "--all is for a check without TARGET"),
+        (["multihead", "--mask", "hidden"], "--mask belongs to --as attention, and says nothing without --as"),
+        (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and says nothing beside --as norm"),
+        (["multihead", "--pad-id", "0"], "--pad-id belongs to --as encoder-decoder, and says nothing without --as"),
+        (["--as", "norm", "paddle.nn:LayerNorm", "--only", "reference"], "there is none with --as norm"),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(arguments, message):

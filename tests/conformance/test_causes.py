@@ -11,6 +11,7 @@ from mutants_catalogue import MUTANTS, build
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, Outcome, Report, checks, examine, with_class
 from paddle_tfm.testing.causes import CAUSES
+from paddle_tfm.testing.target import find
 
 
 def report(kind, *failed, **details):
@@ -52,6 +53,13 @@ EVERY_TOKEN = ("causal", "causal_in_training", "padding", "padding_in_training",
         ("feed_forward", ("trains", "gradients"), "the graph is cut"),
         ("feed_forward", ("registered", "trains"), "in a plain list or dictionary"),
         ("attention", ("causal", "inputs_unchanged"), "an input is changed in place"),
+        ("head", ("padding", "sums_to_one"), "overwritten where it stands twice in the source"),
+        (
+            "head",
+            ("repeatable", "padding_in_training", "evaluation"),
+            "numbers are drawn that the seed does not decide",
+        ),
+        ("encoder-decoder", ("residual", "newest_word"), "shifted to the right twice"),
     ],
 )
 def test_checks_that_fail_together_name_what_they_have_in_common(kind, failed, words):
@@ -67,6 +75,14 @@ def test_one_failure_says_where_to_look_and_none_says_nothing():
 def test_numbers_that_are_not_finite_are_said_first():
     seen = "one batch computed twice in evaluation: numbers that are not finite"
     assert report("norm", "deterministic", deterministic=seen).most_likely.startswith("NaN or infinity")
+
+
+def test_a_gradient_that_was_kept_and_cleared_is_said_in_words():
+    seen = (
+        "RuntimeError: (PreconditionNotMet) Tensor holds no memory. Call Tensor::mutable_data firstly. (mine.py line 3)"
+    )
+    (any_gradient,) = (check for check in checks("optimizer") if check.name == "any_gradient")
+    assert "keep a copy" in Report("optimizer", "Mine", [Outcome(any_gradient, FAIL, seen, raised=True)]).most_likely
 
 
 def test_one_error_that_ends_several_checks_counts_once():
@@ -86,7 +102,8 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
     for cause in CAUSES:
         kinds = [kind for kind in cause.kinds or every if {*cause.fails} <= {check.name for check in checks(kind)}]
         assert kinds, cause
-        assert cause.sentence in [report(kind, *cause.fails).most_likely for kind in kinds], cause
+        says = {cause.fails[0]: cause.seen} if cause.seen else {}
+        assert cause.sentence in [report(kind, *cause.fails, **says).most_likely for kind in kinds], cause
 
 
 @pytest.mark.conformance
@@ -94,6 +111,9 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
     "mutant, words",
     [
         ("attention: no mask", "queries see what the mask hides"),
+        ("attention: one token sees padding", "a call that brings one token takes another way"),
+        ("attention: the mask of the first batch of a shape", "keeps something from one call to the next"),
+        ("attention: a gate that is made in forward", "a parameter is made in `forward`"),
         ("rotary: by the tensor's length", "the length of a tensor"),
         ("attention: a past that is cut off", "`extend` of the cache forgets"),
         ("own_placement: only the first sublayer", "a sublayer is left out"),
@@ -102,6 +122,29 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
 def test_a_bug_is_named_by_the_first_line(mutant, words):
     (bug,) = (each for each in MUTANTS if str(each) == mutant)
     registry = create_registry()
-    some = frozenset({"causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"})
-    result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=some)
+    some = {"registered", "causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"}
+    result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=frozenset(some))
     assert words in result.most_likely
+
+
+def test_an_error_of_a_backward_pass_has_the_line_whose_gradient_it_is(tmp_path):
+    """Paddle multiplies [B, H, T, D] by [H, R, D], and cannot do it backwards."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import paddle\n"
+        "from paddle_tfm.protocols import PositionalEncoding\n"
+        "class Mine(PositionalEncoding):\n"
+        "    def __init__(self, num_heads, head_dim):\n"
+        "        super().__init__()\n"
+        "        self.table = self.create_parameter([num_heads, 5, head_dim])\n"
+        "    def scores(self, q, k, q_positions, k_positions):\n"
+        "        double = 2.0 * q\n"
+        "        by_row = paddle.matmul(double, self.table, transpose_y=True)\n"
+        "        index = (k_positions.unsqueeze(1) - q_positions.unsqueeze(2)).clip(-2, 2) + 2\n"
+        "        shape = [*q.shape[:3], k.shape[2]]\n"
+        "        return paddle.take_along_axis(by_row, index.unsqueeze(1).expand(shape), 3)\n"
+    )
+    registry = create_registry()
+    runs = examine(*find(str(file), registry)[0], registry=registry)["runs"]
+    assert runs.status == FAIL
+    assert "(mine.py line 9, in the backward pass)" in runs.detail

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from textwrap import indent
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "mutants"))
@@ -13,8 +14,9 @@ from mutants_catalogue import Mutant, build
 from paddle_tfm import create_registry
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugin_template import REFERENCED, write
-from paddle_tfm.testing import FAIL, PASS, with_class
+from paddle_tfm.testing import FAIL, PASS, Report, with_class
 from paddle_tfm.testing.reference import Reference
+from paddle_tfm.testing.reference_gap import explained
 from paddle_tfm.testing.target import find
 
 REFERENCES = Path(__file__).parents[1] / "references"
@@ -77,6 +79,45 @@ def test_a_gradient_that_is_cut_off_is_seen(tmp_path):
     registry = create_registry()
     outcome = held_to(str(REFERENCES / "test_norm_papers.py:layer"), *with_class(registry, cls), {}, registry)
     assert outcome.status == FAIL and "along x its gradient says" in outcome.detail, outcome.detail
+
+
+GAPS = [
+    ("twice as large", lambda x: 2.0 * x, "it is 2 times the reference"),
+    ("negative", lambda x: -x, "the opposite sign"),
+    ("a constant more", lambda x: x + 0.25, "it is the reference and 0.25"),
+    ("heads turned around", lambda x: x[:, ::-1], "along axis 1 of [2, 3, 4, 5] it has what the reference has in the "
+     "order [2, 1, 0]"),
+    ("a position behind", lambda x: np.roll(x, 1, 2) * (np.arange(4) > 0)[:, None], "at i what the reference has at i - 1"),
+    ("a position ahead", lambda x: np.roll(x, -1, 2) * (np.arange(4) < 3)[:, None], "at i what the reference has at i + 1"),
+    ("another formula", np.tanh, ""),
+    ("not finite", lambda x: x / 0.0, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change, sentence", [each[1:] for each in GAPS], ids=[each[0] for each in GAPS])
+@np.errstate(divide="ignore")
+def test_what_makes_one_of_the_other_is_said(change, sentence):
+    expected = np.random.default_rng(0).normal(size=[2, 3, 4, 5])
+    seen = explained(change(expected), expected, np.ones(expected.shape, bool))
+    assert sentence in seen and bool(seen) == bool(sentence)
+
+
+def test_the_first_line_says_what_makes_one_of_the_other(tmp_path):
+    source = (Path(__file__).parent / "mutants/twins/layer_norm.py").read_text("utf-8")
+    registry, cls, file = create_registry(), build(source, "layer_norm"), tmp_path / "third.py"
+    file.write_text(f"import numpy as np\n\n\n{LAYER.replace('return ', 'return 1 / 3 * (').rstrip()})\n")
+    kind, name = with_class(registry, cls)
+    outcome = held_to(str(file), kind, name, {}, registry)
+    assert outcome.status == FAIL and "numbers differ" in outcome.detail, outcome.detail
+    assert "it is 3 times the reference" in Report(kind, name, [outcome]).most_likely
+
+
+def test_a_rate_may_be_a_number_or_a_list_of_it(tmp_path):
+    for rate in ("1e-3", "[1e-3]"):
+        file = tmp_path / f"rate{len(rate)}.py"
+        file.write_text(f"def forward(step):\n    return {rate}\n")
+        outcome = held_to(str(file), "schedule", "constant", {"learning_rate": 1e-3}, create_registry())
+        assert outcome.status == PASS, outcome.detail
 
 
 @pytest.mark.parametrize("kind", REFERENCED)

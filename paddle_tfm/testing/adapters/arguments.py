@@ -78,8 +78,8 @@ def constructor(
         elif parameter.default is parameter.empty:
             known = "; ".join(", ".join(NAMES[each]) for each in values if each in NAMES)
             raise UserError(
-                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)}. "
-                f"Known: {known}"
+                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)} "
+                f"(known are {known})"
             )
     return arguments
 

@@ -22,6 +22,8 @@ STEP_SIZES = (1e-4, 1e-6, 1e-8, 1e-3)
 """Of finite differences: kinks (ReLU, the choice of an expert) need a small one, parts held in float32 a large one."""
 
 NUDGE, NUDGES = 1e-4, 8  # of the size of each weight; how often
+SMALLEST_NUDGE = 1e-9
+ROUNDED = f"weights moved by {SMALLEST_NUDGE:g} change nothing, bit for bit: numbers are rounded on the way"
 MAX_STEPS = 0.03  # of the way that outputs go: 0.005 is usual, and 0.06 where one small table is in float16
 
 
@@ -41,7 +43,7 @@ def masked_rows(model_under_test: ModelUnderTest) -> Result:
         for dtype in DTYPES:
             model = model_under_test.model(dtype)
             model.train()
-            failed = _not_finite(model_under_test, model, empty, "a source that is all padding")
+            failed = not_finite(model_under_test, model, empty, "a source that is all padding")
             # A batch norm has no statistics of no token: numbers may grow from layer to layer, beyond float32.
             if failed is None or rows != every:
                 break
@@ -75,7 +77,7 @@ def extremes(scene: Scene) -> Result:
             :1
         ]:  # at one place: from layer to layer a factor would grow beyond all numbers
             layer.register_forward_pre_hook(lambda layer, inputs, factor=factor: (inputs[0] * factor, *inputs[1:]))
-        if failed := _not_finite(scene, model, scene.batch(), what):
+        if failed := not_finite(scene, model, scene.batch(), what):
             return failed
     return Passed()
 
@@ -100,7 +102,7 @@ def _head_not_finite(model, scene: Scene, factor: float, what: str) -> Failed | 
     return None
 
 
-def _not_finite(model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch, what: str) -> Failed | None:
+def not_finite(model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch, what: str) -> Failed | None:
     loss = model_under_test.losses(model, batch)[1]
     if not np.isfinite(float(loss)):
         return Failed(f"{what}: the loss is {float(loss)}")
@@ -140,7 +142,29 @@ def gradients(scene: Scene) -> Result:
                 parameter.set_value(parameter + paddle.to_tensor(rng.normal(scale=1e-2, size=parameter.shape)))
     if not _wrong_gradients(scene, model, batch, smoothing, own, tables):
         return Passed()
-    return Failed(f"the backward pass and finite differences disagree: {', '.join(wrong)}")
+    rounded = f"; {ROUNDED}" if _rounds(scene, model, batch, wrong) else ""
+    return Failed(f"the backward pass and finite differences disagree: {', '.join(wrong)}{rounded}")
+
+
+def _rounds(scene: Scene, model, batch, names: list[str]) -> bool:
+    """Whether numbers are rounded on the way: a gradient says that the loss moves, and it does not in the least where
+    weights move by little, in float64."""
+    by_name = {name: p for name, p in model.named_parameters() if name in names}
+    if not any(np.abs(p.grad.numpy()).max() > SMALLEST_NUDGE for p in by_name.values()):
+        return False
+    rng = np.random.default_rng(14)
+
+    def log_probs() -> np.ndarray:
+        return scene.outputs(model, batch)
+
+    model.eval()
+    usual, still = log_probs(), []
+    for p in by_name.values():
+        start = p.numpy().copy()
+        p.set_value(start + SMALLEST_NUDGE * rng.normal(size=p.shape))
+        still.append(np.array_equal(usual, log_probs()))
+        p.set_value(start)
+    return any(still)
 
 
 def _wrong_gradients(scene: Scene, model, batch, smoothing: float, own: set[int], tables: set[int]) -> list[str]:

@@ -14,6 +14,7 @@ from paddle_tfm.testing.model_under_test import ModelUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result
 
+ONLY_AFTER = "exists only after"
 NUM_BATCHES = 4  # an expert may have no token in one batch
 FIRST_SEED, NUM_MODELS = 3, 6
 
@@ -24,7 +25,7 @@ FIRST_SEED, NUM_MODELS = 3, 6
     invariant="every parameter is registered, once, and belongs to one model",
     consequence="what is not registered is not saved, and no optimizer ever sees it: it stays at its initial value",
     hint="layers kept in a plain list, tuple or dict (use nn.LayerList), tensors that should be parameters "
-    "(create_parameter), parameters held under two names",
+    "(create_parameter), parameters held under two names, or made in `forward`",
     each_scene=True,
 )
 def registered(model_under_test: ModelUnderTest) -> Result:
@@ -42,6 +43,10 @@ def registered(model_under_test: ModelUnderTest) -> Result:
                               f"saves it (create_parameter)")  # fmt: skip
         if several := _one_for_several(layer):
             return Failed(f"{path}: one layer stands at {several} places of it: they have one set of weights")
+    before = dict(model.named_parameters())
+    model_under_test.outputs(model, model_under_test.batch())
+    if late := [name for name, _ in model.named_parameters() if name not in before]:
+        return Failed(f"{late[0]} {ONLY_AFTER} a call of `forward`: no optimizer and no checkpoint sees it before")
     if model_under_test.foreign:
         return Passed()
     names: dict[int, str] = {}

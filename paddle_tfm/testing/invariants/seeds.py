@@ -36,6 +36,11 @@ def repeatable(scene: Scene) -> Result:
     for (name, a), b in zip(one.named_parameters(), same.parameters()):
         if not np.array_equal(a.numpy(), b.numpy()):
             return Failed(f"{name} starts from other values although the seed is the same")
+    if dict(one.named_buffers()):
+        models = [scene.model(seed=4, moved=False) for _ in range(2)]
+        for (name, a), b in zip(*(each.named_buffers() for each in models)):
+            if not np.array_equal(a.numpy(), b[1].numpy()):
+                return Failed(f"{name}, a buffer, starts from other values although the seed is the same")
     batch = scene.batch()
     one.train()
     losses = []

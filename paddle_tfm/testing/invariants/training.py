@@ -8,10 +8,11 @@ from paddle import nn
 
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Norm, PositionalEncoding
+from paddle_tfm.testing.backward_line import backward_line
 from paddle_tfm.testing.forward_hooks import after_forward
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
-from paddle_tfm.testing.report import check
+from paddle_tfm.testing.report import check, line_of
 from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, wrong_shape
 from paddle_tfm.testing.scene import Scene, with_log_probs
 
@@ -28,7 +29,14 @@ BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm)
 )
 def runs(subject) -> Result:
     scene = subject.scenes[0]
-    scene.model(moved=False).loss(scene.batch()).backward()
+    model, batch = scene.model(moved=False), scene.batch()
+    loss = model.loss(batch)
+    try:
+        loss.backward()
+    except Exception as error:
+        text = " ".join(str(error).split())[:200]
+        place = line_of(error) or backward_line(lambda: model.loss(batch))
+        return Failed(f"{type(error).__name__}: {text}{place}", raised=True)
     return Passed()
 
 

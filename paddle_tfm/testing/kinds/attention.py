@@ -13,9 +13,11 @@ from paddle_tfm.testing.probe import Probe
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, distance, relative_distance
 from paddle_tfm.testing.scene import open_gates
+from paddle_tfm.testing.size import MAX_LENGTH
 from paddle_tfm.testing.subject import Subject
 
 LENGTH = 32  # keys
+LONG = 160  # more than one block of 32, 64 or 128 keys
 MAX_CONCENTRATION = 0.4  # Σ weight²: 1 is all on one key
 MIN_CONCENTRATION = 1.02 / LENGTH  # 1 / LENGTH is the same for all keys
 MANY_TIMES = 1.8  # what it is for a query that is zero, to which all keys are alike
@@ -25,6 +27,10 @@ WIDE = ((256, 1), (256, 2), (256, 4))  # the first that it takes
 MANY_HEADS = (256, 16)  # as wide as in NARROW
 SHARP = 0.6  # what unscaled scores pass at each width
 GROWTH = 1.2  # times the concentration of few heads, which that of many may have
+# Times as much as with 2 heads, with 16 of the same width. Variances of scores are the same for both, and an eighth of
+# it where the number of heads is divided by too; this is half-way.
+SHRINKING = (2 / 16) ** 0.5
+MIN_SPREAD = 0.05  # of Σ weight² above its least: less is chance
 OFFSETS = (0, 7)  # of all positions
 
 
@@ -32,16 +38,25 @@ class AttentionProbe:
     """An attention with weights that keep variances (normal, of variance 1 / fan-in), attending from one text to
     another."""
 
-    def __init__(self, subject: Subject, d_model: int = 32, num_heads: int = 2, site: str = "decoder.cross"):
-        self.site = subject.site(site)
+    def __init__(
+        self,
+        subject: Subject,
+        d_model: int = 32,
+        num_heads: int = 2,
+        site: str = "decoder.cross",
+        length: int = LENGTH,
+        dropout: float = 0.0,
+    ):
+        self.site, self.length = subject.site(site), length
         self.offset = 0
         self.rng = np.random.default_rng(5)
-        self.attention = subject.build(self.site, d_model=d_model, num_heads=num_heads)
+        size = {"d_model": d_model, "num_heads": num_heads, "max_length": max(MAX_LENGTH, length)}
+        self.attention = subject.build(self.site, **size, dropout=dropout)
         self.attention.eval()
         redraw(self.attention, self.rng)
         open_gates(self.attention, self.rng)
-        self.x = self.normal(1, LENGTH, d_model)
-        self.source = self.x if self.site.sublayer == "self" else self.normal(1, LENGTH, d_model)
+        self.x = self.normal(1, length, d_model)
+        self.source = self.x if self.site.sublayer == "self" else self.normal(1, length, d_model)
         self.encoding = PositionalEncoding()
 
     def normal(self, *shape: int) -> Tensor:
@@ -65,11 +80,11 @@ class AttentionProbe:
             return Skip(f"it keeps {type(kv).__name__} instead of keys and values")
         return kv
 
-    def __call__(self, x: Tensor, kv, keys: int = LENGTH) -> np.ndarray:
-        """[B, T, C]; only the first `keys` keys may be seen."""
-        info = self.info(x)
-        valid = (paddle.arange(LENGTH) < keys).expand([x.shape[0], LENGTH])
-        k_positions = paddle.arange(self.offset, self.offset + LENGTH, dtype="int64").unsqueeze(0)
+    def __call__(self, x: Tensor, kv, keys: int | None = None) -> np.ndarray:
+        """[B, T, C]; only the first `keys` keys may be seen (None: all)."""
+        info, count = self.info(x), self.length
+        valid = (paddle.arange(count) < (count if keys is None else keys)).expand([x.shape[0], count])
+        k_positions = paddle.arange(self.offset, self.offset + count, dtype="int64").unsqueeze(0)
         mask = Mask(info.positions, k_positions, valid, self.site.causal, self.encoding)
         with paddle.no_grad():
             return self.attention(x, kv, info, mask, Tap()).numpy()
@@ -121,11 +136,15 @@ def attends(subject: Subject) -> Result:
 def bidirectional(subject: Subject) -> Result:
     if "encoder.self" not in subject.site_names:
         return Skip("it does not stand in an encoder")
-    probe = AttentionProbe(subject, site="encoder.self")
-    reversed_x = probe.x.flip([1])
-    reversed_out = probe(reversed_x, probe.project(reversed_x))[:, ::-1]
-    usual = probe(probe.x, probe.project(probe.x))
-    return difference(usual, reversed_out, "a text, and the same text turned around", 1e-4) or Passed()
+    for length in (LENGTH, LONG):
+        probe = AttentionProbe(subject, site="encoder.self", length=length)
+        reversed_x = probe.x.flip([1])
+        reversed_out = probe(reversed_x, probe.project(reversed_x))[:, ::-1]
+        usual = probe(probe.x, probe.project(probe.x))
+        what = f"a text of {length} tokens, and the same text turned around"
+        if failed := difference(usual, reversed_out, what, 1e-4):
+            return failed
+    return Passed()
 
 
 @check(
@@ -136,18 +155,21 @@ def bidirectional(subject: Subject) -> Result:
     "afterwards",
 )
 def averages(subject: Subject) -> Result:
-    probe = AttentionProbe(subject)
-    kv = probe.key_value()
-    if isinstance(kv, Skip):
-        return kv
-    equal = kv.replaced(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
-    out, fewer = probe(probe.x, equal), probe(probe.x, equal, keys=LENGTH // 2)
-    first = np.broadcast_to(out[:, :1], out.shape)
-    return (
-        difference(out, first, "all values equal: outputs of different queries", 1e-4)
-        or difference(out, fewer, "all values equal: outputs with half of the keys hidden", 1e-4)
-        or Passed()
-    )
+    for length in (LENGTH, LONG):
+        probe = AttentionProbe(subject, length=length)
+        kv = probe.key_value()
+        if isinstance(kv, Skip):
+            return kv
+        equal = kv.replaced(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
+        out, fewer = probe(probe.x, equal), probe(probe.x, equal, keys=length // 2)
+        first = np.broadcast_to(out[:, :1], out.shape)
+        what = f"{length} keys, all values equal: outputs"
+        if failed := (
+            difference(out, first, f"{what} of different queries", 1e-4)
+            or difference(out, fewer, f"{what} with half of the keys hidden", 1e-4)
+        ):
+            return failed
+    return Passed()
 
 
 @check(
@@ -205,12 +227,14 @@ def supported_hooks(subject: Subject) -> Result:
     invariant="at initialization attention is soft, and not blind, whatever the width and the number of heads",
     consequence="scores grow with the width of a head, softmax saturates and hardly any gradient passes; or they "
     "vanish",
-    hint="scores are divided by sqrt(head_dim), the width of what is multiplied, whatever d_model / num_heads is",
+    hint="scores are divided by sqrt(head_dim), the width of what is multiplied, whatever d_model / num_heads is; not "
+    "by sqrt(d_model)",
 )
 def temperature(subject: Subject) -> Result:
     if "values" in subject.expected_failures:
         return Skip("weights cannot be read off an output that is not linear in the values")
     concentrations: dict[tuple[int, int], float] = {}
+    spreads: dict[tuple[int, int], float] = {}  # Σ weight² above that of a query to which all keys are alike
     for shape in (NARROW, *WIDE, MANY_HEADS):
         if shape in WIDE and any(wide in concentrations for wide in WIDE):
             continue
@@ -229,12 +253,20 @@ def temperature(subject: Subject) -> Result:
             return Failed(f"{what}: all keys get the same, whatever they hold")
         # A window has few keys to begin with. Narrow heads may be sharp by design, where the angle of two vectors
         # counts: two of many channels are nearly at right angles, two of few channels are not.
-        most = max(MAX_CONCENTRATION, MANY_TIMES * _concentration(probe, kv, paddle.zeros_like(probe.x)))
+        even = _concentration(probe, kv, paddle.zeros_like(probe.x))
+        spreads[shape] = concentration / max(even, 1 / LENGTH) - 1
+        most = max(MAX_CONCENTRATION, MANY_TIMES * even)
         usual = concentrations.get(NARROW, 0.0)
         if shape == MANY_HEADS or usual < SHARP:  # sharp by design, as sparsemax: at every width alike
             most = max(most, GROWTH * usual)
         if shape != NARROW and concentration > most:
             return Failed(f"{what}; {1 / LENGTH:.2f} is even, 1 is all on one key")
+    few, many = (spreads.get(shape, 0.0) for shape in (NARROW, MANY_HEADS))
+    if MANY_HEADS in spreads and few > MIN_SPREAD and many < SHRINKING * few:
+        return Failed(
+            f"heads of 16 channels, {LENGTH} keys: with {MANY_HEADS[1]} heads Σ weight² is {many:.1%} above its least, "
+            f"with {NARROW[1]} heads {few:.1%}: scores shrink with the number of heads"
+        )
     return Passed()
 
 

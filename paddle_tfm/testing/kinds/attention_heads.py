@@ -64,7 +64,9 @@ def reaches(subject: Subject) -> Result:
             source = x.clone() if probe.site.sublayer == "self" else scale * probe.normal(*probe.source.shape)
             source.stop_gradient = False
             out = probe.attend(x, source)
-            (gradient,) = paddle.grad((out * probe.normal(*out.shape)).sum(), source)
+            (gradient,) = paddle.grad((out * probe.normal(*out.shape)).sum(), source, allow_unused=True)
+            if gradient is None:
+                return Failed(f"{site}: no output depends on the text that it attends to")
             by_token = gradient.abs().sum([0, 2]).numpy()
             counts |= by_token > DEAD * by_token.max()
             with paddle.no_grad():

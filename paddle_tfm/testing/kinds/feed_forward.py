@@ -13,7 +13,7 @@ from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference,
 from paddle_tfm.testing.scene import open_gates
 from paddle_tfm.testing.subject import Subject
 
-WIDTH, LENGTH = 16, 6
+WIDTH, LENGTH, LONG = 16, 6, 160  # tokens; the last more than one chunk of 32, 64 or 128
 MIN_EFFECT = 1e-3  # of the largest output
 
 
@@ -48,7 +48,10 @@ def position_wise(subject: Subject) -> Result:
         what = f"token {t} among others, and by itself"
         if failed := difference(together[:, t : t + 1], probe(probe.x[:, t : t + 1]), what):
             return failed
-    return Passed()
+    rng = np.random.default_rng(6)
+    tokens = paddle.to_tensor(rng.normal(size=(LONG, 1, WIDTH)).astype("float32"))
+    one_text = probe(tokens.transpose([1, 0, 2]))
+    return difference(one_text[0], probe(tokens)[:, 0], f"a text of {LONG} tokens, and each by itself") or Passed()
 
 
 @check(

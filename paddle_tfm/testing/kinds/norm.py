@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import paddle
-from paddle import Tensor
+from paddle import Tensor, nn
 
+from paddle_tfm.testing.model_under_test import Dtype
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, distance
+from paddle_tfm.testing.scene import default_dtype
 from paddle_tfm.testing.subject import Subject
 
 WIDTH, ROWS, LENGTH = 32, 24, 6
 NUM_BATCHES = 300  # enough for running statistics with a weight of 0.02 or more for each new batch
 MAX_GAP = 0.15  # what running statistics may then be off
 MAX_MOVE = 2e-3  # of the output, under a change that it is invariant to
+FAR, HALF_UNIT, ROUNDINGS = 1e3, 2.0**-24, 64  # of float32; a square loses FAR times as much as rounding
 CHANGES = ("scale", "shift", "channel_scale", "channel_shift")
 
 
@@ -21,8 +24,9 @@ class NormProbe:
     """A norm and tokens [B, T, C] of different means and variances, the last positions of half the sentences
     padding."""
 
-    def __init__(self, subject: Subject):
-        self.norm = subject.build(subject.site(), d_model=WIDTH)
+    def __init__(self, subject: Subject, dtype: Dtype = "float32"):
+        with default_dtype(dtype):
+            self.norm = subject.build(subject.site(), d_model=WIDTH)
         rng = np.random.default_rng(8)
         x = rng.normal(size=(ROWS, LENGTH, WIDTH)) * rng.uniform(0.5, 2, size=WIDTH) + rng.normal(size=WIDTH)
         valid = np.ones((ROWS, LENGTH), dtype=bool)
@@ -70,6 +74,42 @@ def invariances(subject: Subject) -> Result:
         if moves[change] >= MAX_MOVE:
             return Failed(f"it says that it is invariant to {change}, and moves by {moves[change]:.2g}")
     return Note(f"invariant to {', '.join(sorted(c for c in CHANGES if moves[c] < MAX_MOVE)) or 'nothing'}")
+
+
+@check(
+    "norm",
+    invariant="float32 is enough: where numbers lie far from zero, no more digits are lost than rounding them takes",
+    consequence="where one mean is large, as of a channel that stands out, what comes out is rounding",
+    hint="a variance as E[x²] − E[x]²: subtract the mean first, then square",
+)
+def digits(subject: Subject) -> Result:
+    rng = np.random.default_rng(15)
+    for mode in ("evaluation", "training"):
+        single, double = NormProbe(subject), NormProbe(subject, "float64")
+        weights = dict(single.norm.state_dict())
+        for name, tensor in double.norm.state_dict().items():
+            tensor.set_value(weights[name].astype(tensor.dtype))
+        for probe in (single, double):
+            probe.norm.train() if mode == "training" else probe.norm.eval()
+        x = single.x + FAR
+        exact, rounded = x.astype("float64"), x.astype("float64") * (1 + HALF_UNIT * rng.choice([-1, 1], x.shape))
+        before = {name: tensor.numpy().copy() for name, tensor in double.norm.state_dict().items()}
+        outputs = []
+        for each in (exact, rounded):
+            for name, tensor in double.norm.state_dict().items():
+                tensor.set_value(before[name])
+            outputs.append(double(each))
+        usual, beside = outputs
+        unavoidable = max(np.abs(usual - beside).max(), HALF_UNIT * np.abs(usual).max())
+        lost = np.abs(single(x) - usual).max()
+        if not lost <= ROUNDINGS * unavoidable:
+            seen = f"in {mode}, of numbers {FAR:g} from zero, float32 is off by {lost:.2g}; rounding its input takes "
+            seen += f"{unavoidable:.2g}"
+            inside = [type(layer) for layer in single.norm.sublayers(include_self=True)]
+            if paddles := [cls.__name__ for cls in inside if cls.__module__ == nn.LayerNorm.__module__]:
+                return Note(f"{seen}, by Paddle's own {paddles[0]}")  # nothing that its user wrote
+            return Failed(seen)
+    return Passed()
 
 
 @check(

@@ -23,6 +23,10 @@ HALF, DRAWS, MIN_SHARE = 0.5, 48, 0.6
 GAIN = 2.0
 GATE = 0.5  # for gates that start at zero
 MIN_CORRELATION = 0.999
+DROPS = (
+    "; dropout on the residual by design is declared: "
+    "`expected_failures = {'identity_path': 'it drops parts of the residual'}`"
+)
 WEIGHT_GAIN, MAX_OUTPUT_GAIN = 30.0, 3.0
 
 Branch = Callable[[int, Tensor], Tensor]
@@ -92,7 +96,8 @@ def _stacks(subject: Subject) -> list[str]:
 
 @check(
     "placement",
-    invariant="each sublayer is called exactly once a pass, in their order, and its output counts; in training too",
+    invariant="each sublayer is called exactly once a pass, in their order, and its output counts; in training too, "
+    "but for passes in which chance leaves it out",
     consequence="a sublayer is skipped, or its work is thrown away; or it is done twice, or on what is not there yet",
     hint="the loop over sublayers; what is added to x",
 )
@@ -104,27 +109,17 @@ def each_branch_once(subject: Subject) -> Result:
         total = NUM_LAYERS * probe.count
         shifts = [paddle.to_tensor(rng.normal(size=WIDTH).astype("float32")) for _ in range(total)]
         calls: list[int] = []
-        seen = np.zeros(total, int)
+        seeds = range(DRAWS if training else 1)  # a branch may be left out by chance (arXiv:1603.09382), not always
 
         def drawn(branch: Branch, seed: int, probe: PlacementProbe = probe) -> np.ndarray:
             with same_draws(probe.placements[0], seed):
                 return probe(probe.x, branch)
 
-        # In training a branch may be left out by chance (arXiv:1603.09382, arXiv:1909.11556): it counts in some draws.
-        seeds = range(DRAWS if training else 1)
-        for seed in seeds:
-            calls.clear()
-            drawn(_shifting(shifts, calls), seed)
-            if calls != sorted(calls):
-                return Failed(f"{where}: sublayers are called in the order {calls}")
-            counts = np.array([calls.count(i) for i in range(total)])
-            if (counts > 1).any():
-                return Failed(f"{where}: sublayers are called {counts.tolist()} times")
-            seen += counts
-            if seen.all():
-                break
-        if not seen.all():
-            return Failed(f"{where}: sublayers are called {seen.tolist()} times in {len(seeds)} passes")
+        drawn(_shifting(shifts, calls), 0)
+        if sorted(calls) != list(range(total)):
+            return Failed(f"{where}: sublayers are called {[calls.count(i) for i in range(total)]} times")
+        if calls != sorted(calls):
+            return Failed(f"{where}: sublayers are called in the order {calls}")
         chance = f" in any of {len(seeds)} draws" if training else ""
 
         def same(one: Branch, other: Branch, seeds: range = seeds, drawn: Callable = drawn) -> bool:
@@ -251,7 +246,7 @@ def identity_path(subject: Subject) -> Result:
             return Failed(f"{what}, two different inputs give the same output")
         for before, after in zip(probe.x.numpy().reshape(-1, WIDTH), out.reshape(-1, WIDTH)):
             if not np.corrcoef(before, after)[0, 1] >= MIN_CORRELATION:  # NaN of a constant row
-                return Failed(f"{what}, the output is no scaled and shifted input")
+                return Failed(f"{what}, the output is no scaled and shifted input{DROPS if dropout else ''}")
     return Passed()
 
 

@@ -103,21 +103,24 @@ def positions_differ(subject: Subject) -> Result:
     encoding = encoding_of(subject)
     if not encoding.uses():
         return Failed("it does nothing: it overrides none of embed, query and key, bias, scores, values")
-    _trained(encoding)
+    trained(encoding)
     rows = outputs_by_position(encoding, TEXT)
     if pair := two_alike(rows):
         return Failed(
-            f"of positions 0 … {TEXT - 1}, two or more get the same ({', '.join(rows)}): {pair[0]} and {pair[1]}, say"
+            f"of positions 0 … {TEXT - 1}, two or more get the same by all that it gives ({', '.join(rows)}): "
+            f"{pair[0]} and {pair[1]}, say"
         )
     if encoding.uses() & {"embed", "rotate"}:  # what belongs to one position; a distance may be clipped
         rows = outputs_by_position(encoding, MAX_LENGTH)
         whole = np.concatenate(list(rows.values()), 1).round(5)
         if len(np.unique(whole, axis=0)) < MAX_LENGTH:
-            return Failed(f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same ({', '.join(rows)})")
+            return Failed(
+                f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same by all that it gives ({', '.join(rows)})"
+            )
     return Passed()
 
 
-def _trained(encoding: PositionalEncoding) -> None:
+def trained(encoding: PositionalEncoding) -> None:
     """Parameters as after some training: not at an initial zero."""
     rng = np.random.default_rng(12)
     for parameter in encoding.parameters():
@@ -142,7 +145,7 @@ def order_matters(subject: Subject) -> Result:
         model.eval()
         for encoding in model.sublayers():
             if isinstance(encoding, subject.cls):
-                _trained(encoding)
+                trained(encoding)
         usual, effects = _output(model, site, words), []
         for order in word_orders(TEXT):
             stays = order == np.arange(TEXT)
@@ -177,7 +180,7 @@ def direction(subject: Subject) -> Result:
     if "encoder.self" not in subject.site_names:
         return Skip("it does not stand in an encoder")
     encoding = encoding_of(subject, "encoder.self")
-    _trained(encoding)
+    trained(encoding)
     forward, backward = position_ids(*range(8)), position_ids(*range(7, -1, -1))
     usual, mirrored = hook_outputs(encoding, forward, forward), hook_outputs(encoding, backward, backward)
     for outputs in (usual, mirrored):

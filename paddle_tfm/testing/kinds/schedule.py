@@ -76,6 +76,13 @@ def step_alone(subject: Subject) -> Result:
         for other, how in ((resumed[step], "resumed at step 700"), (again[step], "called in another order")):
             if rate != other:
                 return Failed(f"step {step}: the rate is {rate:.6g}, and {how} {other:.6g}")
+    longer = subject.build(d_model=64, steps=2 * STEPS)
+    for step, rate in enumerate(ascending, 1):
+        longer(step)
+        if rate != (other := schedule(step)):
+            return Failed(
+                f"step {step}: the rate is {rate:.6g}, and {other:.6g} beside a schedule of {2 * STEPS} steps"
+            )
     return Passed()
 
 

@@ -122,6 +122,27 @@ def attends(whole: WholeModel) -> Result:
 
 @check(
     WHOLE_MODEL,
+    invariant="the logits at a position depend on the word that stands there: the newest one",
+    consequence="each word is predicted without the one before it",
+    hint="`target_in` comes shifted to the right, the begin token first: no shift in the model; a causal mask that "
+    "leaves out the diagonal",
+)
+def newest_word(whole: WholeModel) -> Result:
+    model, batch = whole.model(), whole.batch()
+    usual = whole.logits(model, batch)
+    target = batch.target_in.clone()
+    target[:, 1] = whole.other_ids(target[:, 1])
+    effects = np.abs(whole.logits(model, batch.replace(target_in=target)) - usual).max((0, 2))  # [T]
+    if effects.max() < MIN_EFFECT * np.abs(usual).max():
+        return Skip("no position depends on the target's words")
+    if effects[1] < MIN_EFFECT * np.abs(usual).max():
+        later = [int(position) for position in np.flatnonzero(effects >= MIN_EFFECT * np.abs(usual).max())]
+        return Failed(f"another word at position 1 changes the logits at {later}, and not at 1")
+    return Passed()
+
+
+@check(
+    WHOLE_MODEL,
     invariant="a class that gets a dropout rate uses it",
     consequence="it overfits, for its dropout does nothing",
     hint="the dropout that the constructor makes: whether `forward` calls it",

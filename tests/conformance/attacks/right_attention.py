@@ -8,7 +8,7 @@ import paddle.nn.functional as F
 from paddle import nn
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, KeyValue
+from paddle_tfm.protocols import Attention, KeyValue, keep_initial
 
 
 def heads(x, count):
@@ -122,7 +122,9 @@ class OwnTemperature(Textbook):
 
     def __init__(self, d_model, num_heads, dropout):
         super().__init__(d_model, num_heads, dropout)
-        self.t = self.create_parameter([num_heads, 1, 1], default_initializer=nn.initializer.Constant(0.0))
+        self.t = keep_initial(
+            self.create_parameter([num_heads, 1, 1], default_initializer=nn.initializer.Constant(0.0))
+        )
 
     def forward(self, x, kv, info, mask, tap):
         q = info.encoding.query(heads(self.q(x), self.num_heads), info.positions) * paddle.exp(self.t)

@@ -119,16 +119,6 @@ class StochasticDepth(Placement):
         return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))
 
 
-class LayersLeftOut(StochasticDepth):
-    """The same for all sentences of a batch at once, whose sublayer is not computed then (cf. arXiv:1909.11556)."""
-
-    def wrap(self, i, x, sublayer, info):
-        share = self.paths[i](paddle.ones([1], x.dtype))
-        if not float(share.sum()):
-            return x
-        return x + share * self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
-
-
 class GatesFromZero(Placement):
     """x + a · drop(f(n(x))), a from 0 (SkipInit, arXiv:2002.10444), not marked by `keep_initial`: of one dimension,
     nothing draws it."""

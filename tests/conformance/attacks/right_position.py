@@ -6,7 +6,7 @@ import paddle.nn.functional as F
 from paddle import nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.protocols import PositionalEncoding, keep_initial
 
 BOTH_ALIKE = {"direction": "both directions get the same bias"}
 
@@ -68,8 +68,8 @@ class LogDistance(PositionalEncoding):
     def __init__(self, num_heads):
         super().__init__()
         half = nn.initializer.Constant(0.5)
-        self.r1 = self.create_parameter([num_heads, 1, 1], default_initializer=half)
-        self.r2 = self.create_parameter([num_heads, 1, 1], default_initializer=half)
+        self.r1 = keep_initial(self.create_parameter([num_heads, 1, 1], default_initializer=half))
+        self.r2 = keep_initial(self.create_parameter([num_heads, 1, 1], default_initializer=half))
 
     def bias(self, q_positions, k_positions):
         far = distance(q_positions, k_positions).abs().astype("float32").unsqueeze(1)
@@ -94,7 +94,9 @@ class BumpAtNeighbour(PositionalEncoding):
 
     def __init__(self, num_heads):
         super().__init__()
-        self.bump = self.create_parameter([num_heads, 1, 1], default_initializer=nn.initializer.Constant(1.0))
+        self.bump = keep_initial(
+            self.create_parameter([num_heads, 1, 1], default_initializer=nn.initializer.Constant(1.0))
+        )
 
     def bias(self, q_positions, k_positions):
         before = (distance(q_positions, k_positions) == -1).astype("float32").unsqueeze(1)

@@ -14,6 +14,7 @@ from edits import edited
 from mutants_escaped import ESCAPED, RIGHT_VARIANTS
 from mutants_places import PLACES, VARIANTS
 from mutants_precision import HALF_PRECISION, IDLE_OPTIONS, RARE_STEPS
+from mutants_ranges import RANGES
 from mutants_several import SEVERAL
 from mutants_zoo import OF_THE_ZOO
 
@@ -733,7 +734,7 @@ WHOLE = _of(
 )  # fmt: skip
 
 ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
-PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED, *HALF_PRECISION, *SEVERAL]]
+PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED, *HALF_PRECISION, *RANGES, *SEVERAL]]
 MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO, *PLACED]
 
 

@@ -57,7 +57,20 @@ SEVERAL = [
         "self.count = (site.path[:6] == 'source' or self.count + 1)\n        std = self.count**-0.5 / site.factor",
         "own_values",
     ),
+    ("schedule/cosine", "the class holds what the newest one was told",
+     "self.steps, self.peak, self.warmup, self.floor = steps",
+     "type(self).steps, self.peak, self.warmup, self.floor = steps", "step_alone"),
     ("search/beam", "each output twice",
      "finished[sentence].append((score / self.penalty(len(ids) + 1), Hypothesis(ids, score)))",
      "finished[sentence] += 2 * [(score / self.penalty(len(ids) + 1), Hypothesis(ids, score))]", "differing"),
+    (
+        "transformer", "the target is shifted a second time", "    def forward(self, src, tgt):",
+        "    def forward(self, src, tgt):\n        tgt = paddle.concat([tgt[:, :1], tgt[:, :-1]], 1)", "newest_word",
+    ),
+    (
+        "head", "a buffer that NumPy's own generator draws", "self.output = Linear(d_model, vocab_size)",
+        "self.output = Linear(d_model, vocab_size)\n"
+            "        self.register_buffer('noise', paddle.to_tensor(__import__('numpy').random.rand(vocab_size)))",
+        "repeatable",
+    ),
 ]  # fmt: skip
