@@ -215,7 +215,7 @@ def test_how_many_cases_were_compared_is_said_and_which_functions_were_not(tmp_p
     (tmp_path / "theirs.py").write_text(text, "utf-8")
     outcome = held_to(str(tmp_path / "theirs.py"), "position", "learned", {}, create_registry())
     assert outcome.status == PASS, outcome.detail
-    assert outcome.detail.endswith("in 4 cases; position learned uses no `bias`")
+    assert outcome.detail.endswith("in 8 cases; position learned uses no `bias`")
 
 
 @pytest.mark.parametrize(
