@@ -26,6 +26,7 @@ def html(facts: Facts) -> str:
         ("model", escape(describe.model(facts.sections("model")))),
         ("size", escape(_sizes(facts))),
         ("training", escape(describe.training(facts.sections("train")))),
+        ("padding in batches", escape(describe.padding(facts.padding()))),
         ("seeds", escape(", ".join(map(str, sorted({run.seed for run in comparison.runs}))))),
         ("output by", escape(describe.component(facts.recipe.get("search", "")))),
         ("decided by", f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),
