@@ -53,7 +53,7 @@ class Norm(Component, Layer):
     momentum: float | str | None = None
     """Of a norm with running statistics: the weight of the newest batch in them, or the name of a schedule for it."""
     population: int = 0
-    """Of a norm with running statistics: from how many training batches the trainer estimates them anew before each
+    """Of a norm with running statistics: from how many training batches the trainer re-estimates them before each
     evaluation (`pooling`); 0: from none, evaluation uses them as training left them."""
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Running statistics of norms, estimated anew from training batches under fixed weights: precise BatchNorm (Wu &
+"""Running statistics of norms, re-estimated from training batches under fixed weights: precise BatchNorm (Wu &
 Johnson 2021, arXiv:2105.07576)."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NUM_BATCHES = 100  # from which the statistics of averaged weights are estimated
 @contextmanager
 def estimated(model: Transformer, stream: Stream, seed: int) -> Iterator[None]:
     """Within this block, norms that ask for it (`Norm.population`) have the statistics of the next batches of `stream`
-    under the model's present weights; afterwards every buffer is what it was, so that training goes on undisturbed."""
+    under the model's present weights; afterwards they have those of training again."""
     norms = [norm for norm in _norms(model) if norm.population]
     with _restored(norms):
         if norms:
@@ -28,7 +28,7 @@ def estimated(model: Transformer, stream: Stream, seed: int) -> Iterator[None]:
 
 
 def estimate_all(model: Transformer, stream: Stream, seed: int) -> None:
-    """Set the statistics of all norms that can estimate them anew to those of the model's present weights."""
+    """Set the statistics of all norms that can re-estimate them to those of the model's present weights."""
     if norms := _norms(model):
         _estimate(model, norms, stream, seed, max(norm.population or NUM_BATCHES for norm in norms))
 
@@ -63,5 +63,5 @@ def _restored(layers: Sequence[paddle.nn.Layer]) -> Iterator[None]:
 
 
 def _norms(model: Transformer) -> list[Norm]:
-    """Those that can estimate their statistics anew."""
+    """Those that can re-estimate their statistics."""
     return [layer for layer in model.sublayers() if isinstance(layer, Norm) and type(layer).pooling is not Norm.pooling]

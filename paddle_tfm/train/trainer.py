@@ -180,7 +180,7 @@ class Trainer:
     @contextmanager
     def _evaluated_weights(self) -> Iterator[None]:
         """Within this block the model has the weights to evaluate and save: the moving average, or the optimizer's; and
-        running statistics of these weights, where a norm estimates them anew."""
+        running statistics of these weights, where a norm re-estimates them."""
         weights = self.ema.applied() if self.ema is not None else self.optimizer.evaluated(self.step.optimizer)
         with weights, population.estimated(self.run.model, self.run.stream(), self.run.seed):
             yield

@@ -1,4 +1,4 @@
-"""Running statistics: how a batch moves them, and how they are estimated anew from several batches."""
+"""Running statistics: how a batch moves them, and how they are re-estimated from several batches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pool:
 
 
 class PooledNorm(Norm):
-    """A norm with running statistics that can be estimated anew.
+    """A norm with running statistics that can be re-estimated.
 
     `_pool` is None but within `pooling`: then `_remember` adds to it instead of moving the running values.
     """

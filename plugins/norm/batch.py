@@ -37,9 +37,9 @@ class BatchNorm(PooledNorm):
 
     Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values, or
     "cumulative": 1/t for the t-th batch, the mean of all batches so far (as PyTorch's ``momentum=None``).
-    `population`: from how many training batches mean and variance are estimated anew before each evaluation, under the
-    weights that are evaluated (precise BatchNorm, Wu & Johnson 2021, arXiv:2105.07576: 1,000 to 10,000 examples are
-    enough); training goes on with the running values. 0: evaluation uses these. The largest in a model holds for all.
+    `population`: from how many training batches mean and variance are re-estimated before each evaluation, under the
+    weights that are evaluated (precise BatchNorm, Wu & Johnson 2021, arXiv:2105.07576), training continuing
+    with the running values; 0: evaluation uses these. The largest in a model holds for all.
 
     Raises:
         ValueError: `eps` is not positive, `momentum` is not in (0, 1], or `population` is negative.

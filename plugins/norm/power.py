@@ -42,7 +42,7 @@ class PowerNorm(PooledNorm):
     Options: `warmup` is the number of passes with the batch's own statistics (the released code takes that of the
     learning rate's warm-up); `eps` is added to ψ²; `momentum` and `gradient_momentum` are 1 − α in the paper's terms,
     the weights of the new batch in ψ² and in ν. `population`: from how many training batches ψ² is
-    estimated anew before each evaluation, as in `batch`; the paper does not.
+    re-estimated before each evaluation, as in `batch`; the paper does not.
 
     Raises:
         ValueError: `eps` is not positive, `momentum` or `gradient_momentum` is not in (0, 1], or `warmup` or

@@ -1,4 +1,4 @@
-"""Running statistics that are estimated anew: what they are, when, and that training goes on as if they were not."""
+"""Running statistics that are re-estimated: what they are, when, and that training continues as if they were not."""
 
 import numpy as np
 import paddle

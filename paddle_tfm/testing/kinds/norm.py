@@ -166,7 +166,7 @@ def running_statistics(subject: Subject) -> Result:
 
 @check(
     "norm",
-    invariant="statistics estimated anew (`pooling`) are those of all real tokens of the batches, each with one weight",
+    invariant="re-estimated statistics (`pooling`) are those of all real tokens of the batches, each with one weight",
     consequence="what is evaluated has another mean or variance than the texts: often too small a variance",
     hint="the variance of all tokens is the mean of the batches' variances and the variance of their means; a batch "
     "counts by its real tokens; nothing of what was known before is left",
@@ -174,7 +174,7 @@ def running_statistics(subject: Subject) -> Result:
 def population(subject: Subject) -> Result:
     whole, parts, training = (NormProbe(subject) for _ in range(3))
     if type(whole.norm).pooling is Norm.pooling:
-        return Skip("it does not estimate statistics anew")
+        return Skip("it does not re-estimate statistics")
     far = paddle.to_tensor(np.repeat(np.arange(len(BATCHES)), [len(rows) for rows in BATCHES])).astype("float32")
     x = whole.x + 3.0 * far.reshape([-1, 1, 1])  # batches whose means differ
     parts(x + FAR)  # to be forgotten
