@@ -142,7 +142,7 @@ def test_the_table_of_givens_is_that_of_the_protocols(page):
 def test_the_table_of_kinds_that_stand_in_no_model_is_complete(page):
     rows = re.findall(r"^\| (\w+) \| `(register_\w+)` \| (.+) \| `(.+)` \|$", _text(page), re.MULTILINE)
     assert {kind: hook for kind, hook, _, _ in rows} == {kind: KINDS[kind] for kind in SETTINGS}
-    assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS}
+    assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS, "section"}
     for kind, _, methods, place in rows:
         assert all(hasattr(protocols.base_class(kind), name) for name in re.findall(r"`(\w+)`", methods))
         assert place.startswith(SETTINGS[kind][0])

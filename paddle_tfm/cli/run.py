@@ -198,7 +198,7 @@ def train(
         collect(folders), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")
     )
     registry.plugins.emit("on_comparison_end", sweep.report, strict, comparison=comparison)
-    present(comparison, console(), form=form)
+    present(comparison, console(), registry, form=form)
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
         again = shlex.join(["paddle-tfm", "lr", name, *overrides])
         notes().print(
