@@ -52,6 +52,10 @@ class Report:
         """What the sections say on a terminal."""
         return [line for part in self.parts for line in part.lines]
 
+    def page(self) -> str:
+        """The HTML page."""
+        return page(self.facts, self.parts)
+
     def write(self) -> dict[str, Path]:
         """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, and with `files` every table
         and figure into `comparison/` there. Returns where each of the four is.
@@ -68,6 +72,6 @@ class Report:
                 write_whole(folder / FILES / name, content)
         write_whole(paths["json"], json_text(self.data()))
         write_whole(paths["markdown"], markdown(self.comparison))
-        write_whole(paths["page"], page(self.facts, self.parts))
+        write_whole(paths["page"], self.page())
         write_whole(paths["figure"], image(draw(self.comparison), "png"))
         return paths

@@ -15,17 +15,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from paddle_tfm import plotting
+from paddle_tfm import create_registry, plotting
 from paddle_tfm.comparison import figure as figures
 from paddle_tfm.comparison.curves import mean_points, read_curves
 from paddle_tfm.comparison.markdown import markdown
-from paddle_tfm.comparison.page import page
 from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.samples import samples, side_by_side, similarity
 from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.comparison.verdict import verdict
-from paddle_tfm.plugins import create_plugins
-from paddle_tfm.registry import Registry
 
 EVIL = "<script>alert('&')</script> | \"x\" $\\frac$ _旋转位置*"
 LOST = "the loss was no number at step 151 (nan)"
@@ -84,7 +81,7 @@ def wrong(source, reference, hypothesis):
 
 def whole(comparison, files=False):
     """The report with all sections; one that fails ends the test."""
-    return Report(comparison, Registry(create_plugins()), pytest.fail, files=files)
+    return Report(comparison, create_registry(), pytest.fail, files=files)
 
 
 def write(comparison):
@@ -92,8 +89,7 @@ def write(comparison):
 
 
 def render(comparison):
-    report = whole(comparison)
-    return page(report.facts, report.parts)
+    return whole(comparison).page()
 
 
 class Page(HTMLParser):

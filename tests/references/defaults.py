@@ -462,7 +462,7 @@ EXECUTOR = {
 
 SECTION = {
     name: held("ours: nothing to choose")
-    for name in ("results", "compared", "curves", "outputs", "runs", "again", "reading")
+    for name in ("results", "claims", "compared", "curves", "outputs", "runs", "again", "reading")
 }
 
 TOKENIZER = {

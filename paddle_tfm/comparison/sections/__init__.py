@@ -9,6 +9,7 @@ HERE = "paddle_tfm.comparison.sections"
 def register_sections():
     return {
         "results": f"{HERE}.results:Results",
+        "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
         "curves": f"{HERE}.curves:Curves",
         "outputs": f"{HERE}.outputs:Outputs",

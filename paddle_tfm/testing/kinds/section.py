@@ -44,7 +44,8 @@ class Elements(HTMLParser):
         if tag in RUNS_CODE or any(name.startswith("on") for name, _ in attrs):
             self._note(f"<{tag}> runs code")
         for name, value in attrs:
-            if name in ADDRESSES and not (value or "#").startswith(("#", "data:image/", "comparison/")):
+            link = tag == "a" and (value or "").startswith("https://")  # to be followed, and not loaded
+            if name in ADDRESSES and not link and not (value or "#").startswith(("#", "data:image/", "comparison/")):
                 self._note(f"<{tag} {name}> needs {value}")
 
     def handle_endtag(self, tag: str) -> None:
