@@ -13,12 +13,12 @@ RESIDUAL = "residual"
 @dataclass(frozen=True)
 class Components:
     """Variance components of a table: `single`, of one level of each factor, and `of_mean`, what each contributes to
-    the variance of the mean over the table. `limits` is the factor whose contribution is the largest: more of its
+    the variance of the mean over the table. `limiting` is the factor whose contribution is the largest: more of its
     levels would help most."""
 
     single: dict[str, float]
     of_mean: dict[str, float]
-    limits: str
+    limiting: str
 
 
 def components(table: np.ndarray, factors: Sequence[str] = ("seed", "item")) -> Components:
@@ -51,7 +51,7 @@ def components(table: np.ndarray, factors: Sequence[str] = ("seed", "item")) -> 
     error = max(rest, 0.0) / left
     single = {f: max(0.0, float((square - error) * levels / cells)) for f, (square, levels) in squares.items()}
     of_mean = {f: value / squares[f][1] for f, value in single.items()}
-    limits = max(of_mean, key=lambda factor: of_mean[factor])
+    limiting = max(of_mean, key=lambda factor: of_mean[factor])
     if not any(of_mean.values()):
-        limits = min(factors, key=lambda factor: squares[factor][1])
-    return Components({**single, RESIDUAL: float(error)}, {**of_mean, RESIDUAL: float(error / cells)}, limits)
+        limiting = min(factors, key=lambda factor: squares[factor][1])
+    return Components({**single, RESIDUAL: float(error)}, {**of_mean, RESIDUAL: float(error / cells)}, limiting)

@@ -22,8 +22,8 @@ def test_components_are_unbiased_and_say_what_limits(rng):
     found = [components(table(rng, 12, 40, (1.0, 0.5, 0.8))) for _ in range(400)]
     for name, wanted in (("seed", 1.0), ("item", 0.25), ("residual", 0.64)):
         assert np.mean([item.single[name] for item in found]) == pytest.approx(wanted, rel=0.08)
-    assert components(table(rng, 5, 500, (1.0, 0.5, 0.8))).limits == "seed"
-    assert components(table(rng, 5, 20, (0.01, 2.0, 0.1))).limits == "item"
+    assert components(table(rng, 5, 500, (1.0, 0.5, 0.8))).limiting == "seed"
+    assert components(table(rng, 5, 20, (0.01, 2.0, 0.1))).limiting == "item"
     one = found[0]
     assert one.of_mean["seed"] == one.single["seed"] / 12 and one.of_mean["residual"] == one.single["residual"] / 480
 
@@ -40,12 +40,12 @@ def test_two_factors_are_the_analysis_of_variance():
 
 def test_the_order_of_data_is_a_factor_like_others(rng):
     values = rng.standard_normal((6, 1, 1)) * 0.1 + rng.standard_normal((1, 6, 1)) * 2 + rng.standard_normal((6, 6, 30))
-    assert components(values, ("seed", "order", "item")).limits == "order"
+    assert components(values, ("seed", "order", "item")).limiting == "order"
     with pytest.raises(ValueError, match="3 factors"):
         components(values[0], ("seed", "order", "item"))
     with pytest.raises(ValueError, match="2 or more"):
         components(np.ones((1, 5)))
-    assert components(np.ones((3, 5))).limits == "seed"
+    assert components(np.ones((3, 5))).limiting == "seed"
 
 
 def test_the_best_of_k_is_the_mean_over_all_sets_of_k(rng):
