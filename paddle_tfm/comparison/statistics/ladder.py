@@ -76,7 +76,7 @@ def _crossing(rise: float, intercept: float, tested: tuple[float, float]) -> tup
 class HeldOut:
     """How well the differences at the largest size were foretold: by the line through the smaller ones, and by the
     largest of those alone. `*_order` is the share of pairs of variants (the baseline too) in the right order, `*_error`
-    the mean distance from the difference that was found."""
+    the mean distance from the actual difference."""
 
     line_order: float
     single_order: float
@@ -99,15 +99,15 @@ def held_out(variants: Mapping[str, Mapping[float, Sequence[float]]]) -> HeldOut
     if any(sorted(rungs) != sizes for rungs in variants.values()) or len(sizes) < 3:
         raise ValueError("holding out the largest size needs three sizes, the same for each variant")
     *smaller, top = sizes
-    found = np.array([0.0, *(np.mean(rungs[top]) for rungs in variants.values())])  # the baseline differs by 0
+    actual = np.array([0.0, *(np.mean(rungs[top]) for rungs in variants.values())])  # the baseline differs by 0
     single = np.array([0.0, *(np.mean(rungs[smaller[-1]]) for rungs in variants.values())])
     line = np.array([0.0, *(slope({x: rungs[x] for x in smaller}).at(top) for rungs in variants.values())])
     return HeldOut(
-        _order(line, found), _order(single, found),
-        float(np.abs(line - found)[1:].mean()), float(np.abs(single - found)[1:].mean()),
+        _order(line, actual), _order(single, actual),
+        float(np.abs(line - actual)[1:].mean()), float(np.abs(single - actual)[1:].mean()),
     )  # fmt: skip
 
 
-def _order(foretold: np.ndarray, found: np.ndarray) -> float:
-    one, other = np.triu_indices(len(found), 1)
-    return float((np.sign(foretold[one] - foretold[other]) == np.sign(found[one] - found[other])).mean())
+def _order(foretold: np.ndarray, actual: np.ndarray) -> float:
+    one, other = np.triu_indices(len(actual), 1)
+    return float((np.sign(foretold[one] - foretold[other]) == np.sign(actual[one] - actual[other])).mean())

@@ -42,44 +42,44 @@ def correlation(p: float, pairs: int) -> float:
 
 def crossing(sizes: Sequence[int], nominal: Sequence[float]) -> float:
     """The probability that p < `nominal` at any of the looks, each after `sizes` differences."""
-    law = _Law.first(sizes[0], nominal[0])
+    survivors = _Distribution.first(sizes[0], nominal[0])
     for size, p in zip(sizes[1:], nominal[1:]):
-        law = law.after(size, correlation(p, size))
-    return 1 - law.inside
+        survivors = survivors.after(size, correlation(p, size))
+    return 1 - survivors.inside
 
 
 def spending(sizes: Sequence[int], spent: Sequence[float]) -> tuple[float, ...]:
     """The nominal p-value of each look at which the probability of a crossing up to it is `spent`."""
-    law, nominal = _Law.first(sizes[0], spent[0]), [spent[0]]
+    survivors, nominal = _Distribution.first(sizes[0], spent[0]), [spent[0]]
     for size, total in zip(sizes[1:], spent[1:]):
-        bound = _bound(law, size, total, total - (1 - law.inside))
-        law = law.after(size, bound)
+        bound = _bound(survivors, size, total, total - (1 - survivors.inside))
+        survivors = survivors.after(size, bound)
         nominal.append(2 * float(stats.t.sf(bound * math.sqrt((size - 1) / (1 - bound**2)), size - 1)))
     return tuple(nominal)
 
 
-def _bound(law: _Law, size: int, spent: float, now: float) -> float:
+def _bound(survivors: _Distribution, size: int, spent: float, now: float) -> float:
     """Newton's iteration from near; the mass inside is concave in the bound, so that from below none overshoots."""
-    lowest, highest = correlation(spent, size), law.reach(size) * (1 - 1e-6)
+    lowest, highest = correlation(spent, size), survivors.reach(size) * (1 - 1e-6)
     bound = correlation(min(2 * now, spent), size)
     for _ in range(MAX_NEWTON):
         bound = min(max(bound, lowest), highest)
-        missing = (1 - spent) - law.after(size, bound).inside
-        step = missing / (2 * float(law.density_at(size, np.array([bound]))[0]))
+        missing = (1 - spent) - survivors.after(size, bound).inside
+        step = missing / (2 * float(survivors.density_at(size, np.array([bound]))[0]))
         bound += step
         if abs(step) < 1e-10:
             break
     return bound
 
 
-class _Law:
+class _Distribution:
     """The density of ρ after `size` differences where nothing has crossed, on [−bound, bound]; `inside` is its mass."""
 
     def __init__(self, size: int, bound: float, density: Density, inside: float) -> None:
         self.size, self.bound, self.density, self.inside = size, bound, density, inside
 
     @classmethod
-    def first(cls, size: int, p: float) -> _Law:
+    def first(cls, size: int, p: float) -> _Distribution:
         norm = special.beta(0.5, (size - 1) / 2)
         return cls(size, correlation(p, size), lambda r: (1 - r * r) ** ((size - 3) / 2) / norm, 1 - p)
 
@@ -87,7 +87,7 @@ class _Law:
         """The largest ρ after `size` differences that a path which has not crossed can come to."""
         return math.sqrt((self.size * self.bound**2 + size - self.size) / size)
 
-    def after(self, size: int, bound: float) -> _Law:
+    def after(self, size: int, bound: float) -> _Distribution:
         """The same after `size` differences, of which those beyond `bound` cross."""
         bound = min(bound, self.reach(size))
         values = self.density_at(size, bound * POINTS)
@@ -96,7 +96,7 @@ class _Law:
         series = np.zeros(2 * ORDER - 1)
         series[::2] = (2 * degrees + 1) * (polynomials * (WEIGHTS * values)[:, None]).sum(0)
         inside = 2 * bound * float((WEIGHTS * values).sum())
-        return _Law(size, bound, lambda r: legendre.legval(r / bound, series), inside)
+        return _Distribution(size, bound, lambda r: legendre.legval(r / bound, series), inside)
 
     def density_at(self, size: int, rho: np.ndarray) -> np.ndarray:
         """The density of ρ after `size` differences at `rho` ≥ 0 [points]."""

@@ -122,7 +122,8 @@ def test_diverged_runs_lose_their_pairs_and_are_counted():
     assert (always.verdict, always.diverged, always.estimate) == ("worse", 8, None)
     assert decide({"v": [(base, NAN) for base in BASE]}, Looks([8]))["v"].verdict == "better"
     assert decide({"v": [(NAN, NAN)] * 8}, Looks([8]))["v"].p == 1
-    assert decide({"v": [(NAN, BASE[0]), *pairs(0)[1:]]}, Looks([8]), smallest=9)["v"].verdict == "undetermined"
+    twelve = [*pairs(0), *pairs(0)[:3], (NAN, 10.0)]  # all but one within ±0.3, and so is the interval of the median
+    assert decide({"v": twelve}, Looks([12]), smallest=9)["v"].verdict == "undetermined"
 
 
 def test_without_an_end_the_same_questions_have_answers():

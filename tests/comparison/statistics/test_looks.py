@@ -93,6 +93,15 @@ def test_the_same_looks_cost_nothing_again(monkeypatch):
     assert Looks((4, 6, 10)).bound(6, 0.01) == first
 
 
+def test_where_a_run_diverged_a_look_is_a_sign_test_at_its_share_of_the_level():
+    looks, differences = Looks(LOOKS), np.array([np.inf, 1, 2, 1, 3, 1, 2, 4, -1, 1, 1, 1])
+    at_eight = stats.binomtest(8, 8).pvalue / ((8 / 12) ** 1.5 - (5 / 12) ** 1.5)
+    at_twelve = stats.binomtest(11, 12).pvalue / (1 - (8 / 12) ** 1.5)
+    assert looks.p_values(differences)[2:] == pytest.approx([at_eight, min(at_eight, at_twelve)])
+    ordered = np.sort(np.random.default_rng(1).standard_normal(10))
+    assert Looks([10]).interval(np.append(ordered[1:], -np.inf), 0.05) == (ordered[1], ordered[8])  # 97.9%: textbooks
+
+
 @pytest.mark.parametrize("sizes", [(), (5, 5), (5, 3), (2, 4), (1,)])
 def test_looks_that_make_no_sense_are_refused(sizes):
     with pytest.raises(ValueError, match="look"):
