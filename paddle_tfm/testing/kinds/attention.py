@@ -46,12 +46,13 @@ class AttentionProbe:
         site: str = "decoder.cross",
         length: int = LENGTH,
         dropout: float = 0.0,
+        **norms: object,
     ):
         self.site, self.length = subject.site(site), length
         self.offset = 0
         self.rng = np.random.default_rng(5)
         size = {"d_model": d_model, "num_heads": num_heads, "max_length": max(MAX_LENGTH, length)}
-        self.attention = subject.build(self.site, **size, dropout=dropout)
+        self.attention = subject.build(self.site, **size, dropout=dropout, **norms)
         self.attention.eval()
         redraw(self.attention, self.rng)
         open_gates(self.attention, self.rng)

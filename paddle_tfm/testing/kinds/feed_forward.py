@@ -20,9 +20,9 @@ MIN_EFFECT = 1e-3  # of the largest output
 class FeedForwardProbe:
     """A feed-forward sublayer and two sentences of six tokens."""
 
-    def __init__(self, subject: Subject):
+    def __init__(self, subject: Subject, **norms: object):
         rng = np.random.default_rng(4)
-        self.layer = subject.build(subject.site(), d_model=WIDTH, d_ff=3 * WIDTH)
+        self.layer = subject.build(subject.site(), d_model=WIDTH, d_ff=3 * WIDTH, **norms)
         self.layer.eval()
         redraw(self.layer, rng)
         open_gates(self.layer, rng)
