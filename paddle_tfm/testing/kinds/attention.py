@@ -31,6 +31,7 @@ GROWTH = 1.2  # times the concentration of few heads, which that of many may hav
 # it where the number of heads is divided by too; this is half-way.
 SHRINKING = (2 / 16) ** 0.5
 MIN_SPREAD = 0.05  # of Σ weight² above its least: less is chance
+SOFTMAXES = 64  # heads times queries, of which Σ weight² is the mean: that of 8 may be seven times what it is of all
 OFFSETS = (0, 7)  # of all positions
 
 
@@ -48,7 +49,7 @@ class AttentionProbe:
         dropout: float = 0.0,
         **norms: object,
     ):
-        self.site, self.length = subject.site(site), length
+        self.site, self.length, self.num_heads = subject.site(site), length, num_heads
         self.offset = 0
         self.rng = np.random.default_rng(5)
         size = {"d_model": d_model, "num_heads": num_heads, "max_length": max(MAX_LENGTH, length)}
@@ -277,7 +278,7 @@ def _concentration(probe: AttentionProbe, kv: KeyValue, x: Tensor) -> float:
     delta = probe.normal(1, kv.value.shape[1], 1, kv.value.shape[3])
     one_hot = paddle.eye(LENGTH).reshape([LENGTH, 1, LENGTH, 1])
     moved = kv.value + delta * one_hot  # a row for each key that moves
-    queries = x[:, :4]
+    queries = x[:, : SOFTMAXES // probe.num_heads]
     usual = probe(queries, kv)
     rows = kv.select(paddle.zeros([LENGTH], "int64"))
     separate = probe(queries.expand([LENGTH, *queries.shape[1:]]), rows.replaced(rows.key, moved))
