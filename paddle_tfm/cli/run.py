@@ -18,6 +18,8 @@ from paddle_tfm.cli.common import (
     use_device,
     warn,
 )
+from paddle_tfm.cli.sweep_options import as_overrides, require_new, sweep_options
+from paddle_tfm.cli.sweep_options import save as save_recipe
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
 
@@ -60,10 +62,25 @@ def command() -> None:
     RECIPE is one of the names below or a file of yours. `paddle-tfm run RECIPE --help` says what it compares and how
     long it takes.
 
+    a.b=value sets one setting, a.b=value,value compares several values of it: each combination is a variant, named by
+    its values. In a recipe with variants or a grid, each of those is trained with each combination.
+
+    \b
+    A comma divides values, but not within brackets, braces and quotes:
+      model.norm=layer,rms                                two values
+      "model.position=none,{name: shaw, clip: 4}"         one of two with an option
+      "model.norm=layer,{encoder: batch, decoder: layer}" one of two by place
+      "evaluate.metrics=[bleu, chrf]"                     one value, which is a list
+      "evaluate.metrics=[bleu],[bleu, chrf]"              two lists
+      "model.position={name: chain, parts: [{name: shaw, clip: 4}, alibi]}"
+      "summary='a, b'"                                    one text with a comma
+
     \b
     Examples:
       paddle-tfm run quickstart
       paddle-tfm run reverse model.norm=rms train.steps=500 --out runs/rms
+      paddle-tfm run reverse model.norm=layer,rms,batch model.placement=pre,post --seeds 5
+      paddle-tfm run mine.yaml model.dropout=0,0.1,0.3 --baseline 0.1 --save dropout.yaml
       paddle-tfm run mine.yaml --plugin my_norm.py --resume
     """
 
@@ -73,6 +90,7 @@ def recipe_command(name: str) -> click.Command:
 
     @click.command(name=name, help=_describe(name))
     @overrides_argument
+    @sweep_options
     @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
     @click.option(
         "--resume", is_flag=True, help="Continue where an interrupted run stopped; finished runs are skipped."
@@ -101,8 +119,9 @@ def recipe_command(name: str) -> click.Command:
     )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
-    def run(overrides, out, resume, plugins, device, strict, workers, executor, cell, form) -> None:
-        train(name, overrides, out, resume, plugins, device, strict, workers, form, executor, cell)
+    def run(overrides, seeds, baseline, save, **options) -> None:
+        require_new(save)
+        train(name, [*overrides, *as_overrides(seeds, baseline)], save=save, **options)
 
     return run
 
@@ -132,7 +151,7 @@ def _describe(name: str) -> str:
 
 
 def train(
-    name, overrides, out, resume, plugins, device, strict, workers=None, form=None, executor=None, cell=None
+    name, overrides, out, resume, plugins, device, strict, workers=None, form=None, executor=None, cell=None, save=None
 ) -> None:
     """Load, check, train and compare; then say where everything is. Of one `cell` only the first three."""
     from rich.markup import escape
@@ -169,6 +188,8 @@ def train(
     )
     with bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
+    if save is not None:
+        save_recipe(recipe, save)
     sweep.on_event = bar = ProgressBar(notes(), count, (built.at_once if built else None) or num_workers)
     try:
         with Stop() as sweep.stop:
