@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from pathlib import Path
 
 import pytest
 import yaml
@@ -81,8 +82,7 @@ def test_variants_are_trained_with_each_value_and_the_baseline_is_that_with_the_
 
 def test_a_list_is_a_further_axis_of_a_grid_or_takes_the_place_of_one():
     grid = "base: base.yaml\nbaseline: layer-pre\ngrid: {model.norm: [layer, rms], model.placement: [pre, post]}\n"
-    with open("mine.yaml", "w") as file:
-        file.write(grid)
+    Path("mine.yaml").write_text(grid, "utf-8")
     more = load("mine.yaml", ["model.dropout=0.0,0.1"])
     assert len(more.variants()) == 8 and more.data["baseline"] == "layer-pre-0.0" and not more.expand()[1]
     other = load("mine.yaml", ["model.norm=dyt,none"])

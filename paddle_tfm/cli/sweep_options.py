@@ -1,4 +1,4 @@
-"""What `run` says of a whole sweep by options: which seeds, against which variant; and the recipe that it was, saved."""
+"""What `run` says of a whole sweep by options: which seeds, against which variant; and its recipe, saved."""
 
 from __future__ import annotations
 

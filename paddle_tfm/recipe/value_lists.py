@@ -1,4 +1,4 @@
-"""Several values of a setting on the command line, `model.norm=layer,rms`: each is a variant, several lists a product."""
+"""Several values of a setting on the command line, `model.norm=layer,rms`: each is a variant, two lists a product."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def _require_apart(recipe: Recipe, axes: Mapping[str, Sequence[object]]) -> None
             raise UserError(f"{one}= and {other}= are two lists of values of one setting; write `variants` in a recipe")
     for path in axes:
         if beside := [each for each in recipe.overridden if is_replaced(each, path)]:
-            raise UserError(
-                f"override '{beside[0]}' changes nothing beside several values of {path}; keep one of the two"
-            )
+            raise UserError(f"override '{beside[0]}' changes nothing beside several values of {path}; keep one")
 
 
 def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[object]]) -> None:
@@ -108,15 +106,13 @@ def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[obj
         for path in axes:
             if any(is_replaced(leaf, path) for key, value in overrides.items() for leaf in leaves(key, value)):
                 raise UserError(
-                    f"variant '{name}' sets {path} itself, so {path}= with several values would undo it; leave it out, or "
-                    "write a recipe with other variants"
+                    f"variant '{name}' sets {path} itself, so {path}= with several values would undo it; leave it out, "
+                    "or write a recipe with other variants"
                 )
         for combination in itertools.product(*axes.values()):
             product = "-".join([str(name), *map(label, combination)])
             if product in products:
-                raise UserError(
-                    f"two variants would be called '{product}'; write `variants`, each with a name of its own"
-                )
+                raise UserError(f"two variants would be called '{product}'; write `variants` with names of their own")
             products[product] = {**overrides, **dict(zip(axes, combination))}
             for path, line in list(recipe.origins.items()):
                 if path.startswith(f"variants.{name}."):

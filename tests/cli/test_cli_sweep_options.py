@@ -1,6 +1,7 @@
 """A sweep asked for in one line: several values, --seeds, --baseline, --save."""
 
 import json
+from pathlib import Path
 
 import pytest
 from command_line import TINY, call
@@ -38,8 +39,7 @@ def test_a_sweep_in_one_line_and_the_recipe_that_it_was(tmp_path):
 def test_check_and_show_read_the_same_line():
     done = call("check", "reverse", *LISTS, "seeds=[1, 2, 3]", "--no-step")
     assert done.status == 0 and "4 variants × 3 seeds" in done.out
-    with open("shown.yaml", "w") as file:
-        file.write(call("show", "reverse", *LISTS).out)
+    Path("shown.yaml").write_text(call("show", "reverse", *LISTS).out, "utf-8")
     assert [run.data for run in load("shown.yaml").runs()] == [run.data for run in load("reverse", LISTS).runs()]
 
 
