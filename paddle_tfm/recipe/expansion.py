@@ -10,13 +10,16 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
+from paddle_tfm.recipe import claims
+from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.settings import Settings, locate, validate
 from paddle_tfm.recipe.sites import STACKS, SUBLAYERS
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
+BESIDE = ("fast", "claims")  # what stands beside the runs in a recipe, and determines no number of theirs
 # what a recipe says of all its runs together, and no variant of itself
-OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base")
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "fast", "claims")
 PLACES = (*STACKS, *SUBLAYERS, "source", "target")  # for which a component may be chosen apart
 
 
@@ -70,6 +73,17 @@ class Recipe:
             variants[str(name)] = (dict(overrides) if isinstance(overrides, Mapping) else {}, origins)
         return variants
 
+    def claims(self) -> dict[str, ClaimSettings]:
+        """What the recipe claims, by name.
+
+        Raises:
+            RecipeError: what is wrong with it.
+        """
+        settings, wrong = validate(self.data, self.origins)
+        if settings is None:
+            raise RecipeError(self.source, wrong)
+        return settings.claims
+
     def _grid(self) -> Iterator[tuple[str, tuple[dict, Origins]]]:
         grid = self.data["grid"] if isinstance(self.data["grid"], Mapping) else {}
         axes = {axis: values for axis, values in grid.items() if isinstance(values, list)}
@@ -101,10 +115,9 @@ class Recipe:
         """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
         runs: list[RunSpec] = []
         problems: list[Problem] = []
-        common = {
-            key: value for key, value in self.data.items() if key not in ("variants", "grid", "baseline", "seeds")
-        }
-        _, of_the_recipe = validate(self.data, self.origins)
+        of_all = ("variants", "grid", "baseline", "seeds", *BESIDE)
+        common = {key: value for key, value in self.data.items() if key not in of_all}
+        settings_of_all, of_the_recipe = validate(self.data, self.origins)
         sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
         seeds: list[int] = self.data["seeds"] if sound_seeds else [1]
         for name, (overrides, override_origins) in self.variants().items():
@@ -118,6 +131,9 @@ class Recipe:
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
         problems += [*of_the_recipe, *self._baseline_problems()]
+        if settings_of_all is not None:
+            metrics = {run.variant: claims.measured(run.data) for run in runs}
+            problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, metrics)]
         return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
 
     def _variant_problems(self, name: str, overrides: Mapping) -> Iterator[Problem]:

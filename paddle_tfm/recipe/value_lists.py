@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.expansion import Recipe, is_replaced, label, leaves
+from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe, is_replaced, label, leaves
 
 # settings that are no variant's; `seeds=1,2` would else be a grid of seeds
-OF_NO_VARIANT = ("name", "summary", "duration", "requires", "seeds", "baseline", "variant", "variants", "grid", "base")
+OF_NO_VARIANT = (*OF_THE_RECIPE, "summary", "duration", "requires")
 OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
 
 
@@ -69,7 +69,8 @@ def expand(recipe: Recipe, axes: Mapping[str, Sequence[object]]) -> None:
         return
     _require_apart(recipe, axes)
     recipe.axes = list(axes)
-    recipe.data.pop("duration", None)  # it was that of other runs
+    for key in ("duration", "fast", "claims"):
+        recipe.data.pop(key, None)  # they are of the recipe's own variants
     baseline = recipe.data.pop("baseline", None)
     grid, variants = recipe.data.get("grid"), recipe.data.get("variants")
     if isinstance(variants, Mapping) and variants:
