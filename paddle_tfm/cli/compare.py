@@ -29,6 +29,9 @@ from paddle_tfm.cli.tables import table_options
 def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> None:
     """A table, a figure and one self-contained HTML page of the finished runs in DIR...
 
+    The folders may be anywhere, each a run or a folder of several. Variants are compared that were scored on the same
+    texts, by a metric of the same signature; what else there is, is named with the reason.
+
     A narrow terminal shows the columns that matter most; the report has all. --json prints what comparison.json holds,
     --csv a line a variant.
 
@@ -49,7 +52,14 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
         return
     if draws or plugins:
         raise UserError(f"{'--draws' if draws else '--plugin'} goes with --bootstrap")
-    present(comparison_of(folders, out, metric, baseline), console(), folders, form)
+    from paddle_tfm.comparison.comparable import reasons
+
+    comparison = comparison_of(folders, out, metric, baseline)
+    if len(comparison.rows) > 1 and len(comparison.comparable) == 1:
+        raise UserError(
+            f"nothing can be compared: {reasons(comparison.obstacles)}; `paddle-tfm report` shows each alone"
+        )
+    present(comparison, console(), folders, form)
 
 
 def comparison_of(folders, out: Path | None = None, metric: str | None = None, baseline: str | None = None):

@@ -10,22 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm import units
+from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.table import Comparison, Result, grouped
 from paddle_tfm.comparison.verdict import plural
-from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
-from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-
-
-def recipe_of(folder: Path) -> dict[str, Any]:
-    """The resolved recipe of a run; empty where it cannot be read."""
-    try:
-        return yaml_lines.load_file(folder / "recipe.yaml")[0]
-    except (UserError, OSError):
-        return {}
 
 
 class Facts:

@@ -6,7 +6,7 @@ import math
 from html import escape
 
 from paddle_tfm import units
-from paddle_tfm.comparison.columns import around
+from paddle_tfm.comparison.columns import around, incomparable
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
@@ -79,7 +79,7 @@ def _against(comparison: Comparison, row: Row) -> str:
         return ""
     difference = row.difference
     if difference is None:
-        return "other texts" if comparison.corpora > 1 else "no finished seed in common"
+        return incomparable(comparison, row)
     mean = mean_difference(comparison, difference)
     text = f'<b class="badge {difference.verdict}">{difference.verdict}</b> <span>{escape(mean)}</span> '
     if difference.low is None:
