@@ -21,6 +21,7 @@ VERBS = {
     "plugin": "Check that a component is right; write a plugin; list them.",
     "lr": "Find a learning rate: the range test.",
     "compare": "Put finished runs side by side.",
+    "diff": "Say in what two runs, or variants of a recipe, differ.",
     "report": "One page: a run's model card, or the comparison of several.",
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",

@@ -78,14 +78,14 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
-    then = _recorded(folders[0]).get("baseline")
+    then = recorded_comparison(folders[0]).get("baseline")
     baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
     comparison = compare(results, name, out or folders[0], metric, baseline)
-    comparison.claims = recorded(comparison, _recorded(folders[0]))
+    comparison.claims = recorded(comparison, recorded_comparison(folders[0]))
     return comparison
 
 
-def _recorded(folder: Path) -> dict:
+def recorded_comparison(folder: Path) -> dict:
     """The comparison that was written at the end of the recipe; empty where there is none, or where it is damaged."""
     from paddle_tfm.errors import UserError
     from paddle_tfm.files import read_json

@@ -27,9 +27,22 @@ COMMAND_FILE = "command.json"
 def write_about(run: Run) -> None:
     """Write the sizes of the run's splits and vocabularies, `NUM_SAMPLES` training examples, and the time and machine
     of this training; a run that is resumed keeps those of the trainings before."""
+    from paddle_tfm import paddle_compat
+
+    paddle_compat.reset_peak_memory()  # `write_peak_memory` ends the measurement
     stored = read_about(run.folder).get("trainings", [])
     path = run.folder / FILE
     write_whole(path, json_text({**_texts(run), "trainings": [*stored, _training()]}))
+
+
+def write_peak_memory(folder: Path) -> None:
+    """Add to the latest training how much memory its tensors held at once, where that is known."""
+    from paddle_tfm import paddle_compat
+
+    about, peak = read_about(folder), paddle_compat.peak_memory()
+    if peak is not None and about.get("trainings"):
+        about["trainings"][-1]["peak_memory_mib"] = round(peak / 2**20, 2)
+        write_whole(folder / FILE, json_text(about))
 
 
 def read_about(folder: Path) -> dict[str, Any]:

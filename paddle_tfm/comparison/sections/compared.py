@@ -7,6 +7,7 @@ from html import escape
 from paddle_tfm import units
 from paddle_tfm.comparison import describe
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.sides import SETTINGS, confounds, gaps
 from paddle_tfm.pages.document import definitions, table
 from paddle_tfm.recipe.differences import differences
 
@@ -30,7 +31,7 @@ def html(facts: Facts) -> str:
         ("output by", escape(describe.component(facts.recipe.get("search", "")))),
         ("decided by", f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),
     ]
-    return definitions(items) + _variants(facts)
+    return definitions(items) + _variants(facts) + _beside(facts)
 
 
 def _task(facts: Facts) -> str:
@@ -45,6 +46,33 @@ def _sizes(facts: Facts) -> str:
     if len(set(sizes.values())) == 1:
         return f"{next(iter(sizes.values())):,} parameters"
     return f"{min(sizes.values()):,} to {max(sizes.values()):,} parameters"
+
+
+def _beside(facts: Facts) -> str:
+    """What else of each variant is not that of the baseline, and what its score may be owed to; as `paddle-tfm diff`
+    says it."""
+    base, *others = facts.sides()
+    rows = []
+    for side in others:
+        name = f"<bdi>{escape(side.name)}</bdi>"
+        for gap in gaps(base, side):
+            if gap.section != SETTINGS:  # these are in the table above
+                texts = f"{gap.section}: {gap.what}", describe.component(gap.one), describe.component(gap.other)
+                rows.append([name, *map(escape, texts)])
+        for cost in confounds(base, side):
+            what, _, meaning = cost.sentence.partition(": ")
+            rows.append(
+                [
+                    name,
+                    escape(what),
+                    f"{cost.one:,.0f}",
+                    f"{cost.other:,.0f}{escape(f' – {meaning}' if meaning else '')}",
+                ]
+            )
+    if not rows:
+        return ""
+    caption = "What else differs from the baseline, and may be what a difference of scores is owed to"
+    return "<h3>Beside the variant</h3>" + table(caption, ["variant", "what", "baseline", "here"], rows, texts=range(4))
 
 
 def _variants(facts: Facts) -> str:
