@@ -28,7 +28,7 @@ class Beside(Section):
             if isinstance(item, Gap):
                 texts = f"{item.section}: {item.what}", describe.component(item.one), describe.component(item.other)
             else:
-                texts = item.sentence, f"{item.one:,.0f}", f"{item.other:,.0f}"
+                texts = item.sentence, _number(item.one), _number(item.other)
             rows.append({"variant": variant, **dict(zip(("what", "baseline", "here"), texts))})
         title = "What differs from the baseline beside settings, and may be what a difference of scores is owed to"
         return {"beside": Table([column(key) for key in ("variant", "what", "baseline", "here")], rows, title)}
@@ -40,6 +40,10 @@ class Beside(Section):
             if isinstance(item, Confound):
                 found.setdefault(variant, []).append(item._asdict())
         return found
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _differing(facts: Facts) -> Iterator[tuple[str, Gap | Confound]]:
