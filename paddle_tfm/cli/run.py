@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import time
 from pathlib import Path
 
 import click
 
+from paddle_tfm.cli import forecast
 from paddle_tfm.cli.common import (
     Stop,
     console,
@@ -82,6 +84,8 @@ def command() -> None:
       paddle-tfm run reverse model.norm=layer,rms,batch model.placement=pre,post --seeds 5
       paddle-tfm run mine.yaml model.dropout=0,0.1,0.3 --baseline 0.1 --save dropout.yaml
       paddle-tfm run mine.yaml --plugin my_norm.py --resume
+      paddle-tfm run compare-norms --budget 30m
+      paddle-tfm run compare-norms --dry-run
       paddle-tfm run findings/warm-up --fast
     """
 
@@ -127,7 +131,7 @@ def recipe_command(name: str) -> click.Command:
     @table_options
     def run(overrides, seeds, baseline, save, **options) -> None:
         require_new(save)
-        train(name, [*overrides, *as_overrides(seeds, baseline)], save=save, **options)
+        train(name, [*overrides, *as_overrides(seeds, baseline)], save=save, seeds_chosen=seeds is not None, **options)
 
     return run
 
@@ -173,26 +177,44 @@ def train(
     cell=None,
     fast=False,
     save=None,
+    dry_run=False,
+    budget=None,
+    seeds_chosen=False,
 ) -> None:
-    """Load, check, train and compare; then say where everything is. Of one `cell` only the first three."""
+    """Load, check, train and compare; then say where everything is. Of one `cell` only the first three; of a dry run
+    the first two, and what the rest would cost."""
     from rich.markup import escape
 
     from paddle_tfm import runtime
     from paddle_tfm.recipe import loading as recipes
 
+    started = time.monotonic()
+    forecast.require_alone(dry_run, budget, cell, executor, save)
     recipe = recipes.load(name, overrides, fast)
     registry = create_registry(plugins)
     built = _executor(executor, registry, workers, cell)
     where = use_device(device)
+    folder = out or Path("runs") / recipe.name
+    num_workers = workers or (1 if where.startswith("gpu") else runtime.threads())
+    if budget is not None:
+        begun = forecast.recorded_seeds(folder) if resume else None
+        if begun is None:
+            begun = f"seeds={forecast.seeds_for(budget, recipe, registry, num_workers, seeds_chosen, started)}"
+        overrides = [*overrides, begun]
+        recipe = recipes.load(name, overrides, fast)
+    if dry_run:
+        runs = [run for run in recipe.runs() if not (resume and (folder / run.name / "results.json").exists())]
+        at_once = min(num_workers, max(len(runs), 1))
+        forecast.show(forecast.probed(recipe, registry, at_once), runs, at_once, form)
+        return
 
     from paddle_tfm.cli.data import bars
     from paddle_tfm.cli.progress import ProgressBar
     from paddle_tfm.sweep.sweep import RunsFailed, Sweep
     from paddle_tfm.train.trainer import Interrupted
 
-    folder = out or Path("runs") / recipe.name
     count = 1 if cell else max(1, len(recipe.expand()[0]))
-    num_workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
+    num_workers = min(num_workers, count)
     sweep = Sweep(
         recipe,
         registry,

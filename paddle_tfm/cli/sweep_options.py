@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from paddle_tfm.cli.forecast import Budget
 from paddle_tfm.errors import UserError
 
 MAX_SEEDS = 1_000
@@ -77,7 +78,7 @@ def complete_variant(context: click.Context, parameter: click.Parameter, incompl
 
 
 def sweep_options(command):
-    """The options --seeds, --baseline and --save."""
+    """The options --seeds, --baseline, --budget, --dry-run and --save."""
     decorators: Sequence = (
         click.option(
             "--seeds",
@@ -89,6 +90,19 @@ def sweep_options(command):
             metavar="VARIANT",
             shell_complete=complete_variant,
             help="The variant that the others are compared with. Default: what the recipe says, or the first.",
+        ),
+        click.option(
+            "--budget",
+            type=Budget(),
+            metavar="30m|2h|90s",
+            help="Train within this time as many seeds of every variant as fit by 20 steps of each: all steps, the "
+            "same seeds for all, 2 to 12 of them, or at most --seeds. Where fewer fit, nothing is trained.",
+        ),
+        click.option(
+            "--dry-run",
+            is_flag=True,
+            help="Say what the runs would cost (tokens, time, memory) by 20 steps of each variant; train and write "
+            "nothing. Only data that are missing are fetched.",
         ),
         click.option(
             "--save",

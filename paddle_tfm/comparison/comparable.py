@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from paddle_tfm import units
 from paddle_tfm.component_source import recipe_text
@@ -12,10 +12,18 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.differences import differences
 
-if TYPE_CHECKING:
-    from paddle_tfm.comparison.table import Result
-
 NAMED = 2  # settings, or variants, in one sentence
+
+
+class Scored(Protocol):
+    """A finished run, as far as its scores are concerned."""
+
+    folder: Path
+    results: dict
+
+    @property
+    def corpus(self) -> str:
+        """The hash of the texts that it was scored on."""
 
 
 class Obstacle(NamedTuple):
@@ -33,19 +41,19 @@ def recipe_of(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def obstacles(groups: Mapping[str, Sequence[Result]], baseline: str, metric: str) -> dict[str, Obstacle]:
+def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str) -> dict[str, Obstacle]:
     """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out."""
-    base, found = groups[baseline], {}
+    base, apart = groups[baseline], {}
     for variant, runs in groups.items():
         if variant == baseline:
             continue
         obstacle = _texts(variant, runs, baseline, base) or _metric(variant, runs, baseline, base, metric)
         if obstacle is not None:
-            found[variant] = obstacle
-    return found
+            apart[variant] = obstacle
+    return apart
 
 
-def _texts(variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result]) -> Obstacle | None:
+def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored]) -> Obstacle | None:
     """Whether all runs were scored on the same texts."""
     for name, group in ((baseline, base), (variant, runs)):
         if (number := len({run.corpus for run in group})) > 1:
@@ -67,7 +75,7 @@ def _task_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
 
 
 def _metric(
-    variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result], metric: str
+    variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str
 ) -> Obstacle | None:
     """Whether all runs were scored by the same metric."""
     name = units.metric_name(metric)
@@ -83,7 +91,7 @@ def _metric(
     return Obstacle("other metric", sentence)
 
 
-def _definition(run: Result, metric: str) -> tuple[str, bool | None, str] | None:
+def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None:
     """What a metric is, as its run recorded it: signature, direction, unit; None if it was not measured."""
     results = run.results
     if metric != "loss" and metric not in results["directions"]:
@@ -91,8 +99,8 @@ def _definition(run: Result, metric: str) -> tuple[str, bool | None, str] | None
     return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
 
 
-def reasons(found: Mapping[str, Obstacle]) -> str:
+def reasons(apart: Mapping[str, Obstacle]) -> str:
     """Why variants cannot be compared, the first of them."""
-    sentences = [each.sentence for each in found.values()]
+    sentences = [each.sentence for each in apart.values()]
     more = f"; and {len(sentences) - NAMED} more" if len(sentences) > NAMED else ""
     return "; ".join(sentences[:NAMED]) + more

@@ -86,7 +86,7 @@ def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict
 
 def gaps(one: Side, other: Side) -> list[Gap]:
     """All in which the sides differ: settings in the order of the recipe, then plugins, data, build and machine."""
-    found = [Gap(SETTINGS, *item) for item in differences(one.recipe, other.recipe)]
+    items = [Gap(SETTINGS, *item) for item in differences(one.recipe, other.recipe)]
     for section in (PLUGINS, DATA, BUILD, MACHINE):
         a, b = one.facts.get(section, {}), other.facts.get(section, {})
         if not a or not b:  # nothing is known of one of them
@@ -96,8 +96,8 @@ def gaps(one: Side, other: Side) -> list[Gap]:
             if section == PLUGINS and (what in a) != (what in b) and _plugins_of(a) == _plugins_of(b):
                 continue
             if a.get(what, ABSENT) != b.get(what, ABSENT):
-                found.append(Gap(section, what, a.get(what, ABSENT), b.get(what, ABSENT)))
-    return found
+                items.append(Gap(section, what, a.get(what, ABSENT), b.get(what, ABSENT)))
+    return items
 
 
 def confounds(one: Side, other: Side) -> Iterator[Confound]:

@@ -8,6 +8,7 @@ for private names elsewhere. What concerns layers has a file of its own.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -56,7 +57,8 @@ def set_num_threads(number: int) -> None:
 
 
 def reset_peak_memory() -> None:
-    """Begin to measure `peak_memory`."""
+    """Begin to measure `peak_memory`, without what an earlier run of this process has left behind."""
+    gc.collect()
     if paddle.device.get_device() != "cpu":
         paddle.device.cuda.reset_max_memory_allocated()
     elif reset := _private(paddle, "base", "core", "host_memory_stat_reset_peak_value"):

@@ -35,11 +35,11 @@ class Beside(Section):
 
     def data(self, facts: Facts) -> dict[str, list[dict[str, object]]]:
         """The costs of each variant beside the baseline's."""
-        found: dict[str, list[dict[str, object]]] = {}
+        costs: dict[str, list[dict[str, object]]] = {}
         for variant, item in _differing(facts):
             if isinstance(item, Confound):
-                found.setdefault(variant, []).append(item._asdict())
-        return found
+                costs.setdefault(variant, []).append(item._asdict())
+        return costs
 
 
 def _number(value: float) -> str:
