@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from paddle_tfm.comparison import claim_record
 from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.markdown import markdown
 from paddle_tfm.comparison.page import page
@@ -13,7 +14,8 @@ from paddle_tfm.plotting import image
 
 
 def write(comparison: Comparison) -> dict[str, Path]:
-    """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder. Returns where each is.
+    """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, and `claims.json` where the
+    recipe claims something. Returns where each is.
 
     The page is one file that needs no other, and no network.
     """
@@ -27,4 +29,7 @@ def write(comparison: Comparison) -> dict[str, Path]:
     write_whole(files["markdown"], markdown(comparison))
     write_whole(files["page"], page(comparison))
     write_whole(files["figure"], png)
+    if comparison.claims is not None:
+        files["claims"] = folder / claim_record.FILE
+        write_whole(files["claims"], json_text(claim_record.record(comparison, comparison.claims)))
     return files
