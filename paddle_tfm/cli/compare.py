@@ -176,4 +176,5 @@ def _claims(printer, claims) -> None:
         numbers = f"{subject(claim)}: {measured(judgement)}; claimed: {claimed(claim, judgement.unit)}"
         printer.print(f"  [{style}]{judgement.verdict}[/]  {escape(judgement.name)}  [dim]({escape(claim.source)})[/]")
         for text, faint in ((claim.says, ""), (numbers, "dim")):
-            printer.print(Padding(Text(text, style=faint), (0, 0, 0, 4), expand=False))
+            line = Text(text, style=faint)  # in a pipe on one line; elsewhere it is broken, and keeps its indent
+            printer.print(Text("    ").append(line) if printer.soft_wrap else Padding(line, (0, 0, 0, 4)))

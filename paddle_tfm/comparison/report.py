@@ -58,9 +58,9 @@ class Report:
         return page(self.facts, self.parts)
 
     def write(self) -> dict[str, Path]:
-        """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, `claims.json` where the recipe
-        claims something, and with `files` every table and figure into `comparison/` there. Returns where each is, but
-        for the last.
+        """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, `claims.json` where the
+        recipe claims something, and with `files` every table and figure into `comparison/` there. Returns where each
+        is, but for the last.
 
         The page is one file that needs no other, and no network.
         """
