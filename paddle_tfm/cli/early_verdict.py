@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
 
 def early_verdict(sweep: SweepRuns) -> str:
-    """The verdict over the seeds under which every run has results; "" before the first of them, and at the end, which
-    has a verdict of its own. To look early is no test: whoever stops at the look that pleases is wrong more often."""
+    """The verdict over the seeds under which every run has results; "" before the first of them, at the end, which has
+    a verdict of its own, and of one variant. To look early is no test: whoever stops at the look that pleases is
+    wrong more often."""
     done, seeds = sweep.complete_seeds(), sweep.seeds()
-    if not done or sweep.is_finished or len(seeds) == 1:
+    if not done or sweep.is_finished or len(sweep.runs) == len(seeds):  # of one variant there is no verdict
         return ""
     return f"After {len(done)} of {len(seeds)} seeds (interim: an early look is no test): {_sentence(sweep, done)}"
 

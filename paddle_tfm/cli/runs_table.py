@@ -10,7 +10,7 @@ from rich.text import Text
 
 from paddle_tfm import units
 from paddle_tfm.sweep.standing import Standing
-from paddle_tfm.tabular import ESSENTIAL, Column, Line, Table, wrapped
+from paddle_tfm.tabular import ESSENTIAL, GAP, Column, Line, Table, wrapped
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.overview import Overview
@@ -19,8 +19,9 @@ STYLES = {"done": "green", "running": "cyan", "waiting": "dim", "stopped": "yell
 OUT_OF_ORDER = ("killed", "silent", "unreadable")
 NEXT = 3  # waiting runs that are more interesting than finished ones
 MOST_NOTES = 3
-BAR = 12
-OTHER_COLUMNS = 58  # cells beside the name, in the widest usual case
+CONTINUE = "continue with this, and with --executor or --workers as before:"
+BAR = 8
+OTHER_COLUMNS = 56  # cells beside the name, in the widest usual case
 LEAST_NAME = 18
 
 
@@ -34,12 +35,14 @@ def clock(seconds: float | None) -> str:
 
 
 def table(runs: Sequence[Standing], width: int | None = None, bar: bool = False) -> Table[Standing]:
-    """Runs as rows. `width`: where a page ends there, long names are shortened; `bar`: with one for each."""
+    """Runs as rows. `width`: of the page; long names are shortened. `bar`: with one for each run, if it fits."""
     best = {run.best for run in runs if run.best}
     metric = units.metric_name(best.pop()).replace(" ", "\N{NO-BREAK SPACE}") if len(best) == 1 else "score"
     moves = any(run.state == "running" for run in runs)
     following = next((run.name for run in runs if run.state == "waiting"), "") if moves else ""
     room = None if width is None else max(LEAST_NAME, width - OTHER_COLUMNS)
+    # By the usual width of a column and not by today's, so that it does not come and go.
+    bar = bar and room is not None and room >= max(len(run.name) for run in runs) + BAR + GAP
 
     def name(run: Standing) -> str:
         return run.name if room is None or len(run.name) <= room else f"…{run.name[1 - room :]}"
@@ -56,7 +59,7 @@ def table(runs: Sequence[Standing], width: int | None = None, bar: bool = False)
         _column("step", lambda run: "next" if run.name == following else _step(run), right=True, style=style),
         _column("loss", lambda run: "" if run.loss is None else units.text(run.loss), 60, True),
         _column("tokens/s", lambda run: number(run.tokens_per_second), 40, True),
-        _column("left", lambda run: clock(run.seconds_left), 80, True),
+        _column("left", lambda run: clock(run.seconds_left or None), 80, True),
         _column(metric, _score, 90, True, style=lambda run: "" if run.is_finished else "dim"),
     ]
     return Table(columns, runs)
@@ -96,7 +99,8 @@ def _score(run: Standing) -> str:
 
 def in_words(run: Standing) -> str:
     """`post/seed-1: done, exact match 99.7%`."""
-    sentence = f"{run.name}: {_step(run)}"
+    moves = run.state == "running" and 0 < run.step < run.steps
+    sentence = f"{run.name}: {f'running, step {run.step:,} of {run.steps:,}' if moves else _step(run)}"
     if run.is_finished and (score := _score(run)):
         sentence += f", {units.metric_name(run.best)} {score}"
     return f"{sentence} ({run.note})" if run.note else sentence
@@ -139,20 +143,21 @@ def notes(overview: Overview) -> list[str]:
     states = overview.counts()
     if overview.is_finished:
         return sentences
-    commands = [sweep.again() for sweep in overview.sweeps if not sweep.is_finished and sweep.again()]
-    commands = [f"continue with: {command}" for command in commands[:MOST_NOTES]]
+    commands = [again for sweep in overview.sweeps if not sweep.is_finished and (again := sweep.again())][:MOST_NOTES]
     if not states["running"]:
-        return [*sentences, "Nothing is trained now. Unless runs wait for their turn elsewhere,", *commands]
-    if any(states[state] for state in OUT_OF_ORDER):
-        return [*sentences, "When the others have ended,", *commands]
+        queue = "Nothing is trained now. Unless runs wait in a queue, "
+        return [*sentences, f"{queue}{CONTINUE}", *commands] if commands else sentences
+    if any(states[state] for state in OUT_OF_ORDER) and commands:
+        return [*sentences, f"When the others have ended, {CONTINUE}", *commands]
     return sentences
 
 
 class RunsTable:
-    """An overview as rich draws it: never higher than the screen, never wider."""
+    """An overview as rich draws it, never higher than the screen and never wider: `title`, the runs, how many are in
+    which state, and the sentences `below`."""
 
-    def __init__(self, overview: Overview, title: str = "", below: Sequence[str] = ()):
-        self.overview, self.title, self.below = overview, title, below
+    def __init__(self, overview: Overview, title: str = "", below: Sequence[tuple[str, str]] = ()):
+        self.overview, self.title, self.below = overview, title, below  # below: (sentence, style)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, height = options.max_width, console.size.height - 1
@@ -166,8 +171,7 @@ class RunsTable:
         if not runs:
             return []
         foot = [[(part, "dim")] for part in wrapped(summary(self.overview), width)]
-        foot += [[(part, "yellow")] for text in notes(self.overview) for part in wrapped(text, width)]
-        foot += [[(part, "")] for text in self.below for part in wrapped(text, width)]
+        foot += [[(part, style)] for text, style in self.below for part in wrapped(text, width)]
         head: list[Line] = [[(self.title, "bold")]] if self.title else []
         room = height - len(head) - len(foot)
         body = list(table(runs, width, bar).lines(width))

@@ -99,19 +99,24 @@ def _follow(reader: FolderReader, overview: Overview, every: float) -> Overview:
 def _redraw(reader: FolderReader, overview: Overview, every: float) -> Overview:
     from rich.live import Live
 
-    from paddle_tfm.cli.runs_table import RunsTable
+    from paddle_tfm.cli.runs_table import RunsTable, notes
 
     verdicts = Verdicts()
+
+    def drawn() -> RunsTable:
+        below = [(sentence, "yellow") for sentence in notes(overview)]
+        return RunsTable(overview, str(reader.folder), [*below, *((text, "bold") for text in verdicts(overview))])
+
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cursor comes back
-    shown = RunsTable(overview, str(reader.folder), verdicts(overview))
+    shown = RunsTable(overview, str(reader.folder))  # at once: a verdict loads SciPy first
     try:
         with Live(shown, console=console(), auto_refresh=False, transient=True) as live:
             live.refresh()
             while not overview.is_finished:
+                shown = drawn()
+                live.update(shown, refresh=True)
                 time.sleep(every)
                 overview = reader.look()
-                shown = RunsTable(overview, str(reader.folder), verdicts(overview))
-                live.update(shown, refresh=True)
     except KeyboardInterrupt:
         console().print(shown)
         raise

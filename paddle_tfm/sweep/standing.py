@@ -114,7 +114,7 @@ class RunReader:
         if owner is None:
             return replace(standing, state="stopped")
         quiet, patience = self._quiet(), max(QUIET_SECONDS, QUIET_STEPS * self._step_seconds())
-        since = f"since {owner.since}" if owner.since else "since then"
+        since = f"since {owner.since[:16].replace('T', ' ')} UTC" if owner.since else "since then"
         if owner.holds is False and owner.is_local:
             return replace(standing, state="killed", note=f"{owner}, which trained it {since}, is gone")
         if not owner.holds and quiet > patience:
