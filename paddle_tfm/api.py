@@ -86,6 +86,7 @@ def run(
     resume: bool = False,
     workers: int = 1,
     executor: object = None,
+    fast: bool = False,
     plugins: Iterable[str | Path] = (),
 ) -> list[Path]:
     """Train every variant of a recipe with every seed; returns the runs' folders.
@@ -94,6 +95,7 @@ def run(
         out: their parent folder; default runs/<recipe>. resume: continue the runs in it. workers: the number of runs
             trained at the same time, each in its own process (with more than one, a script needs
             `if __name__ == "__main__":`). executor: who trains the runs instead, a name or ``{"name": …, option: …}``.
+            fast: the smaller budget that the recipe states, in runs/<recipe>-fast.
     Raises:
         UserError: the recipe or its data has a problem, `out` holds runs already, or runs failed.
     """
@@ -101,7 +103,7 @@ def run(
     registry, device = create_registry(plugins), runtime.load_paddle().get_device()
     from paddle_tfm.sweep.sweep import Sweep
 
-    recipe, files = recipes.load(name, overrides), tuple(map(Path, plugins))
+    recipe, files = recipes.load(name, overrides, fast), tuple(map(Path, plugins))
     folder = Path(out or Path("runs") / recipe.name)
     sweep = Sweep(
         recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device

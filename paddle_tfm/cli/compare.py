@@ -59,6 +59,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     Raises:
         UserError: there is no finished run, or none can be compared so.
     """
+    from paddle_tfm.comparison.claim_values import recorded
     from paddle_tfm.comparison.table import collect, compare, grouped
     from paddle_tfm.recipe import yaml_lines
 
@@ -67,20 +68,22 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
-    baseline = baseline or _recorded_baseline(folders[0], set(grouped(results)))
-    return compare(results, name, out or folders[0], metric, baseline)
+    then = _recorded(folders[0]).get("baseline")
+    baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
+    comparison = compare(results, name, out or folders[0], metric, baseline)
+    comparison.claims = recorded(comparison, _recorded(folders[0]))
+    return comparison
 
 
-def _recorded_baseline(folder: Path, variants: set[str]) -> str | None:
-    """The baseline of the comparison that was written at the end of the recipe."""
-    import json
+def _recorded(folder: Path) -> dict:
+    """The comparison that was written at the end of the recipe; empty where there is none, or where it is damaged."""
+    from paddle_tfm.errors import UserError
+    from paddle_tfm.files import read_json
 
-    file = folder / "comparison.json"
     try:
-        baseline = json.loads(file.read_text("utf-8")).get("baseline")
-    except (OSError, ValueError, AttributeError):
-        return None
-    return baseline if baseline in variants else None
+        return read_json(folder / "comparison.json")
+    except UserError:
+        return {}
 
 
 def present(comparison, printer, folders=(), form: str | None = None) -> None:
@@ -117,6 +120,8 @@ def present(comparison, printer, folders=(), form: str | None = None) -> None:
     else:
         printer.print("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
     # A terminal breaks a long path by itself, and can copy it whole.
+    if comparison.claims:
+        _claims(printer, comparison.claims)
     for what, key in (("figure", "figure"), ("report", "page")):
         if key in paths:
             printer.print(Text(f"{what}  {paths[key]}"), soft_wrap=True)
@@ -146,3 +151,23 @@ def _predictions(printer, title: str, items: list[dict]) -> None:
         reference = "" if title == "right" else f"   should be {escape(item['reference'])}"
         texts = f"{escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}"
         printer.print(f"  {texts}  [dim]({escape(item['variant'])})[/]")
+
+
+CLAIM_STYLES = {"reproduced": "green", "not reproduced": "red"}  # else yellow
+
+
+def _claims(printer, claims) -> None:
+    """Each claim of the recipe: verdict and sentence, and below it what was measured and what is claimed."""
+    from rich.markup import escape
+
+    from paddle_tfm.comparison.claims import claimed, measured, subject
+
+    printer.print("claims:")
+    if claims.remark():
+        printer.print(f"  [yellow]{escape(claims.remark())}[/]")
+    for judgement in claims.judgements:
+        claim, style = judgement.claim, CLAIM_STYLES.get(judgement.verdict, "yellow")
+        printer.print(f"  [{style}]{judgement.verdict}[/]  {escape(judgement.name)}  [dim]({escape(claim.source)})[/]")
+        printer.print(f"    {escape(claim.says)}")
+        numbers = f"{subject(claim)}: {measured(judgement)}; claimed: {claimed(claim, judgement.unit)}"
+        printer.print(f"    [dim]{escape(numbers)}[/]")

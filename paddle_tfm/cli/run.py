@@ -65,6 +65,7 @@ def command() -> None:
       paddle-tfm run quickstart
       paddle-tfm run reverse model.norm=rms train.steps=500 --out runs/rms
       paddle-tfm run mine.yaml --plugin my_norm.py --resume
+      paddle-tfm run findings/warm-up --fast
     """
 
 
@@ -76,6 +77,11 @@ def recipe_command(name: str) -> click.Command:
     @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
     @click.option(
         "--resume", is_flag=True, help="Continue where an interrupted run stopped; finished runs are skipped."
+    )
+    @click.option(
+        "--fast",
+        is_flag=True,
+        help="The smaller budget that the recipe states (`fast:`), in runs/<recipe>-fast: no verdict on its claims.",
     )
     @plugin_option
     @device_option
@@ -101,8 +107,8 @@ def recipe_command(name: str) -> click.Command:
     )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
-    def run(overrides, out, resume, plugins, device, strict, workers, executor, cell, form) -> None:
-        train(name, overrides, out, resume, plugins, device, strict, workers, form, executor, cell)
+    def run(overrides, out, resume, fast, plugins, device, strict, workers, executor, cell, form) -> None:
+        train(name, overrides, out, resume, plugins, device, strict, workers, form, executor, cell, fast)
 
     return run
 
@@ -126,13 +132,27 @@ def _describe(name: str) -> str:
         if recipe.data.get("baseline"):
             lines.append(f"Baseline: {recipe.data['baseline']}")
     lines.append(f"Runs: {len(variants) * len(seeds)} ({len(seeds)} seed{'s' if len(seeds) != 1 else ''} a variant)")
-    lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}")
+    faster = "; with --fast, minutes" if recipe.data.get("fast") else ""
+    lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}{faster}")
+    if claims := recipe.data.get("claims"):
+        lines.append(f"Claims: {len(claims)}, judged at the end: reproduced, not reproduced or undetermined")
     lines += ["", "\b", "Example:", f"  paddle-tfm run {name} train.steps=100 --out runs/try"]
     return "\n".join(lines)
 
 
 def train(
-    name, overrides, out, resume, plugins, device, strict, workers=None, form=None, executor=None, cell=None
+    name,
+    overrides,
+    out,
+    resume,
+    plugins,
+    device,
+    strict,
+    workers=None,
+    form=None,
+    executor=None,
+    cell=None,
+    fast=False,
 ) -> None:
     """Load, check, train and compare; then say where everything is. Of one `cell` only the first three."""
     from rich.markup import escape
@@ -140,7 +160,7 @@ def train(
     from paddle_tfm import runtime
     from paddle_tfm.recipe import loading as recipes
 
-    recipe = recipes.load(name, overrides)
+    recipe = recipes.load(name, overrides, fast)
     registry = create_registry(plugins)
     built = _executor(executor, registry, workers, cell)
     where = use_device(device)
@@ -181,6 +201,7 @@ def train(
         options += [*([f"--device={device}"] if device else []), *(["--strict"] if strict else [])]
         options += [f"--workers={workers}"] if workers else []
         options += [*([f"--executor={executor}"] if executor else []), *([f"--cell={cell}"] if cell else [])]
+        options += ["--fast"] if fast else []
         again = escape(shlex.join(["paddle-tfm", "run", name, *overrides, *options, "--resume"]))
         if isinstance(end, RunsFailed):
             notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)
@@ -194,11 +215,13 @@ def train(
         return
     # Imported after the training: it needs SciPy, which takes a second to load.
     from paddle_tfm.cli.compare import present
+    from paddle_tfm.comparison.claim_values import judge_all
     from paddle_tfm.comparison.table import collect, compare
 
     comparison = compare(
         collect(folders), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")
     )
+    comparison.claims = judge_all(comparison, recipe.claims(), recipe.arguments[1:])
     registry.plugins.emit("on_comparison_end", sweep.report, strict, comparison=comparison)
     present(comparison, console(), form=form)
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.sections import compared, curves, outputs, results, runs
+from paddle_tfm.comparison.sections import claims, compared, curves, outputs, results, runs
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.pages.document import Section, document
@@ -16,6 +16,7 @@ def page(comparison: Comparison) -> str:
     facts = Facts(comparison)
     sections = [
         Section("Scores", results.html(facts)),
+        *([Section("Claims", claims.html(facts))] if comparison.claims else []),
         Section("What was compared", compared.html(facts)),
         Section("Learning curves", curves.html(facts)),
         Section("Outputs", outputs.html(facts)),

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 from paddle_tfm import units
+from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.statistics import Difference, paired_difference, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
@@ -72,6 +73,7 @@ class Comparison:
     rows: list[Row]
     runs: list[Result]
     signatures: dict[str, str] = field(default_factory=dict)
+    claims: Claims | None = None  # of the recipe, judged
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -81,6 +83,7 @@ class Comparison:
             "higher_is_better": self.higher_is_better,
             "baseline": self.baseline,
             "signatures": self.signatures,
+            **({} if self.claims is None else self.claims.data()),
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in self.runs],
         }

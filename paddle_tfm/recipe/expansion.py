@@ -10,12 +10,15 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from paddle_tfm.errors import Problem, RecipeError, unknown
+from paddle_tfm.recipe import claims
+from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.settings import Settings, locate, validate
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
+BESIDE = ("fast", "claims")  # what stands beside the runs in a recipe, and determines no number of theirs
 # what a recipe says of all its runs together, and no variant of itself
-OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base")
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "fast", "claims")
 
 
 @dataclass
@@ -67,6 +70,17 @@ class Recipe:
             variants[str(name)] = (dict(overrides) if isinstance(overrides, Mapping) else {}, origins)
         return variants
 
+    def claims(self) -> dict[str, ClaimSettings]:
+        """What the recipe claims, by name.
+
+        Raises:
+            RecipeError: what is wrong with it.
+        """
+        settings, wrong = validate(self.data, self.origins)
+        if settings is None:
+            raise RecipeError(self.source, wrong)
+        return settings.claims
+
     def _grid(self) -> Iterator[tuple[str, tuple[dict, Origins]]]:
         grid = self.data["grid"] if isinstance(self.data["grid"], Mapping) else {}
         axes = {axis: values for axis, values in grid.items() if isinstance(values, list)}
@@ -93,10 +107,9 @@ class Recipe:
         """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
         runs: list[RunSpec] = []
         problems: list[Problem] = []
-        common = {
-            key: value for key, value in self.data.items() if key not in ("variants", "grid", "baseline", "seeds")
-        }
-        _, of_the_recipe = validate(self.data, self.origins)
+        of_all = ("variants", "grid", "baseline", "seeds", *BESIDE)
+        common = {key: value for key, value in self.data.items() if key not in of_all}
+        settings_of_all, of_the_recipe = validate(self.data, self.origins)
         sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
         seeds: list[int] = self.data["seeds"] if sound_seeds else [1]
         for name, (overrides, override_origins) in self.variants().items():
@@ -110,6 +123,9 @@ class Recipe:
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
         problems += [*of_the_recipe, *self._baseline_problems()]
+        if settings_of_all is not None:
+            metrics = {run.variant: claims.measured(run.data) for run in runs}
+            problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, metrics)]
         return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
 
     def _variant_problems(self, name: str, overrides: Mapping) -> Iterator[Problem]:
@@ -128,8 +144,8 @@ class Recipe:
         for key in overrides:
             if key.split(".")[0] in OF_THE_RECIPE:
                 yield locate(Problem(f"{path}.{key}", "belongs to the recipe; a variant cannot set it"), self.origins)
-            for leaf in _leaves(key, overrides[key]):
-                for overridden in (overridden for overridden in self.overridden if _same_branch(overridden, leaf)):
+            for leaf in leaves(key, overrides[key]):
+                for overridden in (overridden for overridden in self.overridden if same_branch(overridden, leaf)):
                     sentence = f"variant '{name}' sets {leaf} itself, so this would change nothing there"
                     instead = f"; override {path}.{leaf}" if section == "variants" else "; change the grid"
                     yield Problem(overridden, sentence + instead, COMMAND_LINE)
@@ -141,16 +157,16 @@ class Recipe:
         return []
 
 
-def _leaves(path: str, value: object) -> Iterator[str]:
+def leaves(path: str, value: object) -> Iterator[str]:
     """The paths that an override sets, down to its components and values."""
     if isinstance(value, Mapping) and value and "name" not in value:
         for key, item in value.items():
-            yield from _leaves(f"{path}.{key}", item)
+            yield from leaves(f"{path}.{key}", item)
     else:
         yield path
 
 
-def _same_branch(one: str, other: str) -> bool:
+def same_branch(one: str, other: str) -> bool:
     """Whether one dotted path is the other, or leads to it."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.fast import FAST, hastened
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.yaml_lines import Origins
 
@@ -37,18 +38,20 @@ def find(name: str) -> Path:
     raise UserError(unknown("recipe", name, known))
 
 
-def load(name: str, overrides: Iterable[str] = ()) -> Recipe:
-    """A recipe with its base merged in and ``a.b=value`` overrides applied.
+def load(name: str, overrides: Iterable[str] = (), fast: bool = False) -> Recipe:
+    """A recipe with its base merged in and ``a.b=value`` overrides applied, after its smaller budget where `fast`.
 
     Raises:
-        UserError: no such recipe, not YAML, or an override that is not of that form.
+        UserError: no such recipe, not YAML, an override that is not of that form, or `fast` without a smaller budget.
     """
     path = find(name)
     data, origins = _with_base(path, [])
     data = {"name": data.pop("name", re.sub(r"[^\w.-]+", "-", path.stem)), **data}  # first, as people write it
     source = str(name) if path.name == str(name) or Path(name).is_file() else path.name
     overrides = list(overrides)
-    recipe = Recipe(source, data, origins, arguments=[str(name), *overrides])
+    recipe = Recipe(source, data, origins, arguments=[str(name), *overrides, *([FAST] if fast else [])])
+    if fast:
+        recipe = hastened(recipe)
     for text in overrides:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not all(key.split(".")):
@@ -69,7 +72,7 @@ def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
     if not beside.is_file() and name not in shipped():
         raise UserError(f"{path} line {origins['base'][1]}: base '{base}' is no file beside it and no shipped recipe")
     merged, merged_origins = _with_base(beside if beside.is_file() else shipped()[name], [*chain, path.resolve()])
-    for key in ("name", "duration", "baseline", "variants", "grid"):
+    for key in ("name", "duration", "baseline", "variants", "grid", "fast", "claims"):
         merged.pop(key, None)  # they describe the base's own runs
     for key, value in data.items():
         override(merged, key, value, merged_origins, origins)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
@@ -120,6 +121,8 @@ class Settings(_Section):
     variant: str | None = None
     variants: dict[str, dict | None] = {}
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
+    fast: dict[str, Any] = {}
+    claims: dict[str, ClaimSettings] = {}
 
     @field_validator("tokenizer")
     @classmethod
@@ -234,11 +237,10 @@ def _problem(error: dict) -> Problem:
         path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
     kind, value = error["type"], error.get("input")
     if kind == "extra_forbidden":
-        *parents, last = error["loc"]
-        section: Any = Settings
-        for part in parents:
-            section = section.model_fields[part].annotation
-        return Problem(path, unknown("key", last, section.model_fields))
+        section = ClaimSettings if error["loc"][0] == "claims" else _section(error["loc"][:-1])
+        return Problem(path, unknown("key", error["loc"][-1], section.model_fields))
+    if kind == "missing" and error["loc"][0] == "claims":
+        return Problem(path, "is missing; a claim needs `says`, `source`, `metric` and `variant`")
     if kind == "missing":
         return Problem(path, "is missing; start with `base: base.yaml`, which holds every default")
     if kind == "value_error":
@@ -250,6 +252,14 @@ def _problem(error: dict) -> Problem:
     elif _may_be_empty(error["loc"]):
         must_be += " or null"
     return Problem(path, f"must be {must_be}, but is {'empty' if value is None else repr(value)}")
+
+
+def _section(location: Sequence[str | int]) -> Any:
+    """The class of the settings at a path."""
+    section: Any = Settings
+    for part in location:
+        section = section.model_fields[part].annotation
+    return section
 
 
 # what more than a component may stand there

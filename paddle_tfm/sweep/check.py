@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.model.build import build
+from paddle_tfm.recipe import fast
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
@@ -35,6 +36,7 @@ def check(
         if run.variant not in plans:
             plans[run.variant] = plan_run(run, registry)
             problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step)]
+    problems += fast.problems(recipe)
     if problems:
         raise RecipeError(recipe.source, dict.fromkeys(problems))
     return [replace(plans[run.variant], run=run) for run in runs]

@@ -141,3 +141,17 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float | None) -> floa
             for gradient in gradients:
                 gradient.scale_(max_norm / (norm + EPS))
     return norm
+
+
+def gradient_norms(model: Transformer, joint_norm: float) -> dict[str, float]:
+    """Path of a parameter → norm of its gradient before clipping; of the first step, so of the initial values.
+
+    Clipping has scaled all gradients alike, so that the joint norm before it, `joint_norm`, undoes it.
+    """
+    norms = {
+        path: math.sqrt(paddle_compat.sum_of_squares(parameter.grad).numpy().sum(dtype="float64"))
+        for path, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+    after = math.sqrt(sum(norm * norm for norm in norms.values()))
+    return {path: norm * joint_norm / after if after else 0.0 for path, norm in norms.items()}

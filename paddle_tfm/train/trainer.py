@@ -32,7 +32,7 @@ from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.results import results_of
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.shared_step import sharded
-from paddle_tfm.train.step import Step
+from paddle_tfm.train.step import Step, gradient_norms
 
 NUM_SAMPLES = 8  # predictions that listeners get with an evaluation
 
@@ -73,8 +73,7 @@ class Trainer:
         self.step = Step(run.model, parameters, optimizer, schedule, train, run.seed, self.ema)
         self.metrics = run.metrics()
         self.search = components["evaluate.search"].build()
-        self.stream = self._stream()
-        self.progress = Progress()
+        self.stream, self.progress = self._stream(), Progress()
 
     def _report_products(self) -> None:
         """Say so where the products are not those of the recipe."""
@@ -142,7 +141,8 @@ class Trainer:
         progress.epoch, progress.position = self.stream.epoch, self.stream.position
         progress.tokens += int(metrics["tokens"])
         progress.seconds += seconds
-        append_row(self.run.folder / "metrics.jsonl", {"step": step, **metrics})
+        more = {"gradient_norms": gradient_norms(run.model, metrics["gradient_norm"])} if step == 1 else {}
+        append_row(self.run.folder / "metrics.jsonl", {"step": step, **metrics, **more})
         append_row(self.run.folder / "timings.jsonl", {"step": step, "seconds": round(seconds, 6)})
         speed, left = progress.tokens_per_second, (run.settings.train.steps - step) * progress.seconds / step
         self.emit("on_step_end", step=step, metrics={**metrics, "tokens_per_second": speed, "seconds_left": left})

@@ -1,0 +1,75 @@
+"""The numbers that a recipe's claims are about, collected from the runs of a comparison."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from paddle_tfm.comparison.claims import Claims, Judgement, judge
+from paddle_tfm.comparison.table import Comparison, Result, grouped
+from paddle_tfm.recipe.claims import GRADIENT_NORM, ClaimSettings
+from paddle_tfm.train.logs import read_rows
+
+
+def judge_all(
+    comparison: Comparison, claims: Mapping[str, ClaimSettings], departures: Sequence[str] = ()
+) -> Claims | None:
+    """Each claim judged by the runs of the comparison; None where there is none."""
+    groups = grouped(comparison.runs)
+    judgements = [_judgement(comparison, groups, name, claim) for name, claim in claims.items()]
+    if departures:
+        judgements = [replace(each, verdict="no verdict") for each in judgements]
+    return Claims(judgements, tuple(departures)) if judgements else None
+
+
+def recorded(comparison: Comparison, data: Mapping) -> Claims | None:
+    """The claims that `comparison.json` holds, judged by the runs as they are now; None where it holds none, or where a
+    variant that they are about is not here."""
+    try:
+        claims = {str(each["name"]): ClaimSettings.model_validate(each["claim"]) for each in data.get("claims") or []}
+    except (ValidationError, KeyError, TypeError):
+        return None
+    here = set(grouped(comparison.runs))
+    if any({claim.variant, claim.over} - {None} - here for claim in claims.values()):
+        return None
+    departures = data.get("departures")
+    return judge_all(comparison, claims, list(map(str, departures)) if isinstance(departures, list) else [])
+
+
+def _judgement(
+    comparison: Comparison, groups: Mapping[str, Sequence[Result]], name: str, claim: ClaimSettings
+) -> Judgement:
+    unit = comparison.unit(claim.metric)
+    runs = {(run.seed, run.corpus): _value(run, claim) for run in groups.get(claim.variant, ())}
+    if claim.over is None:
+        return judge(name, claim, list(runs.values()), None, unit)
+    others = {(run.seed, run.corpus): _value(run, claim) for run in groups.get(claim.over, ())}
+    pairs = [(value, others[key]) for key, value in runs.items() if key in others]
+    return judge(name, claim, [value for value, _ in pairs], [other for _, other in pairs], unit)
+
+
+def _value(run: Result, claim: ClaimSettings) -> float:
+    """The number of one run; NaN where it diverged or has none."""
+    if claim.metric == GRADIENT_NORM:
+        return gradient_norm(run, claim.at or "") / (gradient_norm(run, claim.divided_by) if claim.divided_by else 1.0)
+    if claim.split == "valid":
+        return math.nan if run.results.get("diverged") else run.results["valid"].get(claim.metric, math.nan)
+    return run.metric(claim.metric)
+
+
+def gradient_norm(run: Result, place: str) -> float:
+    """The joint norm of the first step's gradients of a parameter, or of all parameters below a path, before clipping;
+    NaN where none was logged. A part −1 of the path is the last layer."""
+    rows = (row.get("gradient_norms") for row in read_rows(run.folder / "metrics.jsonl"))
+    norms: dict[str, float] = next(filter(None, rows), {})
+    if (match := re.search(r"(^|.*\.)-1(\.|$)", place)) is not None:
+        above = match[1]
+        parts = {path[len(above) :].split(".")[0] for path in norms if path.startswith(above)}
+        last = max((int(part) for part in parts if part.isdigit()), default=-1)
+        place = f"{above}{last}{place[len(above) + 2 :]}"
+    squares = [norm * norm for path, norm in norms.items() if path == place or path.startswith(f"{place}.")]
+    return math.sqrt(sum(squares)) if squares and sum(squares) > 0 else math.nan

@@ -1,0 +1,55 @@
+"""`fast:`, a smaller budget that a recipe states beside its own: values at dotted paths, which `--fast` sets.
+
+    fast: {train.steps: 100, seeds: [1, 2]}
+
+It shows in minutes that everything runs and what comes out. It is no verdict on what the recipe claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+
+from paddle_tfm.errors import Problem, UserError
+from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe, leaves, same_branch
+from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.settings import locate, validate
+
+FAST = "--fast"
+
+
+def hastened(recipe: Recipe) -> Recipe:
+    """The recipe with its smaller budget, called NAME-fast.
+
+    Raises:
+        UserError: it states none.
+    """
+    if not recipe.data.get("fast") or not isinstance(recipe.data["fast"], dict):
+        raise UserError(
+            f"{recipe.source} states no smaller budget for {FAST}; add one, for instance "
+            "`fast: {train.steps: 100, seeds: [1]}`"
+        )
+    data, origins = deepcopy(recipe.data), dict(recipe.origins)
+    source = {path.removeprefix("fast."): line for path, line in origins.items() if path.startswith("fast.")}
+    for path, value in data["fast"].items():
+        override(data, path, value, origins, source)
+    return replace(recipe, data={**data, "name": f"{recipe.name}-fast"}, origins=origins)
+
+
+def problems(recipe: Recipe) -> Iterator[Problem]:
+    """What is wrong with the smaller budget of a recipe that has one, and nothing else wrong in its structure."""
+    fast = recipe.data.get("fast")
+    if not fast or not isinstance(fast, dict):
+        return
+    for path in fast:
+        if path.split(".")[0] in OF_THE_RECIPE and path != "seeds":
+            yield locate(Problem(f"fast.{path}", "is no part of a budget"), recipe.origins)
+    for variant, (overrides, _) in recipe.variants().items():
+        set_there, set_here = ([leaf for each in part.items() for leaf in leaves(*each)] for part in (overrides, fast))
+        for path in set_here:
+            if any(same_branch(path, leaf) for leaf in set_there):
+                sentence = f"variant '{variant}' sets {path} itself, so this would change nothing there"
+                yield locate(Problem(f"fast.{path}", sentence), recipe.origins)
+    quick = hastened(recipe)
+    yield from validate(quick.data, quick.origins)[1]
