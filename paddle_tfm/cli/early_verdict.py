@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from paddle_tfm.comparison.table import Comparison
-    from paddle_tfm.sweep.overview import SweepRuns
+    from paddle_tfm.sweep.overview import Overview, SweepRuns
 
 
 def early_verdict(sweep: SweepRuns) -> str:
@@ -47,5 +47,22 @@ def _sentence(sweep: SweepRuns, seeds: list[str]) -> str:
 
     try:
         return verdict(comparison_of(sweep, seeds))
-    except UserError as error:
+    except (UserError, OSError) as error:  # a folder that is gone ends no training
         return str(error)
+
+
+class Verdicts:
+    """The early verdicts of an overview's sweeps; each is computed once for the seeds that it is over."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, ...], str] = {}
+
+    def __call__(self, overview: Overview) -> list[str]:
+        """Those that there are."""
+        return [sentence for sweep in overview.sweeps if (sentence := self._of(sweep))]
+
+    def _of(self, sweep: SweepRuns) -> str:
+        key = sweep.folder, sweep.is_finished, *sweep.complete_seeds(), len(sweep.seeds())
+        if key not in self.known:
+            self.known[key] = early_verdict(sweep)
+        return self.known[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -136,7 +137,7 @@ def chosen(runs: Sequence[Standing], most: int) -> list[Standing]:
 
 
 def notes(overview: Overview) -> list[str]:
-    """A sentence for each run that is out of order, and how to go on where nothing is trained."""
+    """A sentence for each run that is out of order, and the command that continues them where nothing is trained."""
     sentences = [f"{run.name}: {run.note}" for run in overview.runs if run.note and run.state != "diverged"]
     if len(sentences) > MOST_NOTES:
         sentences[MOST_NOTES:] = [f"and {len(sentences) - MOST_NOTES} more runs are out of order"]
@@ -145,8 +146,8 @@ def notes(overview: Overview) -> list[str]:
         return sentences
     commands = [again for sweep in overview.sweeps if not sweep.is_finished and (again := sweep.again())][:MOST_NOTES]
     if not states["running"]:
-        queue = "Nothing is trained now. Unless runs wait in a queue, "
-        return [*sentences, f"{queue}{CONTINUE}", *commands] if commands else sentences
+        sentences.append("Nothing is trained now." + (f" Unless runs wait in a queue, {CONTINUE}" if commands else ""))
+        return [*sentences, *commands]
     if any(states[state] for state in OUT_OF_ORDER) and commands:
         return [*sentences, f"When the others have ended, {CONTINUE}", *commands]
     return sentences
@@ -177,15 +178,13 @@ class RunsTable:
         body = list(table(runs, width, bar).lines(width))
         if len(body) > room:
             some = chosen(runs, max(1, room - (len(body) - len(runs)) - 1))
-            hidden = _hidden(runs, some)
-            body = [*table(some, width, bar).lines(width), [(hidden, "dim")]]
+            body = [*table(some, width, bar).lines(width), [(_hidden(runs, some, width), "dim")]]
         return [*head, *body, *foot][:height]
 
 
-def _hidden(runs: Sequence[Standing], shown: Sequence[Standing]) -> str:
+def _hidden(runs: Sequence[Standing], shown: Sequence[Standing], width: int) -> str:
+    """How many runs are not shown: of each state, if there is room."""
     names = {run.name for run in shown}
-    counts: dict[str, int] = {}
-    for run in runs:
-        if run.name not in names:
-            counts[run.state] = counts.get(run.state, 0) + 1
-    return f"not shown: {', '.join(f'{number} {state}' for state, number in counts.items())}"
+    counts = Counter(run.state for run in runs if run.name not in names)
+    text = f"not shown: {', '.join(f'{number} {state}' for state, number in counts.items())}"
+    return text if len(text) <= width else f"not shown: {counts.total()} runs"

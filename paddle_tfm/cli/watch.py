@@ -17,7 +17,6 @@ from paddle_tfm.errors import UserError
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.overview import FolderReader, Overview, SweepRuns
-    from paddle_tfm.sweep.standing import Standing
 
 UNITS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600}
 LEAST_SECONDS = 0.1
@@ -99,6 +98,7 @@ def _follow(reader: FolderReader, overview: Overview, every: float) -> Overview:
 def _redraw(reader: FolderReader, overview: Overview, every: float) -> Overview:
     from rich.live import Live
 
+    from paddle_tfm.cli.early_verdict import Verdicts
     from paddle_tfm.cli.runs_table import RunsTable, notes
 
     verdicts = Verdicts()
@@ -124,6 +124,7 @@ def _redraw(reader: FolderReader, overview: Overview, every: float) -> Overview:
 
 
 def _lines(reader: FolderReader, overview: Overview, every: float) -> Overview:
+    from paddle_tfm.cli.early_verdict import Verdicts
     from paddle_tfm.cli.runs_table import in_words
 
     states: dict[Path, str] = {}
@@ -144,33 +145,16 @@ def _lines(reader: FolderReader, overview: Overview, every: float) -> Overview:
         overview = reader.look()
 
 
-class Verdicts:
-    """The early verdicts of an overview's sweeps; each is computed once for the seeds that it is over."""
-
-    def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], str] = {}
-
-    def __call__(self, overview: Overview) -> list[str]:
-        """Those that there are."""
-        return [sentence for sweep in overview.sweeps if (sentence := self._of(sweep))]
-
-    def _of(self, sweep: SweepRuns) -> str:
-        from paddle_tfm.cli.early_verdict import early_verdict
-
-        key = sweep.folder, sweep.is_finished, *sweep.complete_seeds(), len(sweep.seeds())
-        if key not in self.known:
-            self.known[key] = early_verdict(sweep)
-        return self.known[key]
-
-
 def _print(overview: Overview, form: str | None) -> None:
     """All runs, and what is to be said of them."""
+    from paddle_tfm.cli.early_verdict import Verdicts
+    from paddle_tfm.cli.runs_data import as_data
     from paddle_tfm.cli.runs_table import notes, summary, table
     from paddle_tfm.tabular import Table, column
 
-    records = [_record(run) for run in overview.runs]
     if form is not None:
-        emit(Table([column(key) for key in records[0]], records), form, _data(overview, records))
+        data = as_data(overview)
+        emit(Table([column(key) for key in data["runs"][0]], data["runs"]), form, data)
         return
     print_table(table(overview.runs))
     for sentence in (summary(overview), *notes(overview), *Verdicts()(overview)):
@@ -190,44 +174,3 @@ def _print_verdict(sweep: SweepRuns, named: bool) -> None:
     console().print(f"{sweep.folder}: {final_verdict(sweep)}" if named else final_verdict(sweep), markup=False)
     if not named:
         console().print(f"report  paddle-tfm compare {sweep.folder}", markup=False, soft_wrap=True)
-
-
-def _record(run: Standing) -> dict[str, object]:
-    """A run for programs."""
-    return {
-        "run": run.name,
-        "folder": str(run.folder),
-        "state": run.state,
-        "step": run.step,
-        "steps": run.steps,
-        "loss": run.loss,
-        "tokens_per_second": run.tokens_per_second,
-        "seconds_left": run.seconds_left,
-        "metric": run.best,
-        "valid": run.valid.get(run.best),
-        "score": run.scores.get(run.best),
-        "note": run.note,
-    }
-
-
-def _data(overview: Overview, records: list[dict[str, object]]) -> dict[str, object]:
-    from paddle_tfm.cli.early_verdict import early_verdict, final_verdict
-
-    return {
-        "folder": str(overview.folder),
-        "finished": overview.is_finished,
-        "counts": dict(overview.counts()),
-        "seconds_left": overview.seconds_left(),
-        "sweeps": [
-            {
-                "folder": str(sweep.folder),
-                "finished": sweep.is_finished,
-                "seeds": sweep.seeds(),
-                "complete_seeds": sweep.complete_seeds(),
-                "verdict": final_verdict(sweep) if sweep.is_finished else early_verdict(sweep),
-                "continue_with": "" if sweep.is_finished else sweep.again(),
-            }
-            for sweep in overview.sweeps
-        ],
-        "runs": records,
-    }
