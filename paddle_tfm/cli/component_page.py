@@ -133,6 +133,9 @@ def _must_be(option: OptionSource, kind: str) -> str:
     if kind:
         noun = f"{kind}: a name or {{name: …, options…}}"
         return f"list of such: {noun}" if option.annotation.lower().startswith(("list", "sequence", "tuple")) else noun
+    if option.choices and (number := re.match(r"(int|float) \| ", option.annotation)):  # or one of a few words
+        rule = "" if option.rule.startswith("one of") else option.rule
+        return ", ".join(filter(None, [TYPES[number[1]], rule, f"or {', '.join(option.choices)}"]))
     if option.choices:
         return option.rule + (", or null" if "None" in option.annotation else "")
     words = re.sub(r"\b(int|float|bool|str|None)\b", lambda match: TYPES[match[1]], option.annotation)
@@ -192,7 +195,7 @@ def _required(option: OptionSource, kind: str, entry: Entry, registry: Registry)
 
 
 def _in_recipe(kind: str, settings: str) -> str:
-    if kind == "executor":
+    if kind in ("executor", "section"):
         return ""  # it changes no number, so that no recipe names it
     if kind == "metric":
         return f"evaluate: {{metrics: [exact_match, {settings}]}}"
@@ -203,7 +206,9 @@ def _in_recipe(kind: str, settings: str) -> str:
 
 
 def _on_command_line(kind: str, settings: str) -> str:
-    """A whole command that trains with it."""
+    """A whole command that trains with it; of a section one that shows it."""
+    if kind == "section":
+        return "paddle-tfm report runs/quickstart"
     if kind == "metric":
         return f'paddle-tfm run reverse "evaluate.metrics=[exact_match, {settings}]"'
     if kind == "dataset":

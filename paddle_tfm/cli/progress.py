@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from paddle_tfm.sweep.overview import FolderReader, Overview
 
 LOOKS_PER_SECOND = 1
+SHOWN_PADDING = 0.1  # of batches; less of it costs little
 
 
 def can_redraw(console: Console) -> bool:
@@ -69,11 +70,12 @@ class SweepProgress:
         if self.complete is None and self.live is not None:
             self.complete = self._complete(self._overview())
         resumed = f", resumed at step {card.step:,}" if card.step else ""
+        padding = f", {card.padding:.0%} padding" if card.padding >= SHOWN_PADDING else ""
         number = self.finished + len(self.under_way) + 1
         self.under_way.add(card.name)
         self.console.print(
             f"[bold]{number}/{self.runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
-            f"{card.examples:,} training examples, {card.steps:,} steps{resumed}"
+            f"{card.examples:,} training examples, {card.steps:,} steps{padding}{resumed}"
         )
 
     def _evaluation(self, event: Event) -> None:

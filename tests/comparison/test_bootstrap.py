@@ -129,7 +129,7 @@ def test_a_test_at_5_percent_is_wrong_about_5_times_in_100():
 def test_the_same_question_has_the_same_answer(monkeypatch):
     one, two = system(60, 0.8, 1), system(60, 0.82, 2)
     first = paired_bootstrap("bleu", Bleu(), one, two, draws=500)
-    monkeypatch.setattr(statistics, "MAX_COUNTS", 60 * 7)  # seven draws at a time
+    monkeypatch.setattr(statistics.resampling, "MAX_COUNTS", 60 * 7)  # seven draws at a time
     assert paired_bootstrap("bleu", Bleu(), one, two, draws=500) == first
     assert paired_bootstrap("bleu", Bleu(), one, two, draws=500, seed=1) != first
     assert first.signature == Bleu().signature()

@@ -1,0 +1,51 @@
+"""What numbers say: pure functions of numbers, each page with its formulas and sources.
+
+`decide` ties them together: paired values of variants and their baseline → a verdict on each.
+"""
+
+from paddle_tfm.comparison.statistics.components import Components, components
+from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, paired_differences
+from paddle_tfm.comparison.statistics.holm import holm
+from paddle_tfm.comparison.statistics.intervals import (
+    CONFIDENCE,
+    SIGNIFICANCE,
+    Difference,
+    paired_difference,
+    spread,
+)
+from paddle_tfm.comparison.statistics.ladder import HeldOut, Slope, held_out, slope
+from paddle_tfm.comparison.statistics.looks import Looks
+from paddle_tfm.comparison.statistics.open_ended import OpenEnded
+from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds
+from paddle_tfm.comparison.statistics.resampling import ResampledDifference, draw_counts, resampled_difference
+from paddle_tfm.comparison.statistics.signs import worst_value
+from paddle_tfm.comparison.statistics.tuning import expected_best
+
+__all__ = [
+    "CONFIDENCE",
+    "SIGNIFICANCE",
+    "VERDICTS",
+    "Components",
+    "Difference",
+    "HeldOut",
+    "Looks",
+    "MoreSeeds",
+    "OpenEnded",
+    "ResampledDifference",
+    "Rule",
+    "Slope",
+    "Verdict",
+    "components",
+    "decide",
+    "draw_counts",
+    "expected_best",
+    "held_out",
+    "holm",
+    "more_seeds",
+    "paired_difference",
+    "paired_differences",
+    "resampled_difference",
+    "slope",
+    "spread",
+    "worst_value",
+]

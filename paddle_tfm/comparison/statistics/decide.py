@@ -1,0 +1,165 @@
+"""Paired values of variants and their baseline → a verdict on each variant, valid for all of them and all looks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_tfm.comparison.statistics.holm import holm, holm_levels
+from paddle_tfm.comparison.statistics.intervals import SIGNIFICANCE
+from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds
+
+VERDICTS = ("better", "worse", "equivalent", "equal", "undetermined")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the seeds say of one variant against the baseline.
+
+    `estimate` is the mean of its paired differences, and their median where a pair lacks a value. `low` and `high` end
+    its interval at `level`, None where it has no end. `p` is adjusted for looks and variants. `used` of `pairs` pairs
+    were enough for a look; `diverged` and `baseline_diverged` of them lack a value. `more` is None once it is settled.
+    """
+
+    verdict: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    p: float
+    pairs: int
+    used: int
+    diverged: int
+    baseline_diverged: int
+    more: MoreSeeds | None
+
+    @property
+    def settled(self) -> bool:
+        return self.verdict != "undetermined"
+
+
+def decide(
+    pairs: Mapping[str, Sequence[tuple[float, float]]],
+    rule: Rule,
+    higher_is_better: bool = True,
+    smallest: float | None = None,
+    largest: float = math.inf,
+) -> dict[str, Verdict]:
+    """A verdict on each variant of `pairs`: its value and the baseline's with each seed, in the order of the seeds, NaN
+    where a run diverged or failed.
+
+    - `better`, `worse`: the interval excludes 0. P(any variant is called so that does not differ) ≤ 5%: a variant's
+      p-value holds at every look (`Looks`, `OpenEnded`), so it holds at the one at which seeds stopped being added, for
+      whatever reason, another variant's included; and Holm's method needs p-values that hold, and nothing else.
+    - `equivalent`: the interval lies within ± `smallest`, the smallest effect of interest. It comes before `better`:
+      who names that effect does not care for a smaller one. Such intervals hold for all variants at once (Bonferroni),
+      so that P(any is called so that differs by `smallest` or more) ≤ 5%. Never where a pair lacks a value.
+    - `equal`: every difference is exactly 0.
+    - `undetermined`: none of these, yet.
+
+    An interval is at the level at which Holm's method tested its variant: it excludes 0 exactly where the verdict says
+    so, and each alone holds the true difference in at least 95% of comparisons.
+
+    What must hold: differences that are about normal, or symmetric and not sharper than normal. Where most runs score
+    one of two values (all learned or nothing learned), t calls too often; let such a run count as diverged.
+
+    Args:
+        rule: when to look. `Looks([5])` is the t test of five seeds.
+        largest: how far two values of the metric can be apart, where intervals end.
+    """
+    question = _Question(rule, higher_is_better, smallest, largest)
+    differences = {name: paired_differences(values, higher_is_better) for name, values in pairs.items()}
+    raw = np.array([_last(rule.p_values(item)) for item in differences.values()])
+    least = SIGNIFICANCE / max(len(raw), 1)
+    tests = [_Test(float(p), float(own), least) for p, own in zip(holm(raw), holm_levels(raw, SIGNIFICANCE))]
+    return {
+        name: _verdict(question, test, differences[name], lost=np.isnan(_table(pairs[name])).sum(0))
+        for name, test in zip(pairs, tests)
+    }
+
+
+class _Question(NamedTuple):
+    rule: Rule
+    higher_is_better: bool
+    smallest: float | None
+    largest: float
+
+
+class _Test(NamedTuple):
+    """Holm's test of one variant: its adjusted p-value, the level of the test, and the one that suits all at once."""
+
+    p: float
+    level: float
+    least: float
+
+
+def _verdict(question: _Question, test: _Test, differences: np.ndarray, lost: np.ndarray) -> Verdict:
+    rule, smallest = question.rule, question.smallest
+    used = max(rule.upto(len(differences)), default=0)
+    seen, level = differences[:used], test.level
+    ends, wide = rule.interval(seen, level), rule.interval(seen, test.least)
+    if used and smallest is not None and np.isfinite(seen).all() and max(map(abs, wide)) <= smallest:
+        verdict, ends, level = "equivalent", wide, test.least
+    elif used and not seen.any():
+        verdict = "equal"
+    elif test.p <= SIGNIFICANCE:
+        verdict = "better" if _is_better(seen, ends) else "worse"
+    else:
+        verdict = "undetermined"
+    sign = 1 if question.higher_is_better else -1
+    low, high = sorted(sign * end for end in ends)
+    return Verdict(
+        verdict=verdict,
+        estimate=_estimate(sign * differences),
+        low=_finite(max(low, -question.largest)),
+        high=_finite(min(high, question.largest)),
+        level=level,
+        p=test.p,
+        pairs=len(differences),
+        used=used,
+        diverged=int(lost[0]),
+        baseline_diverged=int(lost[1]),
+        more=more_seeds(differences, rule, test.least, smallest) if verdict == "undetermined" else None,
+    )
+
+
+def _is_better(seen: np.ndarray, ends: tuple[float, float]) -> bool:
+    """By the interval, and where it does not say, by which of the two won more pairs."""
+    if ends[0] > 0 or ends[1] < 0:
+        return ends[0] > 0
+    return bool((seen > 0).sum() > (seen < 0).sum())
+
+
+def _last(p: np.ndarray) -> float:
+    return float(p[-1]) if len(p) else 1.0
+
+
+def _estimate(differences: np.ndarray) -> float | None:
+    if np.isfinite(differences).all():
+        return fmean(differences.tolist()) if len(differences) else None
+    known = differences[~np.isnan(differences)].tolist()
+    return _finite(median(known)) if known else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _table(pairs: Sequence[tuple[float, float]]) -> np.ndarray:
+    return np.array(pairs, dtype=np.float64).reshape(-1, 2)
+
+
+def paired_differences(pairs: Sequence[tuple[float, float]], higher_is_better: bool) -> np.ndarray:
+    """Variant minus baseline [pairs], turned so that above 0 is better; −inf where only the variant lacks a value, +inf
+    where only the baseline does, NaN where both do."""
+    values = _table(pairs)
+    lost = np.isnan(values)
+    differences = (values[:, 0] - values[:, 1]) * (1 if higher_is_better else -1)
+    differences[lost[:, 0] & ~lost[:, 1]] = -np.inf
+    differences[lost[:, 1] & ~lost[:, 0]] = np.inf
+    return differences

@@ -1,0 +1,117 @@
+"""Variance components, the best of k trials, and ladders: against formulas, subsets and simulation."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from paddle_tfm.comparison.statistics import components, expected_best, held_out, slope
+
+
+def table(rng, seeds, items, deviations):
+    by_seed, by_item, rest = deviations
+    return (
+        by_seed * rng.standard_normal((seeds, 1))
+        + by_item * rng.standard_normal((1, items))
+        + rest * rng.standard_normal((seeds, items))
+    )
+
+
+def test_components_are_unbiased_and_say_what_limits(rng):
+    found = [components(table(rng, 12, 40, (1.0, 0.5, 0.8))) for _ in range(400)]
+    for name, wanted in (("seed", 1.0), ("item", 0.25), ("residual", 0.64)):
+        assert np.mean([item.single[name] for item in found]) == pytest.approx(wanted, rel=0.08)
+    assert components(table(rng, 5, 500, (1.0, 0.5, 0.8))).limiting == "seed"
+    assert components(table(rng, 5, 20, (0.01, 2.0, 0.1))).limiting == "item"
+    one = found[0]
+    assert one.of_mean["seed"] == one.single["seed"] / 12 and one.of_mean["residual"] == one.single["residual"] / 480
+
+
+def test_two_factors_are_the_analysis_of_variance():
+    values = np.array([[1.0, 2.0, 4.0], [2.0, 5.0, 3.0]])
+    found = components(values)
+    rows, columns = 3 * np.var(values.mean(1), ddof=1), 2 * np.var(values.mean(0), ddof=1)
+    rest = (5 * np.var(values, ddof=1) - rows - 2 * columns) / 2
+    assert found.single["residual"] == pytest.approx(rest)
+    assert found.single["item"] == pytest.approx(max(0, (columns - rest) / 2))
+    assert found.single["seed"] == max(0, (rows - rest) / 3)
+
+
+def test_the_order_of_data_is_a_factor_like_others(rng):
+    values = rng.standard_normal((6, 1, 1)) * 0.1 + rng.standard_normal((1, 6, 1)) * 2 + rng.standard_normal((6, 6, 30))
+    assert components(values, ("seed", "order", "item")).limiting == "order"
+    with pytest.raises(ValueError, match="3 factors"):
+        components(values[0], ("seed", "order", "item"))
+    with pytest.raises(ValueError, match="2 or more"):
+        components(np.ones((1, 5)))
+    assert components(np.ones((3, 5))).limiting == "seed"
+
+
+def test_the_best_of_k_is_the_mean_over_all_sets_of_k(rng):
+    scores = rng.standard_normal(7)
+    wanted = [np.mean([max(some) for some in itertools.combinations(scores, k)]) for k in range(1, 8)]
+    np.testing.assert_allclose(expected_best(scores), wanted)
+    np.testing.assert_allclose(expected_best(-scores, higher_is_better=False), -np.array(wanted))
+    assert expected_best([1.0, np.nan, 3.0])[0] == pytest.approx(5 / 3)  # diverged: as bad as the worst
+    with pytest.raises(ValueError, match="trial"):
+        expected_best([np.nan])
+
+
+def test_it_is_unbiased_where_drawing_with_replacement_is_not(rng):
+    """Exponential trials: the best of k is 1 + 1/2 + … + 1/k on average."""
+    trials, k = np.sort(rng.exponential(size=(4000, 8)), -1), 6
+    truth = sum(1 / i for i in range(1, k + 1))
+    share = np.arange(9) / 8
+    with_replacement = trials @ np.diff(share**k)  # arXiv:1909.03004
+    ours = np.array([expected_best(row)[k - 1] for row in trials])
+    assert ours.mean() == pytest.approx(truth, abs=0.06)
+    assert with_replacement.mean() < truth - 0.15
+
+
+def test_a_slope_is_least_squares_with_students_interval(rng):
+    rungs = {10.0**i: list(0.5 * i - 1.2 + 0.1 * rng.standard_normal(3)) for i in range(4)}
+    found = slope(rungs)
+    x = np.repeat([0.0, 1, 2, 3], 3)
+    fit = stats.linregress(x, np.concatenate(list(rungs.values())))
+    assert found.slope == pytest.approx(fit.slope)
+    assert found.high - found.slope == pytest.approx(stats.t.ppf(0.975, 10) * fit.stderr)
+    assert found.place == "inside" and found.crossing == pytest.approx(10 ** (1.2 / 0.5), rel=0.5)
+    held = [
+        (line := slope({10.0**i: rng.standard_normal(3) + i for i in range(3)})).low <= 1 <= line.high
+        for _ in range(500)
+    ]
+    assert np.mean(held) == pytest.approx(0.95, abs=0.03)
+
+
+def test_nothing_is_said_beyond_four_times_what_was_tested():
+    def line(zero):
+        return slope({c: [np.log10(c / zero)] * 2 for c in (1.0, 10.0, 100.0)})
+
+    assert (line(30).place, line(300).place, line(0.3).place, line(500).place) == (
+        "inside",
+        "outside",
+        "outside",
+        "none",
+    )
+    assert line(500).crossing is None and line(300).crossing == pytest.approx(300)
+    assert line(30).at(390) == pytest.approx(np.log10(13))
+    with pytest.raises(ValueError, match="4 times"):
+        line(30).at(410)
+    assert slope({1.0: [0.2, 0.2], 10.0: [0.2, 0.2]}).place == "none"  # never 0
+    with pytest.raises(ValueError, match="two sizes"):
+        slope({1.0: [0.2, 0.2, 0.3]})
+
+
+def test_a_line_beats_one_size_where_differences_turn_and_not_where_they_are_noise(rng):
+    sizes = (1.0, 3.0, 9.0, 27.0)
+    turning = {f"v{i}": {c: [tilt * np.log10(c / 15)] * 3 for c in sizes} for i, tilt in enumerate((1, -1, 0.5))}
+    found = held_out(turning)
+    assert found.line_is_better and found.line_order == 1 and found.single_order == 0
+    assert found.line_error == pytest.approx(0, abs=1e-12)
+    steady = {f"v{i}": {c: list(i - 1 + rng.standard_normal(3)) for c in sizes} for i in range(12)}
+    assert held_out(steady).line_error > held_out(steady).single_error
+    with pytest.raises(ValueError, match="three sizes"):
+        held_out({"v": {1.0: [1.0, 2.0], 3.0: [1.0, 1.0]}})
+    with pytest.raises(ValueError, match="4 times"):
+        held_out({"v": {1.0: [1.0, 2.0], 3.0: [1.0, 1.0], 30.0: [1.0]}})
