@@ -143,7 +143,7 @@ class RunReader:
 
     def _read_logs(self) -> None:
         new = self.log()
-        if self.log.is_new:  # written anew
+        if self.log.is_new:  # replaced, as when a training resumes
             self.last, self.valid = {}, {}
             self.tokens.clear()
             self.seconds.clear()

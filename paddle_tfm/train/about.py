@@ -44,7 +44,7 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 def write_command(folder: Path, command: Sequence[str], runs: Iterable[str] = (), baseline: str | None = None) -> None:
     """Write what trains the sweep in `folder` again, the names of its runs in their order, and the baseline that its
-    recipe names. A sweep whose runs become more or fewer writes it anew: who watches it goes by this list."""
+    recipe names. A sweep whose runs become more or fewer writes it again: who watches it goes by this list."""
     stored = {"command": list(command), "runs": list(runs), "baseline": baseline}
     write_whole(folder / COMMAND_FILE, json_text(stored))
 

@@ -25,7 +25,7 @@ def read_rows(path: Path) -> list[dict]:
 class NewRows:
     """The rows that were added to a log since the last call, so that a long one is not read again and again. Of what is
     there at the first call come the rows of the last `most` bytes; a line that is being written comes when it is whole.
-    A log that was written anew, as when a training resumes, is read as at the first call.
+    A log that was replaced, as when a training resumes, is read as at the first call.
 
     Raises:
         OSError: the log cannot be read; a missing one has no rows.
