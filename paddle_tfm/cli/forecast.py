@@ -71,7 +71,7 @@ def seeds_for(
     Raises:
         UserError: fewer than two fit, or than one where one was chosen; with the steps at which they would.
     """
-    from paddle_tfm.cli.progress import clock
+    from paddle_tfm.cli.runs_table import clock
     from paddle_tfm.sweep.probe import duration, seeds_within, steps_within
 
     seeds = recipe.data.get("seeds")
@@ -105,7 +105,7 @@ def recorded_seeds(folder: Path) -> str | None:
 
 def show(measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form: str | None) -> None:
     """A line a variant, then all of it."""
-    from paddle_tfm.cli.progress import clock
+    from paddle_tfm.cli.runs_table import clock
     from paddle_tfm.cli.tables import emit
     from paddle_tfm.sweep.probe import duration
 
@@ -125,7 +125,7 @@ def show(measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form:
 
 
 def _table(measured: Sequence[Probe], runs: Sequence[RunSpec]) -> Table:
-    from paddle_tfm.cli.progress import clock
+    from paddle_tfm.cli.runs_table import clock
     from paddle_tfm.tabular import Table, column
 
     rows = [
