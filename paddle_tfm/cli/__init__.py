@@ -13,6 +13,7 @@ from paddle_tfm.errors import UserError
 # verb -> one line for `--help` (here, so that help answers at once)
 VERBS = {
     "run": "Train the runs of a recipe, and compare them.",
+    "watch": "Say how far runs are that other processes train.",
     "ls": "List recipes, components, plugins or runs.",
     "show": "Print a recipe with its base and overrides merged.",
     "data": "List, fetch and look at datasets.",

@@ -166,7 +166,8 @@ def train(
     where = use_device(device)
 
     from paddle_tfm.cli.data import bars
-    from paddle_tfm.cli.progress import ProgressBar
+    from paddle_tfm.cli.progress import SweepProgress
+    from paddle_tfm.sweep.overview import FolderReader
     from paddle_tfm.sweep.sweep import RunsFailed, Sweep
     from paddle_tfm.train.trainer import Interrupted
 
@@ -189,12 +190,13 @@ def train(
     )
     with bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
-    sweep.on_event = bar = ProgressBar(notes(), count, (built.at_once if built else None) or num_workers)
+    reader = FolderReader(folder / (cell or ""), (built.at_once if built else None) or num_workers)
+    sweep.on_event = progress = SweepProgress(notes(), reader, count)
     try:
         with Stop() as sweep.stop:
             folders = sweep.run(cells)
     except (Interrupted, RunsFailed) as end:
-        bar.close()
+        progress.close()
         options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]
         options += [*([f"--device={device}"] if device else []), *(["--strict"] if strict else [])]
         options += [f"--workers={workers}"] if workers else []
@@ -208,7 +210,7 @@ def train(
         notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
     finally:
-        bar.close()
+        progress.close()
     if cell:
         return
     # Imported after the training: it needs SciPy, which takes a second to load.

@@ -111,8 +111,9 @@ class Comparison:
         return list(dict.fromkeys(name for row in self.rows for name in row.mean))  # a row begins with it
 
 
-def collect(folders: Iterable[Path]) -> list[Result]:
-    """Finished runs in `folders`, each a run or a folder that holds some.
+def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
+    """Finished runs in `folders`, each a run or a folder that holds some. `with_curves`: with their evaluations, for
+    which their whole logs are read.
 
     Raises:
         UserError: a folder holds none, or a result cannot be read.
@@ -125,13 +126,13 @@ def collect(folders: Iterable[Path]) -> list[Result]:
         if not files:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
         for file in files:
-            results[file.parent.resolve()] = _read(file, folder)
+            results[file.parent.resolve()] = _read(file, folder, with_curves)
     return list(results.values())
 
 
-def _read(file: Path, source: Path) -> Result:
+def _read(file: Path, source: Path, with_curves: bool) -> Result:
     results = read_json(file, REQUIRED_KEYS)
-    rows = read_rows(file.parent / "metrics.jsonl")
+    rows = read_rows(file.parent / "metrics.jsonl") if with_curves else []
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)
 
