@@ -31,7 +31,8 @@ def cells(comparison: Comparison, row: Row) -> list[str]:
         against = "baseline" if len(comparison.rows) > 1 else "–"
     else:
         difference = row.difference
-        against = f"{change(comparison, difference)} {difference.verdict}" if difference else incomparable(comparison)
+        apart = incomparable(comparison, row)
+        against = f"{change(comparison, difference)} {difference.verdict}" if difference else apart
     facts = f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds), lost(row)
     return [row.variant, seeds(row), metrics[0], against, *metrics[1:], *facts]
 
@@ -61,9 +62,10 @@ def lost(row: Row) -> str:
     return f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
 
 
-def incomparable(comparison: Comparison) -> str:
+def incomparable(comparison: Comparison, row: Row) -> str:
     """Why a variant has no difference to the baseline."""
-    return "other texts" if comparison.corpora > 1 else "no finished seed in common"
+    obstacle = comparison.obstacles.get(row.variant)
+    return obstacle.words if obstacle else "no finished seed in common"
 
 
 def heading(comparison: Comparison, name: str) -> str:

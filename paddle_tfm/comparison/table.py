@@ -10,6 +10,7 @@ from statistics import fmean
 
 from paddle_tfm import units
 from paddle_tfm.comparison.claims import Claims
+from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.statistics import Difference, paired_difference, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
@@ -74,6 +75,7 @@ class Comparison:
     runs: list[Result]
     signatures: dict[str, str] = field(default_factory=dict)
     claims: Claims | None = None  # of the recipe, judged
+    obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -84,14 +86,15 @@ class Comparison:
             "baseline": self.baseline,
             "signatures": self.signatures,
             **({} if self.claims is None else self.claims.data()),
+            "not_compared": {variant: obstacle.sentence for variant, obstacle in self.obstacles.items()},
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in self.runs],
         }
 
     @property
-    def corpora(self) -> int:
-        """On how many test sets the runs were scored: scores on different ones are not compared."""
-        return len({run.corpus for run in self.runs})
+    def comparable(self) -> list[Row]:
+        """The rows that can be compared: the best first."""
+        return [row for row in self.rows if row.variant not in self.obstacles]
 
     @property
     def split(self) -> str:
@@ -111,8 +114,9 @@ class Comparison:
         return list(dict.fromkeys(name for row in self.rows for name in row.mean))  # a row begins with it
 
 
-def collect(folders: Iterable[Path]) -> list[Result]:
-    """Finished runs in `folders`, each a run or a folder that holds some.
+def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
+    """Finished runs in `folders`, each a run or a folder that holds some. `with_curves`: with their evaluations, for
+    which their whole logs are read.
 
     Raises:
         UserError: a folder holds none, or a result cannot be read.
@@ -125,19 +129,20 @@ def collect(folders: Iterable[Path]) -> list[Result]:
         if not files:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
         for file in files:
-            results[file.parent.resolve()] = _read(file, folder)
+            results[file.parent.resolve()] = _read(file, folder, with_curves)
     return list(results.values())
 
 
-def _read(file: Path, source: Path) -> Result:
+def _read(file: Path, source: Path, with_curves: bool) -> Result:
     results = read_json(file, REQUIRED_KEYS)
-    rows = read_rows(file.parent / "metrics.jsonl")
+    rows = read_rows(file.parent / "metrics.jsonl") if with_curves else []
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)
 
 
 def compare(results: Sequence[Result], name: str, folder: Path, metric: str, baseline: str | None = None) -> Comparison:
-    """Runs grouped by variant, the best first; differences to `baseline` (default: the first variant) by seed.
+    """Runs grouped by variant, the best first, and behind them those that cannot be compared; differences to `baseline`
+    (default: the first variant) by seed.
 
     Raises:
         UserError: the metric was not measured, or the baseline is no variant here.
@@ -155,9 +160,10 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
     metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
     lowest, highest = units.bounds(metric_units.get(metric, ""), higher)
     largest = highest - lowest
+    apart = obstacles(groups, baseline, metric)
     rows = [_row(variant, group, metric) for variant, group in groups.items()]
     for row in rows:
-        if row.variant != baseline:
+        if row.variant != baseline and row.variant not in apart:
             row.difference = _difference(groups[row.variant], groups[baseline], metric, higher, largest)
     worst = -math.inf if higher else math.inf
     rows.sort(key=lambda row: row.variant != baseline)  # among equals the baseline leads
@@ -165,7 +171,19 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
         reverse=higher,
     )
-    return Comparison(name, folder, metric, higher, metric_units, baseline, rows, list(results), _signatures(results))
+    rows.sort(key=lambda row: row.variant in apart)
+    return Comparison(
+        name,
+        folder,
+        metric,
+        higher,
+        metric_units,
+        baseline,
+        rows,
+        list(results),
+        _signatures(results),
+        obstacles=apart,
+    )
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:
@@ -241,8 +259,7 @@ def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
 def _difference(
     group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool, largest: float
 ) -> Difference | None:
-    """The difference to the baseline over common seeds, scored on the same texts."""
-    paired = {(run.seed, run.corpus): run.metric(metric) for run in base}
-    keys = [(run.seed, run.corpus) for run in group]
-    differences = [run.metric(metric) - paired[key] for run, key in zip(group, keys) if key in paired]
+    """The difference to the baseline over common seeds."""
+    paired = {run.seed: run.metric(metric) for run in base}
+    differences = [run.metric(metric) - paired[run.seed] for run in group if run.seed in paired]
     return paired_difference(differences, higher, largest)

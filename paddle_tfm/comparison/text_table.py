@@ -45,7 +45,7 @@ def _against(comparison: Comparison) -> list[Column[Row]]:
     def verdict(row: Row) -> str:
         if row.variant == comparison.baseline:
             return "baseline"
-        return row.difference.verdict if row.difference else incomparable(comparison)
+        return row.difference.verdict if row.difference else incomparable(comparison, row)
 
     def difference(row: Row) -> str:
         return mean_difference(comparison, row.difference) if row.difference else ""

@@ -12,6 +12,7 @@ def register_sections():
         "differences": f"{HERE}.differences:Differences",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
+        "beside": f"{HERE}.beside:Beside",
         "costs": f"{HERE}.costs:Costs",
         "curves": f"{HERE}.curves:Curves",
         "gradients": f"{HERE}.gradients:Gradients",
