@@ -7,10 +7,13 @@ from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change
 
+METHOD = (
+    f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t); it is "
+    "called better or worse only where the interval excludes 0. Intervals are not widened for many variants."
+)
 NOTES = (
     "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
-    f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t); it is "
-    "called better or worse only where the interval excludes 0. Intervals are not widened for many variants.",
+    METHOD,
     "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean.",
 )
 
