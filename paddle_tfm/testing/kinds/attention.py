@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import paddle
 from paddle import Tensor, nn
@@ -47,13 +49,13 @@ class AttentionProbe:
         site: str = "decoder.cross",
         length: int = LENGTH,
         dropout: float = 0.0,
-        **norms: object,
+        norms: Mapping[str, object] | None = None,
     ):
         self.site, self.length, self.num_heads = subject.site(site), length, num_heads
         self.offset = 0
         self.rng = np.random.default_rng(5)
         size = {"d_model": d_model, "num_heads": num_heads, "max_length": max(MAX_LENGTH, length)}
-        self.attention = subject.build(self.site, **size, dropout=dropout, **norms)
+        self.attention = subject.build(self.site, **size, dropout=dropout, **(norms or {}))
         self.attention.eval()
         redraw(self.attention, self.rng)
         open_gates(self.attention, self.rng)

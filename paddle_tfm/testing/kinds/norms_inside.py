@@ -48,6 +48,6 @@ def norms_inside(subject: Subject) -> Result:
 def _output(subject: Subject, name: str, rest: float) -> np.ndarray:
     norm = {name: lambda width: _Cut(rest)}
     if subject.kind == "attention":
-        return AttentionProbe(subject, **norm).attended()
-    probe = FeedForwardProbe(subject, **norm)
+        return AttentionProbe(subject, norms=norm).attended()
+    probe = FeedForwardProbe(subject, norms=norm)
     return probe(probe.x)

@@ -75,7 +75,7 @@ def stepped(optimizer, parameters: Sequence[Tensor], gradients: Sequence[Tensor 
 
 
 def _start(
-    subject: Subject, rate: float, zero: bool = False, **shapes: list[int]
+    subject: Subject, rate: float, shapes: Mapping[str, list[int]], zero: bool = False
 ) -> tuple[Any, list[Tensor], list[Tensor]]:
     """(an optimizer, parameters of these shapes, drawn or `zero`, a gradient for each)."""
     rng = np.random.default_rng(15)
@@ -101,12 +101,12 @@ def _start(
 )
 def any_gradient(subject: Subject) -> Result:
     shapes = {"kernel": [3, 4, 2], "bias": [4], "matrix": [5, 3], "gate": [1]}
-    optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
+    optimizer, parameters, gradients = _start(subject, 1e-2, shapes)
     zeros = [paddle.zeros_like(gradient) for gradient in gradients]
     for parameter, move in zip(parameters, stepped(optimizer, parameters, zeros)):
         if float((parameter.numpy() * move).sum()) > 0:
             return Failed(f"gradients of zero make {list(parameter.shape)} grow")
-    optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
+    optimizer, parameters, gradients = _start(subject, 1e-2, shapes)
     batches: list[list[Tensor | None]] = [
         [*gradients[:2], None, None], [*zeros], [*gradients], [None, None, *gradients[2:]], [*gradients]
     ]  # fmt: skip
@@ -124,7 +124,7 @@ def any_gradient(subject: Subject) -> Result:
 
 def _from_zero(subject: Subject, shapes: dict[str, list[int]]) -> Failed | None:
     """Whether parameters that are zero leave it."""
-    optimizer, parameters, gradients = _start(subject, 1e-2, zero=True, **shapes)
+    optimizer, parameters, gradients = _start(subject, 1e-2, shapes, zero=True)
     for _ in range(2):  # a rule may only look at the first one
         stepped(optimizer, parameters, gradients)
     idle = [list(parameter.shape) for parameter in parameters if not parameter.numpy().any()]
@@ -140,7 +140,7 @@ def _from_zero(subject: Subject, shapes: dict[str, list[int]]) -> Failed | None:
 def proportional(subject: Subject) -> Result:
     moves = []
     for rate in (1e-3, 2e-3):
-        optimizer, parameters, gradients = _start(subject, rate, a=[6, 4], b=[4])
+        optimizer, parameters, gradients = _start(subject, rate, {"a": [6, 4], "b": [4]})
         moves.append(stepped(optimizer, parameters, gradients))
     for once, twice in zip(*moves):
         if relative_distance(twice, 2.0 * once) > MAX_BEND:
