@@ -10,7 +10,9 @@ from statistics import fmean
 
 from paddle_tfm import units
 from paddle_tfm.comparison.claims import Claims
-from paddle_tfm.comparison.statistics import Difference, paired_difference, spread
+from paddle_tfm.comparison.pairing import standings, verdicts
+from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
 from paddle_tfm.train.logs import read_rows
@@ -47,7 +49,8 @@ class Result:
 
 @dataclass
 class Row:
-    """A variant over its seeds."""
+    """A variant over its seeds. `mean` is that of the runs that have a value; `standing`, by which variants are ranked,
+    counts each that diverged as the worst (`standings`)."""
 
     variant: str
     seeds: list[int]
@@ -57,7 +60,8 @@ class Row:
     tokens_per_second: float
     seconds: float
     diverged: int
-    difference: Difference | None = None
+    standing: float
+    difference: Verdict | None = None
 
 
 @dataclass
@@ -73,6 +77,7 @@ class Comparison:
     rows: list[Row]
     runs: list[Result]
     signatures: dict[str, str] = field(default_factory=dict)
+    question: Question = field(default_factory=Question)
     claims: Claims | None = None  # of the recipe, judged
 
     def data(self) -> dict:
@@ -82,6 +87,7 @@ class Comparison:
             "metric": self.metric,
             "higher_is_better": self.higher_is_better,
             "baseline": self.baseline,
+            "question": self.question.data(),
             "signatures": self.signatures,
             **({} if self.claims is None else self.claims.data()),
             "rows": [asdict(row) for row in self.rows],
@@ -136,8 +142,16 @@ def _read(file: Path, source: Path) -> Result:
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)
 
 
-def compare(results: Sequence[Result], name: str, folder: Path, metric: str, baseline: str | None = None) -> Comparison:
-    """Runs grouped by variant, the best first; differences to `baseline` (default: the first variant) by seed.
+def compare(
+    results: Sequence[Result],
+    name: str,
+    folder: Path,
+    metric: str,
+    baseline: str | None = None,
+    question: Question | None = None,
+) -> Comparison:
+    """Runs grouped by variant, the best first; differences to `baseline` (default: the first variant) by seed, and
+    what they say to the `question`.
 
     Raises:
         UserError: the metric was not measured, or the baseline is no variant here.
@@ -153,19 +167,17 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         raise UserError(unknown("variant", baseline, groups))
     higher = directions[metric]
     metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
-    lowest, highest = units.bounds(metric_units.get(metric, ""), higher)
-    largest = highest - lowest
-    rows = [_row(variant, group, metric) for variant, group in groups.items()]
+    unit, question = metric_units.get(metric, ""), question or Question()
+    standing = standings(groups, metric, unit, higher)
+    differences = verdicts(groups, baseline, metric, unit, higher, question)
+    rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]
     for row in rows:
-        if row.variant != baseline:
-            row.difference = _difference(groups[row.variant], groups[baseline], metric, higher, largest)
+        row.difference = differences.get(row.variant)
     worst = -math.inf if higher else math.inf
     rows.sort(key=lambda row: row.variant != baseline)  # among equals the baseline leads
-    rows.sort(
-        key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
-        reverse=higher,
-    )
-    return Comparison(name, folder, metric, higher, metric_units, baseline, rows, list(results), _signatures(results))
+    rows.sort(key=lambda row: worst if math.isnan(row.standing) else row.standing, reverse=higher)
+    signatures = _signatures(results)
+    return Comparison(name, folder, metric, higher, metric_units, baseline, rows, list(results), signatures, question)
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:
@@ -222,7 +234,7 @@ def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
     return None
 
 
-def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
+def _row(variant: str, group: Sequence[Result], metric: str, standing: float) -> Row:
     scored = (name for run in group for name in (run.results["test"] or run.results["valid"]))
     names = list(dict.fromkeys([metric, *scored]))
     values = {name: [value for run in group if not math.isnan(value := run.metric(name))] for name in names}
@@ -235,14 +247,5 @@ def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
         tokens_per_second=fmean(run.results["tokens_per_second"] for run in group),
         seconds=fmean(run.results["seconds"] for run in group),
         diverged=sum(bool(run.results.get("diverged")) for run in group),
+        standing=standing,
     )
-
-
-def _difference(
-    group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool, largest: float
-) -> Difference | None:
-    """The difference to the baseline over common seeds, scored on the same texts."""
-    paired = {(run.seed, run.corpus): run.metric(metric) for run in base}
-    keys = [(run.seed, run.corpus) for run in group]
-    differences = [run.metric(metric) - paired[key] for run, key in zip(group, keys) if key in paired]
-    return paired_difference(differences, higher, largest)
