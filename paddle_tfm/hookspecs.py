@@ -67,6 +67,7 @@ KINDS: dict[str, str] = {
     "schedule": "register_schedules",
     "optimizer": "register_optimizers",
     "executor": "register_executors",
+    "section": "register_sections",
 }
 LISTENER = "listener"  # what a plugin with `on_` hooks is: it registers nothing, and has its plugin's name
 
@@ -222,6 +223,18 @@ def register_executors() -> Components:
     Example::
 
         return {"local": "paddle_tfm_plugins.executor.local:Local"}
+    """
+
+
+@hookspec
+def register_sections() -> Components:
+    """A part of the report of a comparison. Subclass `paddle_tfm.protocols.Section`.
+
+    No recipe names it: the report has every section that applies to its runs.
+
+    Example::
+
+        return {"results": "paddle_tfm.comparison.sections.results:Results"}
     """
 
 

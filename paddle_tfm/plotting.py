@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -107,19 +108,22 @@ def settings(families: Sequence[str] = (FIRST_FONT,), size: float = 10) -> Itera
             "font.family": list(families),
             "font.size": size,
             "svg.fonttype": "none",
+            "pdf.fonttype": 42,  # TrueType: publishers refuse type 3
             "svg.hashsalt": "paddle-tfm",
             "axes.unicode_minus": True,
         }
     )
-    log = logging.getLogger("matplotlib.font_manager")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # nor about weights that a font lacks
+    logs = [logging.getLogger(name) for name in ("matplotlib.font_manager", "fontTools")]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)  # nor about weights that a font lacks, and what of a font a PDF holds
     with warnings.catch_warnings(), context:
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         try:
             yield
         finally:
-            log.setLevel(level)
+            for log, level in zip(logs, levels):
+                log.setLevel(level)
 
 
 def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None = "constrained") -> Figure:
@@ -129,11 +133,30 @@ def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None 
     return figure
 
 
-def image(figure: Figure, kind: str = "png", dpi: int = 160, crop: bool = False) -> bytes:
-    """`figure` as `png` or `svg`, the same bytes for the same figure; `crop`: as large as what is drawn, also beyond
-    the figure's edges."""
+METADATA = {  # what would differ by time or version
+    "svg": ("Creator", "Date", "Format", "Type"),
+    "pdf": ("Creator", "CreationDate", "Producer"),
+    "png": ("Software",),
+}
+
+
+def page_figure(figure: Figure) -> str:
+    """`figure` within an HTML page: its two greys become the page's, light or dark. A style sheet of its own, which
+    would hold for the whole page, becomes a style of this drawing."""
+    svg = image(figure, "svg").decode("utf-8")
+    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg[svg.index("<svg") :], count=1, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = svg.replace(INK, "var(--ink)").replace(FAINT, "var(--line)")
+    style = "max-width: 100%; height: auto; stroke-linejoin: round; stroke-linecap: butt"
+    drawing = svg.replace("<svg", f'<svg role="img" style="{style}"', 1)
+    return f"<figure>{drawing}</figure>"
+
+
+def image(figure: Figure, kind: Literal["png", "svg", "pdf"] = "png", dpi: int = 160, crop: bool = False) -> bytes:
+    """`figure` as bytes, the same for the same figure; `crop`: as large as what is drawn, also beyond the figure's
+    edges."""
     stream = io.BytesIO()
-    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type")) if kind == "svg" else {"Software": None}
+    metadata = dict.fromkeys(METADATA[kind])
     with settings():
         box = "tight" if crop else None
         figure.savefig(stream, format=kind, dpi=dpi, metadata=metadata, transparent=kind == "svg", bbox_inches=box)

@@ -33,6 +33,7 @@ WHAT = {
     "schedule": "learning-rate schedule",
     "optimizer": "optimizer",
     "executor": "executor",
+    "section": "section of the report",
     "listener": "listener",
 }
 # kind -> what a recipe says for a component that is no part of a model: a dotted path, and its value; of an executor,
@@ -69,7 +70,7 @@ def write(
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
-        kind: one of `WHAT`; a listener, which is no class that recipes name, is always one file. out: the folder, or
+        kind: one of `WHAT`; a listener or a section, which no recipe names, is always one file. out: the folder, or
             the file with `single_file`; default: by the name, here. taken: names of components that are there
             already, with what they are.
     Raises:
@@ -91,6 +92,12 @@ def write(
         _write({file: component})
         return NewPlugin(
             (file,), _advice(f"plugin check {file}", f"run reverse --plugin {file}", "what does it write?")
+        )
+    if kind == "section":
+        file = out or Path(f"{words['module']}.py")
+        _write({file: _single(component, words)})
+        return NewPlugin(
+            (file,), _advice(f"plugin check {file}", f"report runs/quickstart --plugin {file}", "how does it look?")
         )
     if single_file:
         file = out or Path(f"{words['module']}.py")

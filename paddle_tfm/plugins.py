@@ -6,6 +6,7 @@ A broken plugin stops nothing until somebody asks for what it would have registe
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import inspect
@@ -22,6 +23,8 @@ from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.plugin_errors import ENTRY_POINTS, FILE_MODULE
 
+# What the engine registers itself, as a plugin does: it comes with every installation, whatever its entry points.
+OWN = {"section": "paddle_tfm.comparison.sections"}
 HASH = "sha256:"  # begins the version of a file
 HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(("register_", "on_")))
 
@@ -91,6 +94,9 @@ def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     plugins = Plugins(manager)
+    for name, module in OWN.items():
+        version = importlib.metadata.version("paddle-tfm")
+        _register(plugins, importlib.import_module(module), Provider(name, "paddle-tfm", version))
     for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         _guarded(plugins, entry)
     for file in dict.fromkeys(map(Path, files)):

@@ -10,9 +10,13 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Generic, TypeVar
 
 from rich.cells import cell_len, chop_cells
+
+from paddle_tfm import latex
+from paddle_tfm.pages import document
 
 Row = TypeVar("Row")
 Line = list[tuple[str, str]]  # (text, style) one after the other
@@ -102,6 +106,24 @@ class Table(Generic[Row]):
         writer.writerow(keys)
         writer.writerows([[_plain(record.get(key)) for key in keys] for record in records])
         return out.getvalue()
+
+    def html(self) -> str:
+        """The table on a page, the title as its caption; what is `dim` is faint."""
+        numbers = [i for i, each in enumerate(self.columns) if each.right]
+        rows = []
+        for row in self.rows:
+            cells = [escape(each.cell(row)) for each in self.columns]
+            faint = [each.style(row) == "dim" for each in self.columns]
+            cells = [f'<span class="same">{cell}</span>' if dim else cell for cell, dim in zip(cells, faint)]
+            rows.append([f"<bdi>{cells[0]}</bdi>", *cells[1:]])
+        texts = [i for i in range(len(self.columns)) if i not in numbers]
+        return document.table(self.title, [each.heading for each in self.columns], rows, texts)
+
+    def latex(self, name: str) -> str:
+        r"""The table for a paper: booktabs, the title as its caption, labelled ``tab:NAME``."""
+        rows = [[each.cell(row) for each in self.columns] for row in self.rows]
+        header = [each.heading for each in self.columns]
+        return latex.table(name, self.title, header, rows, [each.right for each in self.columns])
 
     def lines(self, width: int | None = None) -> Iterator[Line]:
         """The table on a page of so many cells (None: of any width), without the title; no line ends with a space."""

@@ -142,7 +142,7 @@ def test_the_table_of_givens_is_that_of_the_protocols(page):
 def test_the_table_of_kinds_that_stand_in_no_model_is_complete(page):
     rows = re.findall(r"^\| (\w+) \| `(register_\w+)` \| (.+) \| `(.+)` \|$", _text(page), re.MULTILINE)
     assert {kind: hook for kind, hook, _, _ in rows} == {kind: KINDS[kind] for kind in SETTINGS}
-    assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS}
+    assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS, "section"}
     for kind, _, methods, place in rows:
         assert all(hasattr(protocols.base_class(kind), name) for name in re.findall(r"`(\w+)`", methods))
         assert place.startswith(SETTINGS[kind][0])
@@ -225,7 +225,7 @@ def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsy
 
 def test_the_package_is_what_the_page_says(folder, installed, capsys):
     commands = [words for words in _commands(PAGE) if words[:2] == ["plugin", "new"]]
-    assert len(commands) == 4
+    assert len(commands) == 5
     assert _tell(capsys, *commands[0])[1] in _text(PAGE)
     (toml,) = [text for language, text in _blocks(PAGE) if language == "toml"]
     assert toml in Path("my-norm/pyproject.toml").read_text("utf-8")
@@ -239,7 +239,7 @@ def test_the_package_is_what_the_page_says(folder, installed, capsys):
     assert _tell(capsys, "check", "my-norm/recipe.yaml")[0] == 0
     for command in commands[1:]:
         assert _tell(capsys, *command)[0] == 0
-    assert all(Path(name).is_file() for name in ("my_encoding.py", "my_log.py", "my_cluster.py"))
+    assert all(Path(name).is_file() for name in ("my_encoding.py", "my_log.py", "my_cluster.py", "best_steps.py"))
 
 
 @pytest.fixture

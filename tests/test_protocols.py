@@ -33,6 +33,7 @@ WITHOUT_PADDLE = (
     "optimizer",
     "initializer",
     "executor",
+    "section",
 )
 
 

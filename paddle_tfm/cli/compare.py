@@ -47,9 +47,10 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
 
         resample(folders, metric, draws, out, create_registry(plugins), form)
         return
-    if draws or plugins:
-        raise UserError(f"{'--draws' if draws else '--plugin'} goes with --bootstrap")
-    present(comparison_of(folders, out, metric, baseline), console(), folders, form)
+    if draws:
+        raise UserError("--draws goes with --bootstrap")
+    comparison = comparison_of(folders, out, metric, baseline)
+    present(comparison, console(), create_registry(plugins), folders, form)
 
 
 def comparison_of(folders, out: Path | None = None, metric: str | None = None, baseline: str | None = None):
@@ -88,26 +89,27 @@ def _recorded(folder: Path) -> dict:
         return {}
 
 
-def present(comparison, printer, folders=(), form: str | None = None) -> None:
-    """Write the report, print the table, predictions right and wrong, and where everything is; with a `form`, the
-    numbers alone."""
+def present(comparison, printer, registry, folders=(), form: str | None = None) -> None:
+    """Write the report, print the table, what sections say, predictions right and wrong, and where everything is; with
+    a `form`, the numbers alone."""
     from rich.markup import escape
     from rich.text import Text
 
     from paddle_tfm.cli.tables import emit, print_table
-    from paddle_tfm.comparison.report import write
+    from paddle_tfm.comparison.report import Report
     from paddle_tfm.comparison.samples import samples
     from paddle_tfm.comparison.text_table import table
     from paddle_tfm.comparison.verdict import verdict
     from paddle_tfm.units import metric_name
 
+    report = Report(comparison, registry, warn)
     try:
-        paths = write(comparison)
+        paths = report.write()
     except OSError as error:  # a folder for reading only
         warn(f"{comparison.folder}: the report is not written: {error.strerror}; --out DIR writes it elsewhere")
         paths = {}
     if form is not None:
-        emit(table(comparison), form, comparison.data())
+        emit(table(comparison), form, report.data())
         return
     print_table(table(comparison), *(["in the report"] if paths else []))
     for metric, signature in comparison.signatures.items():
@@ -115,6 +117,8 @@ def present(comparison, printer, folders=(), form: str | None = None) -> None:
     for sentence in _legend(comparison):
         printer.print(f"[dim]{escape(sentence)}[/]")
     printer.print(f"[bold]{escape(verdict(comparison))}[/]")
+    for line in report.lines():
+        printer.print(Text(line), soft_wrap=True)
     right, wrong = samples(comparison)
     if right or wrong:
         _predictions(printer, "right", right)

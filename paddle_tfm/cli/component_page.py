@@ -192,7 +192,7 @@ def _required(option: OptionSource, kind: str, entry: Entry, registry: Registry)
 
 
 def _in_recipe(kind: str, settings: str) -> str:
-    if kind == "executor":
+    if kind in ("executor", "section"):
         return ""  # it changes no number, so that no recipe names it
     if kind == "metric":
         return f"evaluate: {{metrics: [exact_match, {settings}]}}"
@@ -203,7 +203,9 @@ def _in_recipe(kind: str, settings: str) -> str:
 
 
 def _on_command_line(kind: str, settings: str) -> str:
-    """A whole command that trains with it."""
+    """A whole command that trains with it; of a section one that shows it."""
+    if kind == "section":
+        return "paddle-tfm report runs/quickstart"
     if kind == "metric":
         return f'paddle-tfm run reverse "evaluate.metrics=[exact_match, {settings}]"'
     if kind == "dataset":

@@ -21,7 +21,7 @@ from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS, place
 from paddle_tfm.registry import Registry
 
 DESCRIPTIVE = ("variants", "grid", "name", "summary", "duration", "base", "fast", "claims")
-KIND_AT = {place(kind): kind for kind in KINDS if kind not in ("metric", "dataset", "executor")} | {
+KIND_AT = {place(kind): kind for kind in KINDS if kind not in ("metric", "dataset", "executor", "section")} | {
     "evaluate.search": "search"
 }
 METRICS = "evaluate.metrics"  # a list of them

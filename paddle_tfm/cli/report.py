@@ -14,10 +14,11 @@ from paddle_tfm.cli.common import console, create_registry, device_option, note,
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 @click.option("--each", is_flag=True, help="Of several runs: a model card of each, and no comparison.")
 @click.option("--quick", is_flag=True, help="Load no model: without attention, speed of writing and generated text.")
+@click.option("--all", "slow", is_flag=True, help="Of several runs: also sections that load a model.")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder for the page. Default: that of the run.")
 @plugin_option
 @device_option
-def command(folders, each, quick, out, plugins, device) -> None:
+def command(folders, each, quick, slow, out, plugins, device) -> None:
     """One HTML page: of a single run its model card, of several runs their comparison.
 
     A model card says what the model is, its data, its scores by length, its best and worst outputs, where it looks, how
@@ -39,7 +40,7 @@ def command(folders, each, quick, out, plugins, device) -> None:
     runs = [run for folder in folders for run in _runs(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1 and not each:
-        _compare(folders, out)
+        _compare(folders, out, create_registry(plugins), slow)
         return
     if out is not None and len(runs) > 1:
         raise UserError("--out takes the page of one run, but --each writes several; leave it out")
@@ -65,11 +66,11 @@ def _runs(folder: Path) -> list[Path]:
     return runs
 
 
-def _compare(folders, out: Path | None) -> None:
+def _compare(folders, out: Path | None, registry, slow: bool) -> None:
     from paddle_tfm.cli.compare import comparison_of
-    from paddle_tfm.comparison.report import write
+    from paddle_tfm.comparison.report import Report
 
-    paths = write(comparison_of(folders, out))
+    paths = Report(comparison_of(folders, out), registry, warn, slow, files=True).write()
     console().print(f"report  {paths['page']}", markup=False, soft_wrap=True)
 
 

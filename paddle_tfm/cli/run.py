@@ -227,7 +227,7 @@ def train(
     comparison = compare_recipe(recipe, folders, folder)
     comparison.claims = judge_all(comparison, recipe.claims(), recipe.arguments[1:])
     registry.plugins.emit("on_comparison_end", sweep.report, strict, comparison=comparison)
-    present(comparison, console(), form=form)
+    present(comparison, console(), registry, form=form)
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
         again = shlex.join(["paddle-tfm", "lr", name, *overrides])
         notes().print(

@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from paddle_tfm import units
+from paddle_tfm.comparison.curves import RunCurves, read_curves
 from paddle_tfm.comparison.table import Comparison, Result, grouped
 from paddle_tfm.comparison.verdict import plural
 from paddle_tfm.errors import UserError
@@ -47,10 +49,15 @@ class Facts:
         others = [variant for variant in self.groups if variant != self.baseline]
         return [self.baseline, *others] if others else ["", self.baseline]
 
-    def sections(self, name: str) -> dict[str, Any]:
+    @cached_property
+    def curves(self) -> dict[str, list[RunCurves]]:
+        """variant → what the logs of its runs hold."""
+        return {variant: [read_curves(run.folder) for run in runs] for variant, runs in self.groups.items()}
+
+    def section(self, name: str) -> dict[str, Any]:
         """A section of the baseline's recipe; empty where there is none."""
-        section = self.recipe.get(name)
-        return section if isinstance(section, dict) else {}
+        settings = self.recipe.get(name)
+        return settings if isinstance(settings, dict) else {}
 
     @property
     def task(self) -> str:

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.sections import claims, compared, curves, outputs, results, runs
-from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.comparison.parts import Part
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.pages.document import Section, document
 
+FILES = "comparison"  # the folder of tables and figures, beside the page
 
-def page(comparison: Comparison) -> str:
+
+def page(facts: Facts, parts: Sequence[Part]) -> str:
     """The whole comparison on one page: what came out first, then what was done."""
-    facts = Facts(comparison)
-    sections = [
-        Section("Scores", results.html(facts)),
-        *([Section("Claims", claims.html(facts))] if comparison.claims else []),
-        Section("What was compared", compared.html(facts)),
-        Section("Learning curves", curves.html(facts)),
-        Section("Outputs", outputs.html(facts)),
-        Section("Runs", runs.html(facts)),
-        Section("Again", runs.again(facts)),
-        Section("How to read it", runs.reading(facts)),
-    ]
+    comparison = facts.comparison
     return document(
         f"{comparison.name} · comparison",
         "Comparison",
         comparison.name,
         verdict(comparison),
         f'<p class="compared">{escape(facts.sentence())}</p>',
-        sections,
+        [Section(part.heading, part.html + _links(part)) for part in parts],
     )
+
+
+def _links(part: Part) -> str:
+    """The tables and figures of a section, as files for a paper."""
+    kinds = []
+    for name, files in groupby(part.files, key=lambda file: file.partition(".")[0]):
+        links = " ".join(f'<a href="{FILES}/{file}">{file.partition(".")[2].upper()}</a>' for file in files)
+        kinds.append(f"{name} {links}")
+    return f'\n<p class="note files">For a paper: {" · ".join(kinds)}</p>' if kinds else ""

@@ -1,30 +1,77 @@
-"""A comparison as files: numbers for programs, a table for a paper's draft, a page and a figure for people."""
+"""A comparison as files: numbers for programs, a table for a paper's draft, a page and a figure for people, and each
+table and figure of the page by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.markdown import markdown
-from paddle_tfm.comparison.page import page
+from paddle_tfm.comparison.page import FILES, page
+from paddle_tfm.comparison.parts import Part, parts
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.plotting import image
+from paddle_tfm.registry import Registry
 
 
-def write(comparison: Comparison) -> dict[str, Path]:
-    """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder. Returns where each is.
+class Report:
+    """What is said of a comparison.
 
-    The page is one file that needs no other, and no network.
+    Args:
+        registry: has the sections. warn: takes a sentence for each section that failed. slow: also sections that take
+            long. files: also every table as CSV and LaTeX, and every figure as SVG and PDF.
     """
-    folder = Path(comparison.folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
-    files = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
-    figure = draw(comparison)
-    png = image(figure, "png")
-    write_whole(files["json"], json_text(comparison.data()))
-    write_whole(files["markdown"], markdown(comparison))
-    write_whole(files["page"], page(comparison))
-    write_whole(files["figure"], png)
-    return files
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        registry: Registry,
+        warn: Callable[[str], None],
+        slow: bool = False,
+        files: bool = False,
+    ):
+        self.comparison, self.registry, self.warn, self.slow, self.files = comparison, registry, warn, slow, files
+        self.facts = Facts(comparison)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """What each section says."""
+        return parts(self.facts, self.registry, self.warn, self.slow, self.files)
+
+    def data(self) -> dict[str, Any]:
+        """What `comparison.json` holds."""
+        sections = {part.name: part.data for part in self.parts if part.data}
+        return {**self.comparison.data(), "sections": sections}
+
+    def lines(self) -> list[str]:
+        """What the sections say on a terminal."""
+        return [line for part in self.parts for line in part.lines]
+
+    def page(self) -> str:
+        """The HTML page."""
+        return page(self.facts, self.parts)
+
+    def write(self) -> dict[str, Path]:
+        """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, and with `files` every table
+        and figure into `comparison/` there. Returns where each of the four is.
+
+        The page is one file that needs no other, and no network.
+        """
+        folder = Path(self.comparison.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
+        paths = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
+        for part in self.parts:
+            for name, content in part.files.items():
+                (folder / FILES).mkdir(exist_ok=True)
+                write_whole(folder / FILES / name, content)
+        write_whole(paths["json"], json_text(self.data()))
+        write_whole(paths["markdown"], markdown(self.comparison))
+        write_whole(paths["page"], self.page())
+        write_whole(paths["figure"], image(draw(self.comparison), "png"))
+        return paths

@@ -19,7 +19,7 @@ class Section(NamedTuple):
     @property
     def anchor(self) -> str:
         """What a link to it names."""
-        return re.sub(r"[^a-z]+", "-", self.heading.lower()).strip("-")
+        return re.sub(r"\W+", "-", self.heading.lower()).strip("-")
 
 
 def document(title: str, kind: str, heading: str, lead: str, facts: str, sections: Sequence[Section]) -> str:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.position import PositionalEncoding
     from paddle_tfm.protocols.schedule import Schedule
     from paddle_tfm.protocols.search import Constraints, Decoding, Hypothesis, Search
+    from paddle_tfm.protocols.section import Facts, Section
     from paddle_tfm.protocols.tap import Tap
     from paddle_tfm.protocols.task import SPLITS, Example, Excerpt, Task
     from paddle_tfm.protocols.tokenizer import Tokenizer
@@ -119,6 +120,10 @@ _PAGES: dict[str, tuple[str, ...]] = {
         "Hypothesis",
         "Search",
     ),
+    "section": (
+        "Facts",
+        "Section",
+    ),
     "tap": ("Tap",),
     "task": (
         "Example",
@@ -145,6 +150,7 @@ BASES: dict[str, str] = {
     "schedule": "Schedule",
     "optimizer": "Optimizer",
     "executor": "Executor",
+    "section": "Section",
 }
 _PAGE_OF = {name: page for page, names in _PAGES.items() for name in names}
 __all__ = sorted([*_PAGE_OF, "BASES", "base_class"])

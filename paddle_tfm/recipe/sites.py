@@ -158,11 +158,13 @@ def component_specs(data: Mapping) -> Iterator[tuple[str, str, object]]:
 
 def place(kind: str) -> str:
     """The dotted path at which a recipe names a component of this kind; of one that no recipe names, the option of
-    `paddle-tfm run` that does."""
+    `paddle-tfm run` that does, or the command that shows all of them."""
     if kind in ("task", "tokenizer", "search"):
         return kind
     if kind == "executor":
         return "--executor"
+    if kind == "section":
+        return "report"
     if kind == "dataset":
         return "task.dataset"
     if kind == "metric":

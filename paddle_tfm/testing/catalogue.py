@@ -11,5 +11,6 @@ from paddle_tfm.testing.kinds import position, position_length, position_table, 
 from paddle_tfm.testing.kinds import feed_forward, head, initializer  # noqa: F401
 from paddle_tfm.testing.kinds import tidiness  # noqa: F401
 from paddle_tfm.testing.kinds import task, dataset, tokenizer, tokenizer_rules, metric  # noqa: F401
-from paddle_tfm.testing.kinds import search, schedule, optimizer, optimizer_parameters, executor, listener, whole_model  # noqa: F401
+from paddle_tfm.testing.kinds import search, schedule, optimizer, optimizer_parameters, executor, section  # noqa: F401
+from paddle_tfm.testing.kinds import listener, whole_model  # noqa: F401
 from paddle_tfm.testing.report import CHECKS  # noqa: F401

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm.comparison import report
+from paddle_tfm import create_registry
+from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.comparison.verdict import verdict
 
@@ -23,7 +24,7 @@ def comparison(runs):
 
 @pytest.fixture(scope="session")
 def page(comparison):
-    return report.write(comparison)["page"]
+    return Report(comparison, create_registry(), pytest.fail).write()["page"]
 
 
 def require_readable(chromium, page, width, dark, media="screen"):

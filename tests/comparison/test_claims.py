@@ -8,11 +8,16 @@ import pytest
 from scipy import stats
 from test_comparison import finish, series, table
 
+from paddle_tfm import create_registry
 from paddle_tfm.comparison.claim_values import gradient_norm, judge_all, recorded
 from paddle_tfm.comparison.claims import allowed, claimed, judge, measured, subject
-from paddle_tfm.comparison.page import page
+from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.table import collect
 from paddle_tfm.recipe.claims import ClaimSettings
+
+
+def page(comparison):
+    return Report(comparison, create_registry(), pytest.fail).page()
 
 
 def claim(**more):

@@ -15,12 +15,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from paddle_tfm import plotting
+from paddle_tfm import create_registry, plotting
 from paddle_tfm.comparison import figure as figures
-from paddle_tfm.comparison import report
 from paddle_tfm.comparison.curves import mean_points, read_curves
 from paddle_tfm.comparison.markdown import markdown
-from paddle_tfm.comparison.page import page as render
+from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.samples import samples, side_by_side, similarity
 from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.comparison.verdict import verdict
@@ -80,6 +79,19 @@ def wrong(source, reference, hypothesis):
     return ("no", source, reference, hypothesis, "-1.2500")
 
 
+def whole(comparison, files=False):
+    """The report with all sections; one that fails ends the test."""
+    return Report(comparison, create_registry(), pytest.fail, files=files)
+
+
+def write(comparison):
+    return whole(comparison).write()
+
+
+def render(comparison):
+    return whole(comparison).page()
+
+
 class Page(HTMLParser):
     """Reads a page: complains of tags that do not balance; collects elements, attributes and texts."""
 
@@ -122,7 +134,7 @@ def evil(tmp_path):
     series(tmp_path, "plain", [0.25, 0.25], recipe="<recipe>")
     finish(tmp_path, "dead", 1, math.nan, diverged="<u>lost</u>", curve=(), recipe="<recipe>", test={})
     comparison = table(tmp_path, baseline="plain", name="<title>&")
-    return SimpleNamespace(comparison=comparison, paths=report.write(comparison))
+    return SimpleNamespace(comparison=comparison, paths=write(comparison))
 
 
 # --------------------------------------------------------------------------------------------------------------- files
@@ -132,16 +144,22 @@ def test_write_makes_the_folder_and_four_files(tmp_path):
     series(tmp_path / "runs", "a", [0.5])
     comparison = table(tmp_path / "runs")
     comparison.folder = tmp_path / "new" / "place"
-    paths = report.write(comparison)
+    paths = write(comparison)
     names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
     assert paths == {what: tmp_path / "new" / "place" / f"comparison.{end}" for what, end in names.items()}
     assert all(path.stat().st_size > 200 for path in paths.values())
+    assert {path.name for path in (tmp_path / "new" / "place").iterdir()} == {path.name for path in paths.values()}
 
 
 def test_the_same_runs_give_the_same_bytes(tmp_path):
     series(tmp_path, "a", [0.5, 0.75])
-    first = {what: path.read_bytes() for what, path in report.write(table(tmp_path)).items()}
-    assert {what: path.read_bytes() for what, path in report.write(table(tmp_path)).items()} == first
+
+    def contents():
+        whole(table(tmp_path), files=True).write()
+        return {path.name: path.read_bytes() for path in tmp_path.rglob("*.*") if path.parent.name != "seed-1"}
+
+    first = contents()
+    assert contents() == first and {"overview.pdf", "overview.svg", "scores.tex", "scores.csv"} < set(first)
 
 
 def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
@@ -234,7 +252,7 @@ def test_there_is_no_best_variant_where_every_run_diverged(tmp_path):
     series(tmp_path, "b", [0.5], diverged=LOST)
     comparison = table(tmp_path)
     assert verdict(comparison) == "No variant is best: every run diverged."
-    page = Page(report.write(comparison)["page"].read_text("utf-8"))
+    page = Page(write(comparison)["page"].read_text("utf-8"))
     assert f"diverged: {LOST}" in page.text
 
 
@@ -339,7 +357,7 @@ def test_the_page_has_every_seed_every_metric_and_every_run_and_says_how_to_see_
     series(tmp_path, "base", [0.5, 0.6], test={"exact_match": 0.5, "perplexity": 3.5})
     finish(tmp_path, "other", 1, 0.7)
     finish(tmp_path, "other", 2, 0.75, diverged=LOST)
-    html = report.write(table(tmp_path, baseline="base"))["page"].read_text("utf-8")
+    html = write(table(tmp_path, baseline="base"))["page"].read_text("utf-8")
     tables = rows_of(html)
     assert tables["test exact match"] == [
         ["variant", "seed 1", "seed 2"],
@@ -347,7 +365,7 @@ def test_the_page_has_every_seed_every_metric_and_every_run_and_says_how_to_see_
         ["other", "70.0%", "diverged"],
     ]
     others = tables["mean ± standard deviation over seeds"]
-    assert others[0] == ["variant", "perplexity ↓", "parameters", "tokens/s", "time", "diverged"]
+    assert others[0] == ["variant", "perplexity\xa0↓", "parameters", "tokens/s", "time", "diverged"]
     assert others[1] == ["base", "3.500 ± 0.000", "1,234,567", "20,409", "2:05", "0"]
     runs = tables[f"Folders are in {tmp_path}"]
     assert len(runs) == 1 + 4
@@ -393,7 +411,7 @@ def test_the_page_says_what_was_compared_and_how_to_do_it_again(tmp_path):
             (folder.parent.parent / "command.json").write_text(
                 '{"command": ["paddle-tfm", "run", "my recipe.yaml"]}', "utf-8"
             )
-    html = report.write(table(tmp_path, baseline="base"))["page"].read_text("utf-8")
+    html = write(table(tmp_path, baseline="base"))["page"].read_text("utf-8")
     page = Page(html)
     for wanted in (
         "Two variants of dates, each trained with 2 seeds for 1,500 steps on dates, and scored by exact match on 500 test examples.",
@@ -422,7 +440,7 @@ def test_the_page_says_what_was_compared_and_how_to_do_it_again(tmp_path):
 def test_of_an_older_run_the_page_says_what_it_can(tmp_path):
     """No recipe, no about.json, no command."""
     folder = finish(tmp_path, "a", 1, 0.5, predictions=[right("5 May", "5月5日")])
-    text = Page(report.write(table(tmp_path))["page"].read_text("utf-8")).text
+    text = Page(write(table(tmp_path))["page"].read_text("utf-8")).text
     assert (
         "One variant of dates, trained with 1 seed for 1,500 steps, and scored by exact match on the test split."
         in text
@@ -466,7 +484,7 @@ def test_an_interval_bar_is_the_verdicts_interval_and_ends_where_scores_end(tmp_
     series(tmp_path, "near", [0.905, 0.966])  # +0.55 points, half-width 25.452 · 0.05 = 1.27: t at 5% / 2
     series(tmp_path, "far", [0.95, 0.94])  # +1.5 points, half-width 25.452 · 3.5: beyond both ends of what can be
     comparison = table(tmp_path, baseline="base")
-    drawn = intervals(report.write(comparison)["page"].read_text("utf-8"))
+    drawn = intervals(write(comparison)["page"].read_text("utf-8"))
     assert drawn["near"] == pytest.approx([0.93 + 0.0055 - 0.01273, 0.93 + 0.0055 + 0.01273], abs=1e-3)
     assert drawn["far"] == pytest.approx([0.93 + 0.015 - 25.4517 * 0.035, 1.0], abs=1e-3)
     assert (
@@ -578,13 +596,13 @@ def test_without_predictions_there_are_no_samples_and_the_page_says_so(tmp_path)
     series(tmp_path, "a", [0.5])
     comparison = table(tmp_path)
     assert samples(comparison) == ([], [])
-    assert "None were recorded" in Page(report.write(comparison)["page"].read_text("utf-8")).text
+    assert "None were recorded" in Page(write(comparison)["page"].read_text("utf-8")).text
 
 
 def test_characters_that_differ_are_marked(tmp_path):
     rows = [wrong("五月", "2019-05-04", "2019-06-4"), wrong("空", "a<b", ""), wrong("三", "12", "1x2")]
     finish(tmp_path, "a", 1, 0.5, predictions=rows)
-    html = report.write(table(tmp_path))["page"].read_text("utf-8")
+    html = write(table(tmp_path))["page"].read_text("utf-8")
     assert '2019-0<mark class="missing">5</mark>-<mark class="missing">0</mark>4</dd>' in html
     assert '2019-0<mark class="extra">6</mark>-4</dd>' in html
     assert '<mark class="missing">a&lt;b</mark>' in html and "<i>nothing</i>" in html
@@ -743,5 +761,5 @@ def test_no_figure_of_pyplot_is_left_behind(tmp_path):
     from matplotlib import pyplot
 
     series(tmp_path, "a", [0.5])
-    report.write(table(tmp_path))
+    write(table(tmp_path))
     assert pyplot.get_fignums() == []

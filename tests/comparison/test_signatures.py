@@ -5,9 +5,10 @@ import math
 
 import pytest
 
+from paddle_tfm import create_registry
 from paddle_tfm.comparison.columns import around
 from paddle_tfm.comparison.markdown import markdown
-from paddle_tfm.comparison.report import write
+from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.comparison.verdict import change
 from paddle_tfm.errors import UserError
@@ -60,7 +61,7 @@ def test_the_signature_is_in_every_form_of_the_report(tmp_path):
     comparison = table(tmp_path)
     assert comparison.data()["signatures"] == {"bleu": SIGNATURE}
     assert f"- bleu: {SIGNATURE}".replace("|", r"\|") in markdown(comparison)
-    paths = write(comparison)
+    paths = Report(comparison, create_registry(), pytest.fail).write()
     assert json.loads(paths["json"].read_text("utf-8"))["signatures"] == {"bleu": SIGNATURE}
     assert f"<p>bleu: {SIGNATURE}</p>" in paths["page"].read_text("utf-8")
 

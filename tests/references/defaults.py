@@ -460,6 +460,11 @@ EXECUTOR = {
     "command": held("ours", template="{cell}", at_once=1),
 }
 
+SECTION = {
+    name: held("ours: nothing to choose")
+    for name in ("results", "claims", "compared", "curves", "outputs", "runs", "again", "reading")
+}
+
 TOKENIZER = {
     "char": held("ours", exact=False),
     "word": held("ours", lowercase=False),
@@ -495,4 +500,5 @@ DEFAULTS = {
     "dataset": DATASET,
     "tokenizer": TOKENIZER,
     "executor": EXECUTOR,
+    "section": SECTION,
 }

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm import UserError
+from paddle_tfm import UserError, create_registry
 from paddle_tfm.cli import main
-from paddle_tfm.comparison.report import write
+from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.predictions import (
@@ -48,7 +48,7 @@ def kill(monkeypatch):
 
 
 def compared(folder):
-    return write(compare(collect([folder]), "x", folder, "loss"))
+    return Report(compare(collect([folder]), "x", folder, "loss"), create_registry(), pytest.fail).write()
 
 
 REWRITTEN = {

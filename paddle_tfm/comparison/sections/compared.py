@@ -7,12 +7,34 @@ from html import escape
 from paddle_tfm import units
 from paddle_tfm.comparison import describe
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.pages.document import definitions, table
+from paddle_tfm.pages.document import definitions
+from paddle_tfm.protocols import Section
 from paddle_tfm.recipe.differences import differences
+from paddle_tfm.tabular import Column, Table
+
+SAME = "The recipes of all variants are the same."
 
 
-def html(facts: Facts) -> str:
-    """The facts, then the variants."""
+class Compared(Section):
+    """What was compared: task, data, model, budget, and each variant as a difference to the baseline."""
+
+    heading = "What was compared"
+    place = 200
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """The settings in which variants differ."""
+        table = _variants(facts)
+        return {"variants": table} if table else {}
+
+    def html(self, facts: Facts) -> str:
+        """The facts, then the variants."""
+        several = len(facts.recipes) > 1 and any(facts.recipes.values())
+        table = _variants(facts)
+        variants = f"<h3>The variants</h3>{table.html()}" if table else f"<p>{SAME}</p>" if several else ""
+        return _facts(facts) + variants
+
+
+def _facts(facts: Facts) -> str:
     comparison = facts.comparison
     signature = comparison.signatures.get(comparison.metric, "")
     name = units.metric_name(comparison.metric)
@@ -23,14 +45,14 @@ def html(facts: Facts) -> str:
         ("task", _task(facts)),
         ("data", escape(describe.data(facts.about))),
         ("for example", describe.pairs(facts.samples())),
-        ("model", escape(describe.model(facts.sections("model")))),
+        ("model", escape(describe.model(facts.section("model")))),
         ("size", escape(_sizes(facts))),
-        ("training", escape(describe.training(facts.sections("train")))),
+        ("training", escape(describe.training(facts.section("train")))),
         ("seeds", escape(", ".join(map(str, sorted({run.seed for run in comparison.runs}))))),
         ("output by", escape(describe.component(facts.recipe.get("search", "")))),
         ("decided by", f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),
     ]
-    return definitions(items) + _variants(facts)
+    return definitions(items)
 
 
 def _task(facts: Facts) -> str:
@@ -47,24 +69,34 @@ def _sizes(facts: Facts) -> str:
     return f"{min(sizes.values()):,} to {max(sizes.values()):,} parameters"
 
 
-def _variants(facts: Facts) -> str:
-    """A row for each setting in which any variant differs from the baseline; what equals the baseline's is faint."""
-    if len(facts.recipes) < 2 or not any(facts.recipes.values()):
-        return ""
+def _variants(facts: Facts) -> Table | None:
+    """A row for each variant, a column for each setting in which any differs from the baseline; what equals the
+    baseline's is faint. None where there is no difference."""
+    if len(facts.recipes) < 2:
+        return None
     changed = {
         name: {item.path: item for item in differences(facts.recipe, other)} for name, other in facts.recipes.items()
     }
     base = {item.path: item.one for items in changed.values() for item in items.values()}
     if not base:
-        return "<p>The recipes of all variants are the same.</p>"
-    rows = []
-    for name, items in changed.items():
-        is_base = name == facts.baseline
-        cells = [f"<bdi>{escape(name)}</bdi>{' (baseline)' if is_base else ''}"]
-        for path, value in base.items():
-            text = escape(describe.component(items[path].other if path in items else value))
-            cells.append(text if path in items or is_base else f'<span class="same">{text}</span>')
-        rows.append(cells)
-    caption = "The settings in which variants differ from the baseline; grey: as there. Everything else is the same."
-    header = ["variant", *base]
-    return "<h3>The variants</h3>" + table(caption, header, rows, texts=range(len(header)))
+        return None
+
+    def setting(path: str) -> Column[str]:
+        def value(name: str) -> object:
+            return changed[name][path].other if path in changed[name] else base[path]
+
+        def style(name: str) -> str:
+            return "" if path in changed[name] or name == facts.baseline else "dim"
+
+        def text(name: str) -> str:
+            return describe.component(value(name))
+
+        return Column(path, text, lambda name: {path: text(name)}, style=style)
+
+    first = Column[str](
+        "variant",
+        lambda name: f"{name} (baseline)" if name == facts.baseline else name,
+        lambda name: {"variant": name},
+    )
+    title = "The settings in which variants differ from the baseline; grey: as there. Everything else is the same."
+    return Table([first, *map(setting, base)], list(changed), title)

@@ -6,19 +6,29 @@ from collections.abc import Callable
 from html import escape
 
 from paddle_tfm import units
-from paddle_tfm.comparison.curves import AXES, RunCurves, mean_points, read_curves
+from paddle_tfm.comparison.curves import AXES, mean_points
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Series, colour, line_chart
+from paddle_tfm.protocols import Section
 
 
-def html(facts: Facts) -> str:
-    """Two figures for each of the three axes, of which one is shown; a checkbox for each variant."""
-    curves = {variant: [read_curves(run.folder) for run in runs] for variant, runs in facts.groups.items()}
+class Curves(Section):
+    """Learning curves of the deciding metric and of the loss, on steps, tokens or seconds."""
+
+    heading = "Learning curves"
+    place = 300
+
+    def html(self, facts: Facts) -> str:
+        """Two figures for each of the three axes, of which one is shown; a checkbox for each variant."""
+        return _html(facts)
+
+
+def _html(facts: Facts) -> str:
     metric = facts.comparison.metric
     panels = []
     for axis in AXES:
-        drawn = [_panel(facts, curves, name, axis) for name in (metric, None)]
+        drawn = [_panel(facts, name, axis) for name in (metric, None)]
         panels.append((axis, [figure for figure in drawn if figure]))
     panels = [(axis, drawn) for axis, drawn in panels if drawn]
     if not panels:
@@ -48,11 +58,11 @@ def _legend(facts: Facts) -> str:
     return f"<fieldset><legend>show</legend>{boxes}</fieldset>"
 
 
-def _panel(facts: Facts, curves: dict[str, list[RunCurves]], metric: str | None, axis: str) -> str:
+def _panel(facts: Facts, metric: str | None, axis: str) -> str:
     comparison = facts.comparison
     series = []
     for row in reversed(comparison.rows):  # the best on top
-        points = mean_points(facts.groups[row.variant], curves[row.variant], metric, axis)
+        points = mean_points(facts.groups[row.variant], facts.curves[row.variant], metric, axis)
         if points:
             series.append(Series(facts.numbers[row.variant], row.variant, points))
     if not series:

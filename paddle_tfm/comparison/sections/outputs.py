@@ -8,10 +8,21 @@ from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.samples import SideBySide, side_by_side
 from paddle_tfm.pages.chart import colour
 from paddle_tfm.pages.marks import MAX_CHARACTERS, marked
+from paddle_tfm.protocols import Section
 
 
-def html(facts: Facts) -> str:
-    """A block for each source: the reference, and below it what each variant wrote."""
+class Outputs(Section):
+    """What each variant wrote for the same sources, side by side."""
+
+    heading = "Outputs"
+    place = 400
+
+    def html(self, facts: Facts) -> str:
+        """A block for each source: the reference, and below it what each variant wrote."""
+        return _html(facts)
+
+
+def _html(facts: Facts) -> str:
     chosen = side_by_side(facts.comparison)
     if not chosen:
         return "<p>None were recorded: there is no test split, no metric needs outputs, or no run came to its end.</p>"

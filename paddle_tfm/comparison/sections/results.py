@@ -4,20 +4,48 @@ from __future__ import annotations
 
 import math
 from html import escape
+from typing import TYPE_CHECKING
 
 from paddle_tfm import units
-from paddle_tfm.comparison.columns import around
+from paddle_tfm.comparison import text_table
+from paddle_tfm.comparison.columns import around, clock, heading, lost
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import interval, mean_difference, plural, verdict_text
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.pages.chart import SIZE, colour, dot, xlabels
-from paddle_tfm.pages.document import table
+from paddle_tfm.protocols import Section
+from paddle_tfm.tabular import Column, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def html(facts: Facts) -> str:
-    """The figure with its numbers, what its signs mean, the score of every seed, and all other metrics."""
+class Results(Section):
+    """Every seed, each variant's mean, and the interval of its difference to the baseline."""
+
+    heading = "Scores"
+    place = 100
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """All of it in one table, and the score of every seed."""
+        several = len({run.seed for run in facts.comparison.runs}) > 1
+        return {"scores": text_table.table(facts.comparison), **({"seeds": _seeds(facts)} if several else {})}
+
+    def figures(self, facts: Facts) -> dict[str, Figure]:
+        """Curves and final values."""
+        return {"overview": draw(facts.comparison)}
+
+    def html(self, facts: Facts) -> str:
+        """The figure with its numbers, what its signs mean, the score of every seed, and all other metrics."""
+        seeds = f"<h3>Every seed</h3>{_seeds(facts).html()}" if "seeds" in self.tables(facts) else ""
+        others = f"<h3>Everything else that was measured</h3>{_others(facts.comparison).html()}"
+        return f"{_dots(facts)}{_key(facts.comparison)}\n{seeds}\n{others}"
+
+
+def _dots(facts: Facts) -> str:
     comparison = facts.comparison
     axis = _axis(comparison)
     rows = "".join(_row(facts, row, axis) for row in comparison.rows)
@@ -34,7 +62,6 @@ def html(facts: Facts) -> str:
         f"{rows}"
         f'<div class="scale" aria-hidden="true"><div>{xlabels(axis, lambda value: units.tick(value, unit))}'
         f'<p class="note">{escape(name)}</p></div></div></div>'
-        f"{_key(comparison)}\n{_seeds(facts)}\n{_others(comparison)}"
     )
 
 
@@ -141,40 +168,45 @@ def _key(comparison: Comparison) -> str:
     return f'<ul class="key">{items}</ul>'
 
 
-def _seeds(facts: Facts) -> str:
+def _seeds(facts: Facts) -> Table[Row]:
     """The score of every seed."""
     comparison, metric = facts.comparison, facts.comparison.metric
+    runs = {(variant, run.seed): run for variant, group in facts.groups.items() for run in group}
+
+    def column(seed: int) -> Column[Row]:
+        def score(row: Row) -> float | None:
+            run = runs.get((row.variant, seed))
+            return value if run and math.isfinite(value := run.metric(metric)) else None
+
+        def text(row: Row) -> str:
+            if (value := score(row)) is not None:
+                return comparison.text(metric, value, row.spread[metric])
+            run = runs.get((row.variant, seed))
+            return "diverged" if run and run.results.get("diverged") else "–"
+
+        return Column(f"seed {seed}", text, lambda row: {f"seed {seed}": score(row)}, right=True)
+
     seeds = sorted({run.seed for run in comparison.runs})
-    if len(seeds) < 2:
-        return ""
-    rows = []
-    for row in comparison.rows:
-        runs = {run.seed: run for run in facts.groups[row.variant]}
-        cells = []
-        for seed in seeds:
-            run = runs.get(seed)
-            text = "diverged" if run and run.results.get("diverged") else "–"
-            value = run.metric(metric) if run else math.nan
-            cells.append(comparison.text(metric, value, row.spread[metric]) if math.isfinite(value) else text)
-        rows.append([f"<bdi>{escape(row.variant)}</bdi>", *map(escape, cells)])
-    names = ["variant", *(f"seed {seed}" for seed in seeds)]
-    return "<h3>Every seed</h3>" + table(f"{comparison.split} {units.metric_name(metric)}", names, rows)
+    title = f"{comparison.split} {units.metric_name(metric)}"
+    return Table([_variant(), *map(column, seeds)], comparison.rows, title)
 
 
-def _others(comparison: Comparison) -> str:
+def _others(comparison: Comparison) -> Table[Row]:
     """The other metrics, sizes and times."""
-    names = comparison.shown()[1:]
-    directions = {"loss": False}
-    for run in comparison.runs:
-        directions |= run.results["directions"]
-    arrows = {True: " ↑", False: " ↓", None: ""}
-    header = ["variant", *(f"{units.metric_name(name)}{arrows[directions.get(name)]}" for name in names)]
-    header += ["parameters", "tokens/s", "time", "diverged"]
-    rows = []
-    for row in comparison.rows:
-        time = f"{round(row.seconds) // 60}:{round(row.seconds) % 60:02}"
-        lost = f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
-        cells = [around(comparison, name, row) for name in names]
-        cells += [f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", time, lost]
-        rows.append([f"<bdi>{escape(row.variant)}</bdi>", *map(escape, cells)])
-    return "<h3>Everything else that was measured</h3>" + table("mean ± standard deviation over seeds", header, rows)
+
+    def column(name: str) -> Column[Row]:
+        return Column(heading(comparison, name), lambda row: around(comparison, name, row), lambda row: {}, right=True)
+
+    facts = {
+        "parameters": lambda row: f"{row.parameters:,}",
+        "tokens/s": lambda row: f"{row.tokens_per_second:,.0f}",
+        "time": lambda row: clock(row.seconds),
+        "diverged": lost,
+    }
+    columns = [Column[Row](name, text, lambda row: {}, right=True) for name, text in facts.items()]
+    metrics = [column(name) for name in comparison.shown()[1:]]
+    return Table([_variant(), *metrics, *columns], comparison.rows, "mean ± standard deviation over seeds")
+
+
+def _variant() -> Column[Row]:
+    return Column("variant", lambda row: row.variant, lambda row: {"variant": row.variant})

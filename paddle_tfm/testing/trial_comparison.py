@@ -1,0 +1,117 @@
+"""Small comparisons that sections are tried on: folders as a training leaves them, of runs that nobody trained."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.table import collect, compare
+
+# What a user may call a variant, and write in a text: LaTeX, HTML and formulas of matplotlib mean something else by it.
+HOSTILE = '<u>a_b & 50% #1</u> $x_1^{ "~\\ 旋转'
+TAG = "u"  # an element that no section has
+LOST = "the loss was no number at step 8 (nan)"
+STEPS, EVERY = 20, 5
+RECIPE = """
+name: trial
+summary: <b>&
+task: {name: copy, max_length: 4}
+model: {d_model: 16}
+train: {steps: 20, max_tokens: 100}
+"""
+METRIC = "exact_match"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A comparison, and what it is of."""
+
+    what: str
+    facts: Facts
+
+
+@contextmanager
+def trials() -> Iterator[list[Trial]]:
+    """Comparisons of many kinds; their folders are there within the block."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, values in ((HOSTILE, (0.5, 0.6, 0.7)), ("base", (0.5, 0.5, 0.5)), ("lost", (0.1, math.nan, 0.9))):
+            _variant(root / "many", name, values)
+        _variant(root / "one", HOSTILE, (0.5,))
+        _variant(root / "dead", "base", (math.nan, math.nan))
+        _variant(root / "old", "base", (0.5, 0.6), old=True)
+        _variant(root / "old", HOSTILE, (0.5, 0.6), old=True)
+        kinds = {
+            "many": "three variants of three seeds, one run diverged",
+            "one": "one run",
+            "dead": "runs that all diverged",
+            "old": "runs whose folders hold results and nothing else",
+        }
+        yield [Trial(what, _facts(root / name)) for name, what in kinds.items()]
+
+
+def _facts(folder: Path) -> Facts:
+    results = collect([folder])
+    baseline = next((run.variant for run in results if run.variant == "base"), None)
+    return Facts(compare(results, HOSTILE, folder, METRIC, baseline))
+
+
+def _variant(root: Path, name: str, values: Sequence[float], old: bool = False) -> None:
+    """Finished runs of a variant, a seed each; NaN: it diverged. old: without all that a report can do without."""
+    for seed, value in enumerate(values, 1):
+        folder = root / str(sum(map(ord, name))) / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        (folder / "results.json").write_text(json.dumps(_results(name, seed, value)), "utf-8")
+        if not old:
+            _beside(folder, value)
+
+
+def _results(name: str, seed: int, value: float) -> dict[str, Any]:
+    diverged = math.isnan(value)
+    return {
+        "recipe": HOSTILE,
+        "variant": name,
+        "seed": seed,
+        "steps": STEPS,
+        "parameters": 1000 + len(name),
+        "tokens": 100 * STEPS,
+        "seconds": 60.0 + seed,
+        "tokens_per_second": 100.0 * seed,
+        "best_step": STEPS,
+        "dropped": 0,
+        "diverged": LOST if diverged else None,
+        "directions": {METRIC: True, "perplexity": False},
+        "units": {METRIC: "%", "perplexity": ""},
+        "signatures": {METRIC: "case:mixed|<b>"},
+        "valid": {} if diverged else {METRIC: value, "perplexity": 2.0 - value},
+        "test": {} if diverged else {METRIC: value, "perplexity": 2.0 - value},
+    }
+
+
+def _beside(folder: Path, value: float) -> None:
+    """Logs, predictions and recipe of a run."""
+    steps = range(1, STEPS // 2 if math.isnan(value) else STEPS + 1)
+    rows: list[dict[str, Any]] = []
+    for step in steps:
+        rows.append({"step": step, "loss": 4.0 / step, "tokens": 100, "gradient_norm": 1.0 / step})
+        if step % EVERY == 0 and not math.isnan(value):
+            rows.append({"step": step, "evaluation": {METRIC: value * step / STEPS, "perplexity": 2.0}})
+    times = [{"step": step, "seconds": 0.5, "tokens_per_second": 200.0} for step in steps]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (folder / "timings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in times), "utf-8")
+    (folder / "recipe.yaml").write_text(RECIPE, "utf-8")
+    if math.isnan(value):
+        return
+    lines = ["right\tsource\treference\thypothesis\tscore"]
+    for number in range(12):
+        words = " ".join(HOSTILE.split()[:3] + ["a"] * number)
+        right = number / 12 < value
+        lines.append(f"{'yes' if right else 'no'}\t{words}\t{words}\t{words if right else 'b'}\t-1.5")
+    (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
