@@ -64,4 +64,9 @@ def test_all_seeds_that_may_be_trained_are_runs_and_none_knows_of_the_plan(tmp_p
     open_ended = load(tmp_path, TWO, ["seeds={at_most: 5, open_ended: true}"])
     assert open_ended.seed_plan().stages == [3, 4, 5]
     assert load(tmp_path, TWO + "seeds: {at_most: 5, looks: [3, 5]}\n", ["seeds=[7]"]).seed_plan() is None
-    assert load(tmp_path, TWO, ["seeds={at_most: 3, looks: [3]}", "seeds.at_most=4", "seeds.looks=[4]"]).seed_plan().at_most == 4
+    assert (
+        load(tmp_path, TWO, ["seeds={at_most: 3, looks: [3]}", "seeds.at_most=4", "seeds.looks=[4]"])
+        .seed_plan()
+        .at_most
+        == 4
+    )

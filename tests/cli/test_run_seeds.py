@@ -22,7 +22,9 @@ evaluate: {best: loss, every: 30}
 def recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(RECIPE.replace("reverse.yaml", "tiny.yaml"), "utf-8")
-    (tmp_path / "tiny.yaml").write_text(call("show", "reverse", *TINY, "train.steps=30", "evaluate.every=30").out, "utf-8")
+    (tmp_path / "tiny.yaml").write_text(
+        call("show", "reverse", *TINY, "train.steps=30", "evaluate.every=30").out, "utf-8"
+    )
     return tmp_path / "mine.yaml"
 
 
