@@ -24,11 +24,14 @@ def compare_recipe(recipe: Recipe, runs: Iterable[Path], folder: Path) -> Compar
 def undecided(
     recipe: Recipe, folder: Path, report: Callable[[str], None] = lambda text: None
 ) -> Callable[[Sequence[Cell]], set[str]]:
-    """What a sweep asks at each look: finished cells → the variants that need more seeds. `report` gets a sentence."""
+    """What a sweep asks at each look: finished cells → the variants that need more seeds, with the
+    baseline; none where all is settled. `report` gets a sentence."""
 
     def at_look(cells: Sequence[Cell]) -> set[str]:
         comparison = compare_recipe(recipe, [cell.folder for cell in cells], folder)
         report(look(comparison))
-        return comparison.question.undecided(comparison)
+        rows = [row for row in comparison.rows if row.variant != comparison.baseline]
+        names = {row.variant for row in rows if row.difference is None or not row.difference.is_settled}
+        return names | {str(comparison.baseline)} if names else set()
 
     return at_look

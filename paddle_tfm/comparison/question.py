@@ -10,7 +10,6 @@ from paddle_tfm.comparison.statistics import Looks, OneLook, OpenEnded, Rule
 from paddle_tfm.recipe.seeds import SeedPlan
 
 if TYPE_CHECKING:
-    from paddle_tfm.comparison.table import Comparison
     from paddle_tfm.recipe.expansion import Recipe
 
 
@@ -44,12 +43,6 @@ class Question:
         """What `comparison.json` holds."""
         seeds = None if self.plan is None else self.plan.model_dump(exclude_defaults=True)
         return {"seeds": seeds, "smallest_effect": self.smallest_effect}
-
-    def undecided(self, comparison: Comparison) -> set[str]:
-        """The variants that need more seeds, and the baseline with them; none where all is settled."""
-        rows = [row for row in comparison.rows if row.variant != comparison.baseline]
-        names = {row.variant for row in rows if row.difference is None or not row.difference.is_settled}
-        return names | {str(comparison.baseline)} if names else set()
 
     def rule(self) -> Rule:
         """When it looks."""

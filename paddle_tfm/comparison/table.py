@@ -168,8 +168,11 @@ def compare(
     higher = directions[metric]
     metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
     unit, question = metric_units.get(metric, ""), question or Question()
-    standing = standings(groups, metric, unit, higher)
-    differences = verdicts(groups, baseline, metric, unit, higher, question)
+    standing = standings(
+        {variant: [_counted(run, metric) for run in runs] for variant, runs in groups.items()}, unit, higher
+    )
+    pairs = {variant: _pairs(runs, groups[baseline], metric) for variant, runs in groups.items() if variant != baseline}
+    differences = verdicts(pairs, unit, higher, question)
     rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]
     for row in rows:
         row.difference = differences.get(row.variant)
@@ -249,3 +252,24 @@ def _row(variant: str, group: Sequence[Result], metric: str, standing: float) ->
         diverged=sum(bool(run.results.get("diverged")) for run in group),
         standing=standing,
     )
+
+
+def _counted(run: Result, metric: str) -> float | None:
+    """The value of a run, NaN where it has none; None where it diverged, which is an outcome too."""
+    return None if run.results.get("diverged") else run.metric(metric)
+
+
+def _pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:
+    """(variant, baseline) over common seeds, in their order, scored on the same texts; NaN where a run diverged. Runs
+    that lack the metric are left out."""
+    values = {(run.seed, run.corpus): run for run in base}
+    both = [
+        (run, values[run.seed, run.corpus])
+        for run in sorted(group, key=lambda run: run.seed)
+        if (run.seed, run.corpus) in values
+    ]
+    return [
+        (one.metric(metric), other.metric(metric))
+        for one, other in both
+        if not any((value := _counted(run, metric)) is not None and math.isnan(value) for run in (one, other))
+    ]

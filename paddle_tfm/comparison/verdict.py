@@ -132,7 +132,7 @@ def _resolution(difference: Verdict, unit: str) -> float | None:
 
 
 def look(comparison: Comparison) -> str:
-    """What a look before the end says: `After 3 seeds: “b” is worse; “c” and “d” go on.`"""
+    """What a look before the end says: `After 3 seeds: “b” is worse; “c” and “d” need more.`"""
     others = [(row.variant, row.difference) for row in comparison.rows if row.variant != comparison.baseline]
     settled = [f"“{name}” is {verdict_text(comparison, item)}" for name, item in others if item and item.is_settled]
     open_names = [f"“{name}”" for name, item in others if item is None or not item.is_settled]

@@ -22,7 +22,7 @@ class SeedPlan(BaseModel):
     """Seeds 1 … `at_most`, added only while a variant is undetermined.
 
     Args:
-        looks: after how many seeds it is decided which variants go on; the last is `at_most`.
+        looks: after how many seeds it is decided which variants get more; the last is `at_most`.
         open_ended: look after each seed from the third on.
     """
 
@@ -55,7 +55,7 @@ class SeedPlan(BaseModel):
 
     @property
     def stages(self) -> list[int]:
-        """After how many seeds it is decided which variants go on."""
+        """After how many seeds it is decided which variants get more."""
         return self.looks or list(range(FEWEST, self.at_most + 1))
 
 
