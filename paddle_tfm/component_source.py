@@ -25,7 +25,8 @@ class OptionSource:
 
     Args:
         annotation: as written; "" if there is none. default: as written; None if it is required. rule: what its value
-            must be, in words; "" if nothing checks it with `paddle_tfm.validators`. choices: if only those are allowed.
+            must be, in words; "" if nothing checks it with `paddle_tfm.validators`. choices: if only those are allowed,
+            or those beside a number.
     """
 
     name: str

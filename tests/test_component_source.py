@@ -76,7 +76,10 @@ def test_nothing_is_imported_to_read_it():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     *options, modules = done.stdout.splitlines()
-    assert options == ["eps momentum", "size alpha max_ratio max_extra min_length max_length no_repeat_ngram"]
+    assert options == [
+        "eps momentum population",
+        "size alpha max_ratio max_extra min_length max_length no_repeat_ngram",
+    ]
     assert modules == "[]"
 
 

@@ -15,7 +15,7 @@ from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe.model_plan import plan_model
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.check import check, expected_failures
+from paddle_tfm.sweep.check import check, remarks
 
 SMALL = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=1", "model.decoder_layers=1"]
 
@@ -164,11 +164,26 @@ def test_plans_of_all_seeds_share_their_components(registry):
 
 
 def test_expected_failures_are_said_once_for_a_decoder(registry):
-    recipe = load_recipe("base", [*SMALL, "model.norm={encoder: batch, decoder: batch}", "seeds=[1, 2]"])
-    (sentence,) = expected_failures(check(recipe, registry))
+    recipe = load_recipe(
+        "base", [*SMALL, "model.norm={encoder: batch, decoder: batch}", "seeds=[1, 2]", "train.batches=mixed"]
+    )
+    (sentence,) = remarks(check(recipe, registry))
     assert sentence.startswith("default: norm 'batch' in the decoder: ")
     encoder = load_recipe("base", [*SMALL, "model.norm={encoder: batch, decoder: layer}"])
-    assert expected_failures(check(encoder, registry)) == []
+    assert "later ones" not in "".join(remarks(check(encoder, registry)))
+
+
+def test_norms_over_a_batch_and_batches_of_one_length_are_remarked_on_once(registry):
+    def said(norm, *more):
+        return remarks(
+            check(load_recipe("base", [*SMALL, f"model.norm={{encoder: {norm}, decoder: layer}}", *more]), registry)
+        )
+
+    (sentence,) = said("batch", "seeds=[1, 2]")
+    assert sentence.startswith("default: norms over a batch (batch) ")
+    assert sentence.endswith("compare with train.batches=mixed")
+    assert len(said("{name: power, population: 5}")) == 1
+    assert said("batch", "train.batches=mixed") == said("rms") == said("group") == []
 
 
 # ------------------------------------------------------------------------------------------------ wrong on purpose

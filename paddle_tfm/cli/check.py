@@ -37,7 +37,7 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
     use_device("cpu")
-    from paddle_tfm.sweep.check import check, expected_failures
+    from paddle_tfm.sweep.check import check, remarks
 
     plans = check(loaded, registry, step=not no_step)
     variants = {plan.run.variant for plan in plans}
@@ -45,5 +45,5 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     console().print(
         f"[green]{escape(loaded.source)} is sound[/]: {count(len(variants), 'variant')} × {count(seeds, 'seed')}"
     )
-    for sentence in expected_failures(plans):
+    for sentence in remarks(plans):
         console().print(f"[yellow]note:[/] {escape(sentence)}")

@@ -133,6 +133,9 @@ def _must_be(option: OptionSource, kind: str) -> str:
     if kind:
         noun = f"{kind}: a name or {{name: …, options…}}"
         return f"list of such: {noun}" if option.annotation.lower().startswith(("list", "sequence", "tuple")) else noun
+    if option.choices and (number := re.match(r"(int|float) \| ", option.annotation)):  # or one of a few words
+        rule = "" if option.rule.startswith("one of") else option.rule
+        return ", ".join(filter(None, [TYPES[number[1]], rule, f"or {', '.join(option.choices)}"]))
     if option.choices:
         return option.rule + (", or null" if "None" in option.annotation else "")
     words = re.sub(r"\b(int|float|bool|str|None)\b", lambda match: TYPES[match[1]], option.annotation)

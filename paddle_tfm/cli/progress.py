@@ -13,6 +13,8 @@ from paddle_tfm import units
 if TYPE_CHECKING:
     from paddle_tfm.sweep.events import Event
 
+SHOWN_PADDING = 0.1  # of batches; less of it costs little
+
 
 def clock(seconds: float) -> str:
     """1:05, or 2:03:09."""
@@ -53,11 +55,12 @@ class ProgressBar:
     def _start(self, event: Event) -> None:
         card = event.card
         resumed = f", resumed at step {card.step:,}" if card.step else ""
+        padding = f", {card.padding:.0%} padding" if card.padding >= SHOWN_PADDING else ""
         number = self.finished + len(self.left) + 1
         self.left[card.name] = 0.0
         self.console.print(
             f"[bold]{number}/{self.runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
-            f"{card.examples:,} training examples, {card.steps:,} steps{resumed}"
+            f"{card.examples:,} training examples, {card.steps:,} steps{padding}{resumed}"
         )
         if self.progress is not None:
             self.tasks[card.name] = self.progress.add_task(

@@ -44,6 +44,17 @@ def data(about: Mapping) -> str:
     return " · ".join(parts)
 
 
+def padding(shares: Mapping[str, float]) -> str:
+    """How much of the training batches is padding, by variant: `2% (layer), 38% (layer-mixed)`; once if all have the
+    same."""
+    variants: dict[str, list[str]] = {}
+    for variant, share in shares.items():
+        variants.setdefault(f"{share:.0%}", []).append(variant)
+    if len(variants) < 2:
+        return "".join(variants)
+    return ", ".join(f"{percent} ({', '.join(names)})" for percent, names in variants.items())
+
+
 def pairs(samples: Sequence[tuple[str, str]]) -> str:
     """Sources and what they become, as an HTML list."""
     rows = ""
@@ -72,6 +83,8 @@ def training(settings: Mapping) -> str:
         return ""
     parts = [f"{settings.get('steps'):,} steps of at most {settings.get('max_tokens'):,} target tokens"]
     parts += [f"{name} {component(settings[name])}" for name in ("optimizer", "schedule") if name in settings]
+    if settings.get("batches") == "mixed":
+        parts.append("batches of texts of all lengths")
     if settings.get("accumulate", 1) > 1:
         parts.append(f"{settings['accumulate']} batches a step")
     for name in ("label_smoothing", "clip_norm", "max_ratio", "r_drop", "ema", "average"):

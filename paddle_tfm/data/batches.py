@@ -1,4 +1,4 @@
-"""Batches: examples of like length together, as many as a budget of tokens allows, in an order that the seed
+"""Batches: as many examples as a budget of tokens allows, of like length or of all lengths, in an order that the seed
 decides."""
 
 from __future__ import annotations
@@ -131,16 +131,27 @@ def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch[np.
 
 
 class Stream:
-    """Training batches without end: every epoch all examples, grouped by length, in an order that is a function of
-    (seed, epoch), as are the segmentations where the tokenizer draws them. `epoch` and `position` say where it stands,
-    and can be set to continue from there.
+    """Training batches without end: every epoch all examples, in an order that is a function of (seed, epoch), as are
+    the segmentations where the tokenizer draws them. `epoch` and `position` say where it stands, and can be set to
+    continue from there.
+
+    `batches` "by_length": the epoch sorted by length, cut into batches, and these shuffled: little padding. "mixed":
+    the epoch shuffled, and cut as it comes: each batch is a random sample of the corpus, and padded to its longest.
 
     Batches are planned from the lengths of the best segmentations, and a sampled one may be longer; where it is longer
     than `max_length`, the best one is used.
     """
 
-    def __init__(self, examples: EncodedTexts, max_tokens: int, seed: int, max_length: int | None = None):
+    def __init__(
+        self,
+        examples: EncodedTexts,
+        max_tokens: int,
+        seed: int,
+        max_length: int | None = None,
+        batches: str = "by_length",
+    ):
         self.examples, self.max_tokens, self.seed, self.max_length = examples, max_tokens, seed, max_length
+        self.batches = batches
         self.epoch, self.position = 0, 0
         self._planned: tuple[int, list[list[int]]] | None = None
 
@@ -165,7 +176,16 @@ class Stream:
             rng = randomness.generator(self.seed, "batches", epoch)
             source, target = self.examples.lengths.T
             longer = np.maximum(source, target)
+            if self.batches == "mixed":
+                self._planned = epoch, list(_chop(rng.permutation(len(self.examples)), longer, self.max_tokens))
+                return self._planned[1]
             order = np.lexsort((rng.random(len(self.examples)), source, longer))
             groups = list(_chop(order, longer, self.max_tokens))
             self._planned = epoch, [groups[i] for i in rng.permutation(len(groups))]
         return self._planned[1]
+
+    def padding(self) -> float:
+        """The share of the first epoch's positions, of sources and targets together, that are padding."""
+        sides = self.examples.lengths
+        padded = sum(len(group) * int(sides[group].max(0).sum()) for group in self._plan(0))
+        return 1.0 - int(sides.sum()) / padded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
 from paddle import Tensor
@@ -49,13 +50,22 @@ class Norm(Component, Layer):
     """What the output does not depend on, of {"scale", "shift"}: each token's channels multiplied by a positive number,
     or increased by one number; {"channel_scale", "channel_shift"}: the same for a channel over all tokens, in training.
     Up to `eps`, and as initialized."""
-    momentum: float | None = None
-    """Of a norm with running statistics: the weight of the newest batch in them. The trainer sets it while they are
-    re-estimated."""
+    momentum: float | str | None = None
+    """Of a norm with running statistics: the weight of the newest batch in them, or the name of a schedule for it."""
+    population: int = 0
+    """Of a norm with running statistics: from how many training batches the trainer re-estimates them before each
+    evaluation (`pooling`); 0: from none, evaluation uses them as training left them."""
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """x [B, T, C] → [B, T, C]."""
         raise NotImplementedError
+
+    def pooling(self) -> AbstractContextManager[None]:
+        """A block at whose end the running statistics are those of all real tokens that passed through `forward` within
+        it, in training mode: each token with the same weight, nothing left of what they were before. The passes
+        themselves are those of training, and change no other state. So they are the statistics of the training texts
+        under fixed weights (Wu & Johnson 2021, arXiv:2105.07576). A norm without running statistics has none."""
+        return nullcontext()
 
     def add_aux_loss(self, name: str, value: Tensor) -> None:
         """To be called in `forward`, where the norm adds to the training loss: `value` is a scalar already weighted,

@@ -28,6 +28,8 @@ from paddle_tfm.recipe.sites import (
 )
 from paddle_tfm.registry import Registry
 
+OVER_A_BATCH = "neighbours_in_training"  # expected to fail of a norm that looks beyond a sentence
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -92,6 +94,13 @@ class Plan:
                 if reason := getattr(component.cls, "expected_failures", {}).get("causal_in_training"):
                     sentences[f"{self.run.variant}: {kind} '{component.name}' in the decoder: {reason}"] = None
         return list(sentences)
+
+    def norms_of_a_batch_by_length(self) -> list[str]:
+        """The norms that normalize over a batch, where each batch holds texts of one length."""
+        if self.model is None or self.run.settings is None or self.settings.train.batches != "by_length":
+            return []
+        norms = (component for (kind, *_), component in self.model.at_sites.items() if kind == "norm")
+        return sorted({norm.name for norm in norms if OVER_A_BATCH in getattr(norm.cls, "expected_failures", {})})
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
         """Problems of this run with file and line."""

@@ -71,6 +71,7 @@ class TrainSettings(_Section):
 
     steps: int = Field(gt=0)
     max_tokens: int = Field(gt=0)
+    batches: Literal["by_length", "mixed"] = "by_length"
     accumulate: int = Field(gt=0)
     optimizer: Component
     schedule: Component

@@ -78,6 +78,16 @@ def _errors(plan: Plan) -> Iterator[RecipeError]:
             yield error
 
 
-def expected_failures(plans: Iterable[Plan]) -> list[str]:
-    """What the components of a recipe's runs say of themselves, each sentence once."""
-    return list(dict.fromkeys(sentence for plan in plans for sentence in plan.expected_failures()))
+def remarks(plans: Iterable[Plan]) -> list[str]:
+    """What a user should know of a recipe that is sound, each sentence once: what components say of themselves, and
+    norms over a batch that meet batches of texts of one length."""
+    plans = list(plans)
+    norms = {plan.run.variant: names for plan in plans if (names := plan.norms_of_a_batch_by_length())}
+    sentences = [sentence for plan in plans for sentence in plan.expected_failures()]
+    if norms:
+        known = ", ".join(sorted({name for names in norms.values() for name in names}))
+        sentences.append(
+            f"{', '.join(norms)}: norms over a batch ({known}) are trained on batches of texts of one length "
+            "(train.batches=by_length) and evaluated on all lengths; compare with train.batches=mixed"
+        )
+    return list(dict.fromkeys(sentences))

@@ -29,13 +29,15 @@ class Card:
     examples: int
     best: str
     units: Mapping[str, str]  # of metrics
+    padding: float  # the share of it in training batches
 
     @classmethod
     def of_run(cls, run: Run) -> Card:
         """The facts about `run` as it stands."""
         units = {name: metric.unit for name, metric in run.metrics().items()}
         steps, best = run.settings.train.steps, run.settings.evaluate.best
-        return cls(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, units)
+        padding = read_about(run.folder).get("padding", 0.0)
+        return cls(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, units, padding)
 
     @classmethod
     def of_folder(cls, folder: Path, plan: Plan, step: int) -> Card:
@@ -44,7 +46,8 @@ class Card:
         units = {name: metric.build().unit for name, metric in plan.metrics().items()}
         examples = about.get("examples", {}).get("train", 0)
         parameters = about.get("parameters", 0)
-        return cls(plan.run.name, step, settings.train.steps, parameters, examples, settings.evaluate.best, units)
+        steps, best, padding = settings.train.steps, settings.evaluate.best, about.get("padding", 0.0)
+        return cls(plan.run.name, step, steps, parameters, examples, best, units, padding)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.sweep.check import check, expected_failures
+from paddle_tfm.sweep.check import check, remarks
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.serial import Serial
@@ -86,7 +86,7 @@ class Sweep(protocols.Supervisor):
             raise UserError(
                 f"{self.folder} cannot be written; choose another place with --out DIR (from Python: out=DIR)"
             )
-        for sentence in expected_failures(plans):
+        for sentence in remarks(plans):
             self.report(sentence)
         for cell, plan in zip(cells, plans, strict=True):
             cell.require_unchanged(plan)

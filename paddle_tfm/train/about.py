@@ -25,8 +25,9 @@ COMMAND_FILE = "command.json"
 
 
 def write_about(run: Run) -> None:
-    """Write the sizes of the run's splits and vocabularies, `NUM_SAMPLES` training examples, and the time and machine
-    of this training; a run that is resumed keeps those of the trainings before."""
+    """Write the sizes of the run's splits and vocabularies, `NUM_SAMPLES` training examples, the share of padding in
+    its batches, and the time and machine of this training; a run that is resumed keeps those of the trainings
+    before."""
     stored = read_about(run.folder).get("trainings", [])
     path = run.folder / FILE
     write_whole(path, json_text({**_texts(run), "trainings": [*stored, _training()]}))
@@ -63,6 +64,7 @@ def _texts(run: Run) -> dict[str, Any]:
     return {
         "examples": {split: len(texts) for split, texts in run.encoded.items()},
         "samples": [[text[:MAX_CHARACTERS] for text in (item.source, item.target)] for item in samples],
+        "padding": round(run.stream().padding(), 3),
         "mean_length": {"source": round(source, 1), "target": round(target, 1)},
         "vocabulary": {"source": len(run.codec.source_vocabulary), "target": len(run.codec.target_vocabulary)},
         "parameters": run.parameters(),

@@ -8,19 +8,14 @@ from contextlib import contextmanager
 import numpy as np
 import paddle
 
-from paddle_tfm import randomness
-from paddle_tfm.data.batches import Stream
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Norm
-
-RE_ESTIMATION_BATCHES = 100  # batches from which running statistics are recomputed for averaged weights
 
 
 class MovingAverage:
     """An exponential moving average of all weights (after Polyak & Juditsky 1992).
 
     shadow ← d · shadow + (1 − d) · weight, with d = min(decay, (1 + step) / (10 + step)), so that the initial values
-    soon lose their weight. Buffers (running statistics) are not averaged.
+    soon lose their weight. Buffers are not averaged: `Norm.population` says where running statistics come from.
     """
 
     def __init__(self, model: Transformer, decay: float):
@@ -55,25 +50,3 @@ def mean(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
         name: np.asarray(sum(state[name].astype("float64") for state in states) / len(states)).astype(array.dtype)
         for name, array in states[0].items()
     }
-
-
-def re_estimate(model: Transformer, stream: Stream, seed: int) -> None:
-    """Recompute the running statistics of norms for the model's present weights: their mean over training batches, by
-    forward passes of which the k-th has the momentum 1/k. (A norm with statistics for each position keeps part of the
-    old ones at positions that few batches reach.) A model without buffers is left as it is."""
-    if len(model.state_dict()) == len(model.parameters()):
-        return
-    training = model.training
-    norms = [layer for layer in model.sublayers() if isinstance(layer, Norm) and layer.momentum is not None]
-    momenta = [norm.momentum for norm in norms]
-    model.train()
-    for k in range(1, RE_ESTIMATION_BATCHES + 1):
-        for norm in norms:
-            norm.momentum = 1.0 / k
-        paddle.seed(randomness.digest(seed, "re-estimation", k) >> 1)
-        with paddle.no_grad(), randomness.random_context(seed, 0, k):
-            model(next(stream).tensors())
-    for norm, momentum in zip(norms, momenta):
-        norm.momentum = momentum
-    if not training:
-        model.eval()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.data.shapes import check_texts
@@ -71,6 +72,12 @@ class Run:
     def identity(self) -> dict[str, object]:
         """What determines this run's numbers: `train.identity`."""
         return identity(self.plan, self.fingerprint)
+
+    def stream(self) -> Stream:
+        """The training batches from the first on."""
+        train = self.settings.train
+        max_length = self.settings.model.max_length
+        return Stream(self.encoded["train"], train.max_tokens, self.seed, max_length, train.batches)
 
     def metrics(self) -> dict[str, Metric]:
         """The recipe's metrics by name."""

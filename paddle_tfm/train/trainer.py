@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import paddle
 
-from paddle_tfm.data.batches import Batch, Stream
+from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
@@ -23,7 +23,7 @@ from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
-from paddle_tfm.train import averaging, checkpoint
+from paddle_tfm.train import averaging, checkpoint, population
 from paddle_tfm.train.about import write_about
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.evaluate import likelihood, predict, score
@@ -73,7 +73,7 @@ class Trainer:
         self.step = Step(run.model, parameters, optimizer, schedule, train, run.seed, self.ema)
         self.metrics = run.metrics()
         self.search = components["evaluate.search"].build()
-        self.stream, self.progress = self._stream(), Progress()
+        self.stream, self.progress = run.stream(), Progress()
 
     def _report_products(self) -> None:
         """Say so where the products are not those of the recipe."""
@@ -118,7 +118,7 @@ class Trainer:
 
     def calibrate(self) -> None:
         """Set the initial values that depend on the first batch (`Placement.calibrate`)."""
-        calibrate(self.run.model, next(self._stream()).tensors())
+        calibrate(self.run.model, next(self.run.stream()).tensors())
 
     def sharded_step(self, num_processes: int | None = None) -> AbstractContextManager[Step]:
         """Within this block: the step, divided among processes if that is faster."""
@@ -156,7 +156,7 @@ class Trainer:
         try:
             with self._evaluated_weights():
                 metrics, samples = self._score_valid()
-                norms = discrepancies(run.model, self._stream(), run.seed, run.step)
+                norms = discrepancies(run.model, run.stream(), run.seed, run.step)
                 evaluation = {**metrics, **overall(norms)}
                 more = {"norms": norms} if norms else {}
                 append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": evaluation, **more})
@@ -177,9 +177,13 @@ class Trainer:
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
 
-    def _evaluated_weights(self) -> AbstractContextManager[None]:
-        """Within this block the model has the weights to evaluate and save: the moving average, or the optimizer's."""
-        return self.ema.applied() if self.ema is not None else self.optimizer.evaluated(self.step.optimizer)
+    @contextmanager
+    def _evaluated_weights(self) -> Iterator[None]:
+        """Within this block the model has the weights to evaluate and save: the moving average, or the optimizer's; and
+        running statistics of these weights, where a norm re-estimates them."""
+        weights = self.ema.applied() if self.ema is not None else self.optimizer.evaluated(self.step.optimizer)
+        with weights, population.estimated(self.run.model, self.run.stream(), self.run.seed):
+            yield
 
     def _score_valid(self) -> tuple[dict[str, float], list[Prediction]]:
         valid = self.run.encoded["valid"]
@@ -253,10 +257,6 @@ class Trainer:
         for name in ("metrics.jsonl", "timings.jsonl"):
             cut_rows(self.run.folder / name, self.run.step, self.progress.evaluated)
 
-    def _stream(self) -> Stream:
-        settings = self.run.settings
-        return Stream(self.run.encoded["train"], settings.train.max_tokens, self.run.seed, settings.model.max_length)
-
     def _finish(self, diverged: str | None) -> dict[str, Any]:
         run, progress = self.run, self.progress
         test: dict[str, float] = {}
@@ -285,7 +285,7 @@ class Trainer:
             for step in steps
         ]
         checkpoint.set_arrays(run.model, averaging.mean(states))
-        averaging.re_estimate(run.model, self._stream(), run.seed)
+        population.estimate_all(run.model, run.stream(), run.seed)
         metrics, _ = self._score_valid()
         is_best = self._is_best(metrics)
         if is_best:

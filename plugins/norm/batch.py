@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import Norm, Refusal
-from paddle_tfm.validators import between, positive
+from paddle_tfm.protocols import Refusal
+from paddle_tfm.validators import between, not_negative, positive
+from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
 
-class BatchNorm(Norm):
+class BatchNorm(PooledNorm):
     """Batch normalization of each channel over all real tokens of the batch (Ioffe & Szegedy 2015, arXiv:1502.03167).
 
     y = (x − mean) / sqrt(variance + eps) · weight + bias at real tokens, 0 at padding. x [B, T, C], `valid` bool [B, T]
@@ -27,16 +28,21 @@ class BatchNorm(Norm):
     Know before use: in training each output depends on every other token of the batch, in a decoder also on later ones
     of its own sentence, so causality holds in evaluation only, and cached decoding equals the full pass in evaluation
     mode only. Hence the encoder is its usual place: ``norm: {encoder: batch, decoder: layer}``; ``norm: batch`` puts it
-    everywhere, which `paddle-tfm check` remarks on. The trainer's batches hold sentences of like length, so that in
-    training the statistics tell how long these are, and running values do not: a task that turns on length is evaluated
-    without what it was trained with. How far running values are from a batch's own is logged at each evaluation
-    (`discrepancy`). They belong to the weights that they were collected under; for the mean of the last weights
-    (`train.average`) the trainer re-estimates them. The statistics are those of one process.
+    everywhere, which `paddle-tfm check` remarks on. By default the trainer's batches hold sentences of one length, so
+    that in training the statistics tell how long these are, and running values do not: train with
+    ``train.batches: mixed``. How far running values are from a batch's own is logged at each evaluation
+    (`discrepancy`). They lag behind the weights, and their variance leaves out how batches differ in their means:
+    `population` mends both, and is needed where other weights are evaluated than were trained (`train.ema`). For the
+    mean of the last weights (`train.average`) the trainer does so anyway. The statistics are those of one process.
 
-    Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values.
+    Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values, or
+    "cumulative": 1/t for the t-th batch, the mean of all batches so far (as PyTorch's ``momentum=None``).
+    `population`: from how many training batches mean and variance are re-estimated before each evaluation, under the
+    weights that are evaluated (precise BatchNorm, Wu & Johnson 2021, arXiv:2105.07576), training continuing
+    with the running values; 0: evaluation uses these. The largest in a model holds for all.
 
     Raises:
-        ValueError: `eps` is not positive, or `momentum` is not in (0, 1].
+        ValueError: `eps` is not positive, `momentum` is not in (0, 1], or `population` is negative.
     """
 
     invariances = frozenset({"channel_scale", "channel_shift"})
@@ -47,10 +53,16 @@ class BatchNorm(Norm):
         "they do not",
     }
 
-    def __init__(self, d_model: int, eps: float = 1e-5, momentum: float = 0.1):
-        super().__init__()
+    def __init__(
+        self, d_model: int, eps: float = 1e-5, momentum: float | Literal["cumulative"] = 0.1, population: int = 0
+    ):
+        super().__init__(population)
         positive(eps=eps)
-        between("(0, 1]", momentum=momentum)
+        not_negative(population=population)
+        if momentum == "cumulative":
+            self.register_buffer("batches", paddle.zeros([1]))
+        else:
+            between("(0, 1]", momentum=momentum)
         self.eps, self.momentum = eps, momentum
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
@@ -96,13 +108,29 @@ class BatchNorm(Norm):
     @paddle.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
         """Move the running values towards the batch's mean and variance [1, C], if its `count` is enough."""
-        rate = self.momentum * (count > 1.0).astype(mean.dtype)
+        if self._pool is not None:
+            self._pool.add(mean, variance, count)
+            return
+        rate = self._rate((count > 1.0).astype(mean.dtype))
         unbiased = variance * (count / (count - 1.0).clip(min=1.0))
         for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
             paddle.assign(running + (batch.squeeze(0) - running) * rate, output=running)
 
+    def _rate(self, enough: Tensor) -> Tensor:
+        """The weight of the new batch; 0 if it is not `enough`, 1 or 0."""
+        if self.momentum != "cumulative":
+            return self.momentum * enough
+        paddle.assign(self.batches + enough, output=self.batches)
+        return enough / self.batches.clip(min=1.0)
+
+    def _end(self, pool: Pool) -> None:
+        pool.store(self.running_mean, pool.mean)
+        pool.store(self.running_variance, pool.variance)
+
     def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps:g}, momentum={self.momentum:g}"
+        momentum = self.momentum if self.momentum == "cumulative" else f"{self.momentum:g}"
+        population = f", population={self.population}" if self.population else ""
+        return f"{self.weight.shape[0]}, eps={self.eps:g}, momentum={momentum}{population}"
 
     def to_ctranslate2(self) -> Refusal:
         return Refusal("divides by running statistics, and CTranslate2's norms by those of the token")

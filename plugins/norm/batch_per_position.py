@@ -9,11 +9,12 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import Norm, Refusal
-from paddle_tfm.validators import at_least, between, positive
+from paddle_tfm.protocols import Refusal
+from paddle_tfm.validators import at_least, between, not_negative, positive
+from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
 
-class BatchNormPerPosition(Norm):
+class BatchNormPerPosition(PooledNorm):
     """Batch normalization with statistics for each position, over the sentences (cf. Cooijmans 2016, arXiv:1603.09025).
 
     y = (x − mean[p]) / sqrt(variance[p] + eps) · weight + bias at real tokens, 0 at padding; p is the token's position.
@@ -29,11 +30,12 @@ class BatchNormPerPosition(Norm):
     tokens of its own sentence do so only where positions share an entry. In evaluation nothing leaks. How far the
     running values are from a batch's own is logged at each evaluation (`discrepancy`).
 
-    Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values.
+    Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values;
+    `population` as in `batch`, a position that none of its batches reaches keeping its running values.
 
     Raises:
-        ValueError: `eps` is not positive, `momentum` is not in (0, 1], `max_length` is below 1, or a call comes without
-            positions.
+        ValueError: `eps` is not positive, `momentum` is not in (0, 1], `population` is negative, `max_length` is below
+            1, or a call comes without positions.
     """
 
     invariances = frozenset({"channel_scale", "channel_shift"})
@@ -44,9 +46,10 @@ class BatchNormPerPosition(Norm):
         "evaluation they do not",
     }
 
-    def __init__(self, d_model: int, max_length: int, eps: float = 1e-5, momentum: float = 0.1):
-        super().__init__()
+    def __init__(self, d_model: int, max_length: int, eps: float = 1e-5, momentum: float = 0.1, population: int = 0):
+        super().__init__(population)
         at_least(1, max_length=max_length)
+        not_negative(population=population)
         positive(eps=eps)
         between("(0, 1]", momentum=momentum)
         self.eps, self.momentum = eps, momentum
@@ -104,10 +107,17 @@ class BatchNormPerPosition(Norm):
     @paddle.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
         """Move the running values [P, C] towards the batch's, at positions whose `count` [P, 1] is enough."""
+        if self._pool is not None:
+            self._pool.add(mean, variance, count)
+            return
         rate = self.momentum * (count > 1.0).astype(mean.dtype)
         unbiased = variance * (count / (count - 1.0).clip(min=1.0))
         for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
             paddle.assign(running + (batch - running) * rate, output=running)
+
+    def _end(self, pool: Pool) -> None:
+        pool.store(self.running_mean, pool.mean)
+        pool.store(self.running_variance, pool.variance)
 
     def extra_repr(self) -> str:
         length, width = self.running_mean.shape

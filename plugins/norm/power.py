@@ -8,11 +8,12 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import algebra
-from paddle_tfm.protocols import Norm, Refusal
+from paddle_tfm.protocols import Refusal
 from paddle_tfm.validators import between, not_negative, positive
+from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
 
-class PowerNorm(Norm):
+class PowerNorm(PooledNorm):
     """Power normalization by a running quadratic mean, with an approximate backward pass (Shen 2020, arXiv:2003.07845).
 
     x̂ = x / sqrt(ψ² + eps), y = weight · x̂ + bias at real tokens, 0 at padding; ψ² [C] is a mean of squares of each
@@ -40,12 +41,15 @@ class PowerNorm(Norm):
 
     Options: `warmup` is the number of passes with the batch's own statistics (the released code takes that of the
     learning rate's warm-up); `eps` is added to ψ²; `momentum` and `gradient_momentum` are 1 − α in the paper's terms,
-    the weights of the new batch in ψ² and in ν.
+    the weights of the new batch in ψ² and in ν. `population`: from how many training batches ψ² is
+    re-estimated before each evaluation, as in `batch`; the paper does not.
 
     Raises:
-        ValueError: `eps` is not positive, `momentum` or `gradient_momentum` is not in (0, 1], or `warmup` is negative.
+        ValueError: `eps` is not positive, `momentum` or `gradient_momentum` is not in (0, 1], or `warmup` or
+            `population` is negative.
     """
 
+    least = 1
     invariances = frozenset({"channel_scale"})
     expected_failures: ClassVar[dict[str, str]] = {
         "causal_in_training": "in the warm-up the quadratic mean is over all tokens of the batch, also later ones of "
@@ -62,9 +66,10 @@ class PowerNorm(Norm):
         eps: float = 1e-5,
         momentum: float = 0.1,
         gradient_momentum: float = 0.1,
+        population: int = 0,
     ):
-        super().__init__()
-        not_negative(warmup=warmup)
+        super().__init__(population)
+        not_negative(warmup=warmup, population=population)
         positive(eps=eps)
         between("(0, 1]", momentum=momentum, gradient_momentum=gradient_momentum)
         self.warmup, self.eps = warmup, eps
@@ -104,18 +109,23 @@ class PowerNorm(Norm):
 
     def _quadratic_mean(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """The mean of squares of each channel over the real tokens [1, C], the running one if there is none; and how
-        many there are, at least 1."""
+        many there are."""
         count = real.sum()
-        divisor = count.clip(min=1.0)
-        batch = algebra.sum_over_rows(real / divisor, paddle.square(rows))
-        return paddle.where(count > 0.0, batch, self.running_square.unsqueeze(0)), divisor
+        batch = algebra.sum_over_rows(real / count.clip(min=1.0), paddle.square(rows))
+        return paddle.where(count > 0.0, batch, self.running_square.unsqueeze(0)), count
 
     @paddle.no_grad()
     def _remember(self, batch: Tensor, count: Tensor) -> None:
         """Move ψ² towards the batch's [1, C], and count the pass."""
+        if self._pool is not None:
+            self._pool.add(batch, paddle.zeros_like(batch), count)
+            return
         moved = self.running_square + (batch.squeeze(0) - self.running_square) * self.momentum
         paddle.assign(moved, output=self.running_square)
         paddle.assign(self.passes + 1, output=self.passes)
+
+    def _end(self, pool: Pool) -> None:
+        pool.store(self.running_square, pool.mean)
 
     def _watch(self, normal: Tensor, count: Tensor, exact: bool) -> None:
         """Have the gradient with respect to x̂ [N, C] move ν on its way back; unless it is to stay `exact`, take x̂ ν
@@ -127,7 +137,8 @@ class PowerNorm(Norm):
         def amend(gradient: Tensor) -> Tensor:
             nu = self.running_gradient.unsqueeze(0)  # [1, C]
             remainder = gradient - values * algebra.outer(ones, nu)
-            change = algebra.sum_over_rows(ones / count, remainder * values).squeeze(0)  # [C]; x̂ is 0 at padding
+            weights = ones / count.clip(min=1.0)  # of padding too, where x̂ is 0
+            change = algebra.sum_over_rows(weights, remainder * values).squeeze(0)  # [C]
             paddle.assign(self.running_gradient + change * self.gradient_momentum, output=self.running_gradient)
             return gradient if exact else remainder
 

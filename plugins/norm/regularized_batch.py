@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import paddle
 from paddle import Tensor
@@ -27,7 +27,7 @@ class RegularizedBatchNorm(BatchNorm):
     auxiliary loss `regularized_batch`; `discrepancy` says how far the two still are.
 
     Options: `mean_weight` and `variance_weight` as above (the authors' for pre-norm on IWSLT 2014; for post-norm they
-    take 60 and 0); `eps`; `momentum`, the weight of the new batch in the running values.
+    take 60 and 0); `eps`, `momentum` and `population` as in `batch`.
 
     Raises:
         ValueError: a weight is negative; what `batch` raises.
@@ -42,7 +42,14 @@ class RegularizedBatchNorm(BatchNorm):
         "gradients": "in the gradient of its loss the running values are constants, though this batch is in them",
     }
 
-    def __init__(self, *, mean_weight: float = 0.1, variance_weight: float = 0.01, momentum: float = 0.05, **parent):
+    def __init__(
+        self,
+        *,
+        mean_weight: float = 0.1,
+        variance_weight: float = 0.01,
+        momentum: float | Literal["cumulative"] = 0.05,
+        **parent,
+    ):
         super().__init__(momentum=momentum, **parent)
         not_negative(mean_weight=mean_weight, variance_weight=variance_weight)
         self.mean_weight, self.variance_weight = mean_weight, variance_weight

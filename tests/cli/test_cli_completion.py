@@ -53,6 +53,7 @@ def test_options_within_braces(shell):
     assert complete("run", "quickstart", typed, shell=shell) == [
         "model.norm={name: batch, eps: ",
         "model.norm={name: batch, momentum: ",
+        "model.norm={name: batch, population: ",
     ]
     used = complete("run", "quickstart", '"model.norm={name: batch, eps: 1, ', shell=shell)
     assert used[0] == "model.norm={name: batch, eps: 1, momentum: "
@@ -69,6 +70,7 @@ def test_components_within_components_places_and_lists():
     assert set(complete("run", "quickstart", '"model.norm={encoder: {name: batch, ')) == {
         "model.norm={encoder: {name: batch, eps: ",
         "model.norm={encoder: {name: batch, momentum: ",
+        "model.norm={encoder: {name: batch, population: ",
     }
     assert {"encoder", "decoder", "name"} <= {
         each.removeprefix("model.norm={").removesuffix(": ") for each in complete("run", "quickstart", '"model.norm={')

@@ -18,7 +18,7 @@ def test_a_page_says_all_that_a_recipe_needs():
         "Batch normalization of each channel",
         "Formula y = (x − mean) / sqrt(variance + eps) · weight + bias",
         "The engine fills in d_model: the width C of what is normalized",
-        "eps number, above 0 1e-05 momentum number, in (0, 1] 0.1",
+        "eps number, above 0 1e-05 momentum number, in (0, 1], or cumulative 0.1",
         "causal_in_training: in training the statistics mix all tokens of the batch",
         "arXiv:1502.03167 https://arxiv.org/abs/1502.03167",
         "quickstart: pre-batch, post-batch",

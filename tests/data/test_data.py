@@ -123,15 +123,35 @@ def test_padding_is_little():
     assert sum(length.sum() for length in longest) / sum(len(length) * length.max() for length in longest) > 0.9
 
 
-def test_a_stream_goes_on_from_where_it_stood():
+def test_mixed_batches_are_random_samples_within_the_budget():
+    """The mean length of a batch is that of the corpus but for chance; by length it is far off. Their padding is what
+    their masks say."""
+    encoded, spread = examples(2000), {}
+    for batches in ("by_length", "mixed"):
+        stream, epoch = Stream(encoded, 512, seed=1, batches=batches), []
+        while stream.epoch == 0:
+            epoch.append(next(stream))
+        epoch.pop()  # of the second
+        assert sorted(i for batch in epoch for i in batch.index) == list(range(2000))
+        assert all(max(batch.source.size, batch.target_out.size) <= 512 for batch in epoch)
+        spread[batches] = np.std([batch.source_valid.sum(1).mean() for batch in epoch])
+        padding = [mask for batch in epoch for mask in (batch.source_valid, batch.target_valid)]
+        padded = sum(mask.size for mask in padding)
+        assert stream.padding() == pytest.approx(1 - sum(mask.sum() for mask in padding) / padded)
+    deviation = encoded.lengths[:, 0].std() / np.sqrt(512 / 12)
+    assert 0.5 * deviation < spread["mixed"] < 1.5 * deviation < 0.5 * spread["by_length"]
+
+
+@pytest.mark.parametrize("batches", ["by_length", "mixed"])
+def test_a_stream_goes_on_from_where_it_stood(batches):
     encoded = examples()
-    whole = Stream(encoded, 64, seed=1)
+    whole = Stream(encoded, 64, seed=1, batches=batches)
     expected = [next(whole).index.tolist() for _ in range(60)]
     for stop in (1, 17, 30):
-        first = Stream(encoded, 64, seed=1)
+        first = Stream(encoded, 64, seed=1, batches=batches)
         for _ in range(stop):
             next(first)
-        second = Stream(encoded, 64, seed=1)
+        second = Stream(encoded, 64, seed=1, batches=batches)
         second.epoch, second.position = first.epoch, first.position
         assert [next(second).index.tolist() for _ in range(60 - stop)] == expected[stop:]
 

@@ -165,12 +165,14 @@ NORM = {
         starts=GAINS | {"running_mean": 0.0, "running_variance": 1.0},
         eps=1e-5,
         momentum=0.1,
+        population=0,
     ),
     "batch_per_position": held(
         "as batch; arXiv:1603.09025",
         starts=GAINS | {"running_mean": 0.0, "running_variance": 1.0},
         eps=1e-5,
         momentum=0.1,
+        population=0,
     ),
     "rms": held("arXiv:1910.07467; 1e-6 is T5's and LLaMA's (arXiv:2302.13971)", starts=GAINS, eps=1e-6),
     "power": held(
@@ -181,6 +183,7 @@ NORM = {
         eps=1e-5,
         momentum=0.1,
         gradient_momentum=0.1,
+        population=0,
     ),
     "group": held(
         "arXiv:1803.08494 has 32 groups of images' channels; ours 4, for narrow models",
@@ -203,6 +206,7 @@ NORM = {
         variance_weight=0.01,
         momentum=0.05,
         eps=1e-5,
+        population=0,
     ),
 }
 

@@ -165,7 +165,7 @@ def test_norms_learn_their_statistics_from_training_batches(make_trainer, monkey
     trainer = make_trainer("train.average=2", "model.norm=batch")
     seen = []
     monkeypatch.setattr(
-        "paddle_tfm.train.averaging.re_estimate", lambda model, stream, seed: seen.append(stream.examples)
+        "paddle_tfm.train.population.estimate_all", lambda model, stream, seed: seen.append(stream.examples)
     )
     trainer.train()
     assert seen == [trainer.run.encoded["train"]]

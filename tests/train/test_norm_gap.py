@@ -1,12 +1,11 @@
-"""The train–inference discrepancy of norms with running statistics, logged at each evaluation, and these statistics
-where weights are averaged."""
+"""The train–inference discrepancy of norms with running statistics, logged at each evaluation."""
 
 import numpy as np
 import paddle
 import pytest
 
 from paddle_tfm import randomness
-from paddle_tfm.train import averaging, discrepancy
+from paddle_tfm.train import discrepancy
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
@@ -34,7 +33,7 @@ def by_hand(model, trainer, monkeypatch):
     start = {name: buffer.numpy() for name, buffer in model.named_buffers()}
     monkeypatch.setattr(BatchNorm, "forward", watched)
     model.train()
-    stream = trainer._stream()
+    stream = trainer.run.stream()
     for number in range(discrepancy.NUM_BATCHES):
         with paddle.no_grad(), randomness.random_context(trainer.run.seed, trainer.run.step, number):
             model(next(stream).tensors())
@@ -107,7 +106,7 @@ def test_looking_changes_nothing_of_the_training(make_trainer, monkeypatch):
 def test_norms_without_running_statistics_cost_no_pass(make_trainer, monkeypatch):
     trainer = make_trainer("model.norm={encoder: rms, decoder: layer}")
     monkeypatch.setattr(discrepancy.randomness, "random_context", None)  # what a pass would need
-    assert discrepancy.discrepancies(trainer.run.model, trainer._stream(), 1, 1) == {}
+    assert discrepancy.discrepancies(trainer.run.model, trainer.run.stream(), 1, 1) == {}
 
 
 def test_hooks_and_mode_are_put_back_even_if_a_pass_fails(make_trainer):
@@ -151,27 +150,3 @@ def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, norm, stops)
     state, other = paddle_state(whole, "last"), paddle_state(parts, "last")
     for name, value in state.items():
         np.testing.assert_array_equal(other[name].numpy(), value.numpy(), err_msg=name)
-
-
-@pytest.mark.parametrize("momentum", [0.1, 1.0e-4])
-def test_statistics_estimated_anew_are_means_over_batches(make_trainer, monkeypatch, momentum):
-    """Whatever the momentum, which is afterwards what it was; of what was known before (a mean of 1000) nothing is
-    left."""
-    norm = f"{{name: batch, momentum: {momentum}}}"
-    trainer = make_trainer(f"model.norm={{encoder: {norm}, decoder: layer}}", "model.dropout=0.0")
-    model, seen, remember = trainer.run.model, [], BatchNorm._remember
-    for buffer in model.buffers():
-        buffer.set_value(buffer + 1000.0)
-    norm = model.encoder.final_norm
-
-    def watched(layer, mean, variance, count):
-        if layer is norm:
-            seen.append((mean.numpy()[0], variance.numpy()[0] * int(count) / (int(count) - 1)))
-        remember(layer, mean, variance, count)
-
-    monkeypatch.setattr(BatchNorm, "_remember", watched)
-    averaging.re_estimate(model, trainer._stream(), 1)
-    assert len(seen) == averaging.RE_ESTIMATION_BATCHES
-    np.testing.assert_allclose(norm.running_mean.numpy(), np.mean([mean for mean, _ in seen], 0), atol=1e-3)
-    np.testing.assert_allclose(norm.running_variance.numpy(), np.mean([each for _, each in seen], 0), rtol=1e-3)
-    assert {layer.momentum for layer in model.sublayers() if isinstance(layer, BatchNorm)} == {momentum}

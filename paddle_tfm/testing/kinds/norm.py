@@ -6,6 +6,7 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm.protocols import Norm
 from paddle_tfm.testing.model_under_test import Dtype
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, distance
@@ -17,6 +18,8 @@ NUM_BATCHES = 300  # enough for running statistics with a weight of 0.02 or more
 MAX_GAP = 0.15  # what running statistics may then be off
 MAX_MOVE = 2e-3  # of the output, under a change that it is invariant to
 FAR, HALF_UNIT, ROUNDINGS = 1e3, 2.0**-24, 64  # of float32; a square loses FAR times as much as rounding
+BATCHES = (range(4), range(4, 10), range(10, ROWS))  # the sentences, in batches of unequal size
+MAX_POOLED_GAP = 1e-3
 CHANGES = ("scale", "shift", "channel_scale", "channel_shift")
 
 
@@ -158,4 +161,31 @@ def running_statistics(subject: Subject) -> Result:
         )
     if before > 1e-6:
         return Note(f"train-evaluation gap {before:.2g} at first, {after:.2g} after {NUM_BATCHES} batches")
+    return Passed()
+
+
+@check(
+    "norm",
+    invariant="re-estimated statistics (`pooling`) are those of all real tokens of the batches, each with one weight",
+    consequence="what is evaluated has another mean or variance than the texts: often too small a variance",
+    hint="the variance of all tokens is the mean of the batches' variances and the variance of their means; a batch "
+    "counts by its real tokens; nothing of what was known before is left",
+)
+def population(subject: Subject) -> Result:
+    whole, parts, training = (NormProbe(subject) for _ in range(3))
+    if type(whole.norm).pooling is Norm.pooling:
+        return Skip("it does not re-estimate statistics")
+    far = paddle.to_tensor(np.repeat(np.arange(len(BATCHES)), [len(rows) for rows in BATCHES])).astype("float32")
+    x = whole.x + 3.0 * far.reshape([-1, 1, 1])  # batches whose means differ
+    parts(x + FAR)  # to be forgotten
+    for probe, batches in ((whole, [range(ROWS)]), (parts, BATCHES)):
+        with paddle.no_grad(), probe.norm.pooling():
+            for rows in batches:
+                probe.norm(x[rows[0] : rows[-1] + 1], probe.valid[rows[0] : rows[-1] + 1], probe.positions)
+        probe.norm.eval()
+    outputs = [probe(x) for probe in (whole, parts, training)]
+    size = np.abs(outputs[2]).mean().clip(1e-9)
+    for other, seen in ((0, "of one batch with all of them"), (2, "of training on all of them at once")):
+        if not (gap := float(np.abs(outputs[1] - outputs[other]).mean() / size)) <= MAX_POOLED_GAP:
+            return Failed(f"after {len(BATCHES)} batches, evaluation differs by {gap:.2g} from that {seen}")
     return Passed()

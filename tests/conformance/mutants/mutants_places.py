@@ -67,6 +67,14 @@ PLACES = [
         "batch_norm", "momentum is the weight of the past", "self.mean + self.momentum * (mean - self.mean)",
         "mean + self.momentum * (self.mean - mean)", "momentum",
     ),
+    (
+        "norm/batch", "a small batch counts as much as a large one", "self._pool.add(mean, variance, count)",
+        "self._pool.add(mean, variance, paddle.full_like(count, 2.0))", "population",
+    ),
+    (
+        "norm/power", "half of what was there before stays", "pool.store(self.running_square, pool.mean)",
+        "pool.store(self.running_square, (pool.mean + self.running_square) / 2)", "population",
+    ),
     ("feed_forward", "an activation at the end", "return self.layers[1](hidden)", "return F.relu(self.layers[1](hidden))",
      "both_signs"),
     ("feed_forward", "dropout that nothing calls", "hidden = self.dropout(hidden)", "hidden = hidden * 1.0", "dropout"),
