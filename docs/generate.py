@@ -1,6 +1,6 @@
 """Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/recipes.md from recipes,
-docs/cli.md from the command line's own help, and the gallery's pictures from the components themselves. `python
-docs/generate.py` in a clone; a test compares."""
+docs/cli.md from the command line's own help, docs/findings.md from committed results, and the gallery's pictures from
+the components themselves. `python docs/generate.py` in a clone; a test compares."""
 
 from __future__ import annotations
 
@@ -214,11 +214,13 @@ def _cell(text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """File → text, of all that is generated."""
+    import findings_pages
     import pictures
 
     _require_current_installation()
     drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
-    return {HERE / "gallery.md": gallery(), HERE / "recipes.md": recipes(), HERE / "cli.md": cli(), **drawn}
+    written = {"gallery.md": gallery(), "recipes.md": recipes(), "cli.md": cli()}
+    return {**{HERE / name: text for name, text in written.items()}, **findings_pages.pages(), **drawn}
 
 
 def _require_current_installation() -> None:

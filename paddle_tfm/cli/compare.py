@@ -169,6 +169,8 @@ CLAIM_STYLES = {"reproduced": "green", "not reproduced": "red"}  # else yellow
 def _claims(printer, claims) -> None:
     """Each claim of the recipe: verdict and sentence, and below it what was measured and what is claimed."""
     from rich.markup import escape
+    from rich.padding import Padding
+    from rich.text import Text
 
     from paddle_tfm.comparison.claims import claimed, measured, subject
 
@@ -177,7 +179,8 @@ def _claims(printer, claims) -> None:
         printer.print(f"  [yellow]{escape(claims.remark())}[/]")
     for judgement in claims.judgements:
         claim, style = judgement.claim, CLAIM_STYLES.get(judgement.verdict, "yellow")
-        printer.print(f"  [{style}]{judgement.verdict}[/]  {escape(judgement.name)}  [dim]({escape(claim.source)})[/]")
-        printer.print(f"    {escape(claim.says)}")
         numbers = f"{subject(claim)}: {measured(judgement)}; claimed: {claimed(claim, judgement.unit)}"
-        printer.print(f"    [dim]{escape(numbers)}[/]")
+        printer.print(f"  [{style}]{judgement.verdict}[/]  {escape(judgement.name)}  [dim]({escape(claim.source)})[/]")
+        for text, faint in ((claim.says, ""), (numbers, "dim")):
+            line = Text(text, style=faint)  # in a pipe on one line; elsewhere it is broken, and keeps its indent
+            printer.print(Text("    ").append(line) if printer.soft_wrap else Padding(line, (0, 0, 0, 4)))

@@ -62,7 +62,7 @@ class Judgement:
 
     def data(self) -> dict:
         """What `comparison.json` holds of it."""
-        numbers = {key: getattr(self, key) for key in ("verdict", "mean", "low", "high", "seeds", "lost")}
+        numbers = {key: getattr(self, key) for key in ("verdict", "mean", "low", "high", "seeds", "lost", "unit")}
         return {"name": self.name, **numbers, "claim": self.claim.model_dump(exclude_none=True)}
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from paddle_tfm.comparison import claim_record
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.markdown import markdown
@@ -57,8 +58,9 @@ class Report:
         return page(self.facts, self.parts)
 
     def write(self) -> dict[str, Path]:
-        """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, and with `files` every table
-        and figure into `comparison/` there. Returns where each of the four is.
+        """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, `claims.json` where the
+        recipe claims something, and with `files` every table and figure into `comparison/` there. Returns where each
+        is, but for the last.
 
         The page is one file that needs no other, and no network.
         """
@@ -74,4 +76,7 @@ class Report:
         write_whole(paths["markdown"], markdown(self.comparison))
         write_whole(paths["page"], self.page())
         write_whole(paths["figure"], image(draw(self.comparison), "png"))
+        if self.comparison.claims is not None:
+            paths["claims"] = folder / claim_record.FILE
+            write_whole(paths["claims"], json_text(claim_record.record(self.comparison, self.comparison.claims)))
         return paths

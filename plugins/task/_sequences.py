@@ -18,6 +18,9 @@ class Sequences(Task):
 
     A sequence belongs to test, valid or train (10%, 10%, 80%) by a hash of it and `data_seed`: no two splits share one,
     whatever their sizes. A longer split begins with the shorter one. Within a split a sequence may come twice.
+
+    Options: `test_min_length` and `test_max_length` give the test split other lengths, to see what a model does past
+    those of training. None: those of the other splits.
     """
 
     def __init__(
@@ -29,15 +32,25 @@ class Sequences(Task):
         valid: int = 500,
         test: int = 500,
         data_seed: int = 1,
+        test_min_length: int | None = None,
+        test_max_length: int | None = None,
     ):
         positive(symbols=symbols, min_length=min_length, train=train, valid=valid, test=test)
         ascending(min_length=min_length, max_length=max_length)
-        number = sum(symbols**length for length in range(min_length, max_length + 1))
-        if number < MIN_SEQUENCES:
-            raise ValueError(
-                f"`symbols` and the lengths must allow {MIN_SEQUENCES} sequences or more, but allow {number}"
-            )
-        self.symbols, self.min_length, self.max_length = symbols, min_length, max_length
+        tested = (
+            min_length if test_min_length is None else test_min_length,
+            max_length if test_max_length is None else test_max_length,
+        )
+        positive(test_min_length=tested[0])
+        ascending(test_min_length=tested[0], test_max_length=tested[1])
+        self.lengths = {"train": (min_length, max_length), "valid": (min_length, max_length), "test": tested}
+        for low, high in self.lengths.values():
+            number = sum(symbols**length for length in range(low, high + 1))
+            if number < MIN_SEQUENCES:
+                raise ValueError(
+                    f"`symbols` and the lengths must allow {MIN_SEQUENCES} sequences or more, but allow {number}"
+                )
+        self.symbols, self.max_length = symbols, max(max_length, tested[1])
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.data_seed = data_seed
 
@@ -52,9 +65,9 @@ class Sequences(Task):
 
     def _draw(self, split: str) -> Iterator[Example]:
         rng = generator(self.data_seed, "sequences", split)
-        count = 0
+        count, (shortest, longest) = 0, self.lengths[split]
         while count < self.sizes[split]:
-            length = rng.integers(self.min_length, self.max_length + 1)
+            length = rng.integers(shortest, longest + 1)
             sequence = rng.integers(1, self.symbols + 1, size=length).tolist()
             source = write(sequence)
             if split == {0: "test", 1: "valid"}.get(digest(self.data_seed, source) % 10, "train"):

@@ -106,3 +106,15 @@ def test_bad_options(task, options, text):
 def test_unknown_split():
     with pytest.raises(UserError, match="unknown split 'dev'"):
         Copy().examples("dev")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_test_split_may_have_other_lengths_and_the_others_keep_theirs(task):
+    longer = task(**SMALL, test_min_length=7, test_max_length=8)
+    for split in SPLITS:
+        lengths = {len(numbers(source)) for source, _, _ in longer.examples(split)}
+        assert lengths == ({7, 8} if split == "test" else {3, 4, 5})
+    for split in ("train", "valid"):
+        assert list(longer.examples(split)) == list(task(**SMALL).examples(split))
+    with pytest.raises(ValueError, match="test_min_length"):
+        task(**SMALL, test_min_length=6)  # above the longest

@@ -1,0 +1,117 @@
+"""docs/findings.md and its Chinese twin, from the recipes in recipes/findings and the results in docs/findings.
+
+A result is `claims.json` of a run's folder, copied: `paddle-tfm run findings/NAME`, then
+`cp runs/NAME/claims.json docs/findings/NAME.json`. The words that no run knows are in docs/findings/words.yaml.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "findings"
+VERDICTS = ("reproduced", "not reproduced", "undetermined")
+NUMBERS = ("verdict", "mean", "low", "high", "seeds", "lost", "unit")
+
+
+def pages() -> dict[Path, str]:
+    """File → text, in both languages."""
+    words = yaml.safe_load((RESULTS / "words.yaml").read_text("utf-8"))
+    files = {"en": HERE / "findings.md", "zh": HERE / "findings.zh-CN.md"}
+    return {file: Page(language, words).text() for language, file in files.items()}
+
+
+def claiming() -> dict[str, Any]:
+    """The recipes in recipes/findings that claim something, by name."""
+    from paddle_tfm import load_recipe
+    from paddle_tfm.recipe.loading import shipped
+
+    names = sorted(name for name in shipped() if name.startswith("findings/"))
+    recipes = {name.removeprefix("findings/"): load_recipe(name) for name in names}
+    return {name: recipe for name, recipe in recipes.items() if recipe.claims()}
+
+
+def results() -> dict[str, dict[str, Any]]:
+    """The committed results, by the name of their recipe."""
+    return {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RESULTS.glob("*.json"))}
+
+
+class Page:
+    """The page in one language, `en` or `zh`."""
+
+    def __init__(self, language: str, words: Mapping[str, Any]):
+        self.language, self.words, self.of_recipes = language, words["pages"][language], words["recipes"]
+
+    def text(self) -> str:
+        """The frame, the counts of verdicts, a section for each result, and what was not run yet."""
+        recipes, stored = claiming(), results()
+        lines = [self.words["head"], *self._overview(stored)]
+        for name, result in stored.items():
+            lines += ["", f"## {name}", "", *self._finding(name, recipes[name], result)]
+        missing = [f"- {self._title(name, recipe)}" for name, recipe in recipes.items() if name not in stored]
+        return "\n".join([*lines, "", f"## {self.words['not_run']}", "", *missing]) + "\n"
+
+    def _overview(self, stored: Mapping[str, dict]) -> list[str]:
+        rows = []
+        for name, result in stored.items():
+            verdicts = [claim["verdict"] for claim in result["claims"]]
+            counts = [str(verdicts.count(verdict)) for verdict in VERDICTS]
+            rows.append([f"[`{name}`](#{name})", str(len(verdicts)), *counts])
+        return _table(self.words["overview"], rows)
+
+    def _title(self, name: str, recipe) -> str:
+        summary = recipe.data["summary"] if self.language == "en" else self.of_recipes[name]["summary"]
+        return f"[`{name}`](../recipes/findings/{name}.yaml) · {summary}"
+
+    def _finding(self, name: str, recipe, result: Mapping[str, Any]) -> list[str]:
+        rows = [self._claim(name, claim) for claim in result["claims"]]
+        lines = [self._title(name, recipe), "", *_table(self.words["columns"], rows)]
+        if differs := (self.of_recipes.get(name) or {}).get("differs"):
+            lines += ["", f"{self.words['differs']}{differs[self.language].strip()}"]
+        return [*lines, "", self._identity(result)]
+
+    def _claim(self, name: str, stored: Mapping[str, Any]) -> list[str]:
+        """What is claimed, where it is from, what was measured, and the verdict."""
+        from paddle_tfm.comparison.claims import Judgement, claimed, measured
+        from paddle_tfm.recipe.claims import ClaimSettings
+
+        claim = ClaimSettings.model_validate(stored["claim"])
+        judgement = Judgement(stored["name"], claim, **{key: stored[key] for key in NUMBERS})
+        says = claim.says if self.language == "en" else self.of_recipes[name]["claims"][stored["name"]]
+        source = re.sub(r"arXiv:(\d{4}\.\d{4,5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", claim.source)
+        numbers = (
+            _replaced(text, self.words["numbers"]) for text in (measured(judgement), claimed(claim, stored["unit"]))
+        )
+        verdict = self.words["verdicts"][judgement.verdict]
+        return [says, _replaced(source, self.words["sources"]), *numbers, f"**{verdict}**"]
+
+    def _identity(self, result: Mapping[str, Any]) -> str:
+        comma, semicolon = (", ", "; ") if self.language == "en" else ("、", "；")
+        versions = [f"{name} {number}" for each in result["versions"] for name, number in each.items()]
+        return self.words["identity"].format(
+            **{key: result[key][:8] for key in ("identity", "recipes", "texts")},
+            runs=result["runs"],
+            seeds=", ".join(map(str, result["seeds"]))
+            if self.language == "en"
+            else "、".join(map(str, result["seeds"])),
+            minutes=max(1, round(result["seconds"] / 60)),
+            finished=result["finished"],
+            versions=comma.join(versions),
+            machine=semicolon.join(self.words["machine"].format(**each) for each in result["machines"]),
+        )
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |" for cells in (header, ["---"] * len(header), *rows)]
+
+
+def _replaced(text: str, replacements: Sequence[Sequence[str]]) -> str:
+    for pattern, other in replacements:
+        text = re.sub(pattern, other, text)
+    return text
