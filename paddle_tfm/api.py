@@ -71,7 +71,9 @@ def build_model(
     for side, size in (("source_vocabulary", source_vocabulary), ("target_vocabulary", target_vocabulary)):
         if not isinstance(size, int) or size <= len(SPECIAL):
             raise UserError(f"`{side}` must be a number of pieces above {len(SPECIAL)}, but is {size!r}")
-    plan = plan_run(recipes.load(name, overrides).runs()[0], registry).require_sound(name)
+    recipe = recipes.load(name, overrides)
+    recipe.require_one_model()
+    plan = plan_run(recipe.runs()[0], registry).require_sound(name)
     try:
         return build(plan.sound_model, source_vocabulary, target_vocabulary, seed)
     except RecipeError as error:

@@ -59,6 +59,19 @@ def test_the_number_of_threads(without):
     np.testing.assert_array_equal(paddle.matmul(x, x).numpy(), expected)
 
 
+def test_the_most_memory_that_tensors_held(without):
+    big = paddle.zeros([2_000_000])
+    del big
+    paddle_compat.reset_peak_memory()
+    before = paddle_compat.peak_memory()
+    block = paddle.zeros([1_000_000])
+    del block
+    assert 4_000_000 <= paddle_compat.peak_memory() - before < 4_100_000
+    without(paddle.base.core, "host_memory_stat_reset_peak_value")
+    paddle_compat.reset_peak_memory()
+    assert paddle_compat.peak_memory() is None
+
+
 @pytest.mark.parametrize("shape", [[5], [3, 4], [300, 1000], [1]])
 def test_the_sum_of_squares(without, rng, shape):
     array = rng.standard_normal(shape)

@@ -442,7 +442,7 @@ def test_the_text_of_an_error_is_a_table():
 @pytest.mark.parametrize(
     "text, line",
     [
-        ("modl: 3", "line 2  modl  unknown key 'modl'; did you mean 'model'? Known: baseline, claims, duration,"),
+        ("modl: 3", "line 2  modl  unknown key 'modl'; did you mean 'model'? Known: baseline, claims,"),
         ("train: {stps: 3}", "line 2  train.stps  unknown key 'stps'; did you mean 'steps'? Known: accumulate,"),
         ("3: 4", "line 2  3  unknown key '3'. Known: "),
         ("model:", "line 2  model  must be a mapping, but is empty"),

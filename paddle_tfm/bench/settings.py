@@ -48,6 +48,7 @@ def settings(
     if recipe is None:
         lines += [f"task={json.dumps(_text())}", "vocabulary.max_size=8000", "train.max_tokens=1024"]
     loaded = recipes.load(recipe or "base", [*lines, *overrides])
+    loaded.require_one_model()
     for path, value in {**SAME, "model.placement": placement}.items():
         override(loaded.data, path, value, loaded.origins, {})
     # By default, `nn.Transformer` applies the same dropout to the hidden layer of the feed-forward.

@@ -13,6 +13,7 @@ from paddle_tfm.errors import UserError
 # verb -> one line for `--help` (here, so that help answers at once)
 VERBS = {
     "run": "Train the runs of a recipe, and compare them.",
+    "watch": "Say how far runs are that other processes train.",
     "ls": "List recipes, components, plugins or runs.",
     "show": "Print a recipe with its base and overrides merged.",
     "data": "List, fetch and look at datasets.",
@@ -21,6 +22,7 @@ VERBS = {
     "plugin": "Check that a component is right; write a plugin; list them.",
     "lr": "Find a learning rate: the range test.",
     "compare": "Put finished runs side by side.",
+    "diff": "Say in what two runs, or variants of a recipe, differ.",
     "report": "One page: a run's model card, or the comparison of several.",
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",

@@ -29,6 +29,9 @@ from paddle_tfm.cli.tables import table_options
 def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> None:
     """A table, a figure and one self-contained HTML page of the finished runs in DIR...
 
+    The folders may be anywhere, each a run or a folder of several. Variants are compared that were scored on the same
+    texts, by a metric of the same signature; what else there is, is named with the reason.
+
     A narrow terminal shows the columns that matter most; the report has all. --json prints what comparison.json holds,
     --csv a line a variant.
 
@@ -49,7 +52,13 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
         return
     if draws:
         raise UserError("--draws goes with --bootstrap")
+    from paddle_tfm.comparison.comparable import reasons
+
     comparison = comparison_of(folders, out, metric, baseline)
+    if len(comparison.rows) > 1 and len(comparison.comparable) == 1:
+        raise UserError(
+            f"nothing can be compared: {reasons(comparison.obstacles)}; `paddle-tfm report` shows each alone"
+        )
     present(comparison, console(), create_registry(plugins), folders, form)
 
 
@@ -70,15 +79,15 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
-    then = _recorded(folders[0]).get("baseline")
+    then = recorded_comparison(folders[0]).get("baseline")
     baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
-    question = Question.recorded(_recorded(folders[0]))
-    comparison = compare(results, name, out or folders[0], metric, baseline, question)
-    comparison.claims = recorded(comparison, _recorded(folders[0]))
+    then_recorded = recorded_comparison(folders[0])
+    comparison = compare(results, name, out or folders[0], metric, baseline, Question.recorded(then_recorded))
+    comparison.claims = recorded(comparison, then_recorded)
     return comparison
 
 
-def _recorded(folder: Path) -> dict:
+def recorded_comparison(folder: Path) -> dict:
     """The comparison that was written at the end of the recipe; empty where there is none, or where it is damaged."""
     from paddle_tfm.errors import UserError
     from paddle_tfm.files import read_json

@@ -50,6 +50,7 @@ def command(recipe: str, overrides, lowest, highest, steps, figure, plugins, dev
     if not lowest < highest:
         raise UserError(f"--from {lowest:g} must be below --to {highest:g}")
     resolved = recipes.load(recipe, overrides)
+    resolved.require_one_model()
     registry = create_registry(plugins)
     use_device(device)
     from paddle_tfm.data.corpus import load_corpus

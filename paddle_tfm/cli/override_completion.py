@@ -18,6 +18,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS, place
+from paddle_tfm.recipe.value_lists import split
 from paddle_tfm.registry import Registry
 
 DESCRIPTIVE = ("variants", "grid", "name", "summary", "duration", "base", "fast", "claims")
@@ -100,7 +101,10 @@ def _values(data: Mapping, path: str, text: str) -> Iterable[tuple[str, str | No
         candidates = _of_kind(kind, cursor.levels, cursor, whole_list=listed)
     else:
         candidates = [] if cursor.levels else _plain_values(_at(data, path), path, data)
-    return [(cursor.before + each, hint) for each, hint in candidates if each.startswith(cursor.word)]
+    chosen = [] if cursor.levels else split(text)[:-1]  # of several values, those before this one
+    return [
+        (cursor.before + each, hint) for each, hint in candidates if each.startswith(cursor.word) and each not in chosen
+    ]
 
 
 def _kind(data: Mapping, path: str) -> tuple[str, str]:

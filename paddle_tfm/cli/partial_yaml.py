@@ -42,9 +42,10 @@ def locate(text: str) -> Cursor | None:
             _finish(levels[-1], text[start:i])
             levels.pop()
             start, closed = i + 1, not levels
-        elif letter == "," and levels:
-            _finish(levels[-1], text[start:i])
-            start = i + 1
+        elif letter == ",":
+            if levels:
+                _finish(levels[-1], text[start:i])
+            start, closed = i + 1, False  # outside of brackets another value begins
         elif letter == ":" and levels and levels[-1].opening == "{" and levels[-1].key is None:
             levels[-1].key = text[start:i].strip()
             start = i + 1

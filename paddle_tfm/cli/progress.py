@@ -1,52 +1,65 @@
-"""Progress of a sweep: a bar for each run under way and a line an evaluation; without a terminal, lines alone."""
+"""Progress of a sweep: on a terminal a table of its runs below the lines that say what happened; without one, lines
+alone."""
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from paddle_tfm import units
+from paddle_tfm.cli.early_verdict import early_verdict
+from paddle_tfm.cli.runs_table import RunsTable
+from paddle_tfm.errors import UserError
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.events import Event
+    from paddle_tfm.sweep.overview import FolderReader, Overview
 
+LOOKS_PER_SECOND = 1
 SHOWN_PADDING = 0.1  # of batches; less of it costs little
 
 
-def clock(seconds: float) -> str:
-    """1:05, or 2:03:09."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+def can_redraw(console: Console) -> bool:
+    """Whether lines that stand there can be written again: on a terminal, but not in a CI's log."""
+    return console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
 
 
-class ProgressBar:
-    """Loss, tokens/s and time left of the runs under way, and time left for all."""
+class SweepProgress:
+    """Gets the events of a sweep of so many `runs`; the table is read from their folders, whoever trains them."""
 
-    def __init__(self, console: Console, runs: int, workers: int):
-        self.console, self.runs, self.workers = console, runs, workers
+    def __init__(self, console: Console, reader: FolderReader, runs: int):
+        self.console, self.reader, self.runs = console, reader, runs
         self.finished = 0
-        self.left: dict[str, float] = {}  # run under way -> seconds left
-        self.length = 0.0  # seconds that a run takes, by the latest estimate
-        self.tasks: dict[str, TaskID] = {}
-        self.progress: Progress | None = None
-        if console.is_terminal:
-            self.progress = Progress(
-                TextColumn("  [cyan]{task.description}[/]"),
-                BarColumn(bar_width=20),
-                MofNCompleteColumn(),
-                TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s  [dim]{task.fields[left]}[/]"),
-                console=console,
-                transient=True,
+        self.under_way: set[str] = set()
+        self.complete: int | None = None  # seeds under which every run had results, when that was last said
+        self.reading = threading.Lock()
+        self.live: Live | None = None
+        if can_redraw(console):
+            self.live = Live(
+                console=console, get_renderable=self._table, refresh_per_second=LOOKS_PER_SECOND, transient=True
             )
-            self.progress.start()
+            self.live.start()
 
     def __call__(self, event: Event) -> None:
         """Show what happened."""
         getattr(self, f"_{event.kind}")(event)
+
+    def _table(self) -> RunsTable | str:
+        overview = self._overview()
+        return RunsTable(overview) if overview else ""
+
+    def _overview(self) -> Overview | None:
+        """None while nothing can be read: the sweep itself says why, if it matters."""
+        try:
+            with self.reading:
+                return self.reader.look()
+        except (UserError, OSError):
+            return None
 
     def _finished(self, event: Event) -> None:
         self.finished += 1
@@ -54,34 +67,15 @@ class ProgressBar:
 
     def _start(self, event: Event) -> None:
         card = event.card
+        if self.complete is None and self.live is not None:
+            self.complete = self._complete(self._overview())
         resumed = f", resumed at step {card.step:,}" if card.step else ""
         padding = f", {card.padding:.0%} padding" if card.padding >= SHOWN_PADDING else ""
-        number = self.finished + len(self.left) + 1
-        self.left[card.name] = 0.0
+        number = self.finished + len(self.under_way) + 1
+        self.under_way.add(card.name)
         self.console.print(
             f"[bold]{number}/{self.runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
             f"{card.examples:,} training examples, {card.steps:,} steps{padding}{resumed}"
-        )
-        if self.progress is not None:
-            self.tasks[card.name] = self.progress.add_task(
-                escape(card.name), total=card.steps, completed=card.step, loss="–", speed="–", left=""
-            )
-
-    def _step(self, event: Event) -> None:
-        card, metrics = event.card, event.data
-        self.left[card.name] = metrics["seconds_left"]
-        self.length = metrics["seconds_left"] * card.steps / max(card.steps - card.step, 1) or self.length
-        if self.progress is None:
-            return
-        waiting = self.runs - self.finished - len(self.left)
-        whole = max(self.left.values()) + self.length * -(-waiting // self.workers)
-        left = f"{clock(metrics['seconds_left'])} left" + (f", {clock(whole)} for all" if self.runs > 1 else "")
-        self.progress.update(
-            self.tasks[card.name],
-            completed=card.step,
-            loss=units.text(metrics["loss"]),
-            speed=f"{metrics['tokens_per_second']:,.0f}",
-            left=left,
         )
 
     def _evaluation(self, event: Event) -> None:
@@ -92,17 +86,29 @@ class ProgressBar:
 
     def _end(self, event: Event) -> None:
         self.finished += 1
-        self.left.pop(event.card.name, None)
-        if self.progress is not None and event.card.name in self.tasks:
-            self.progress.remove_task(self.tasks.pop(event.card.name))
+        self.under_way.discard(event.card.name)
         if event.data["diverged"]:
             self.console.print(
                 f"  [red]{escape(event.card.name)} diverged:[/] {escape(event.data['diverged'])}; a smaller learning "
                 "rate may help"
             )
+        if self.live is not None:
+            self._early_verdict()
+
+    def _early_verdict(self) -> None:
+        """What the seeds so far say, whenever a seed is complete."""
+        overview = self._overview()
+        complete = self._complete(overview)
+        if overview and complete > (self.complete or 0):
+            self.complete = complete
+            if sentence := early_verdict(overview.sweeps[0]):
+                self.console.print(f"[bold]{escape(sentence)}[/]")
+
+    def _complete(self, overview: Overview | None) -> int:
+        return len(overview.sweeps[0].complete_seeds()) if overview and overview.sweeps else 0
 
     def close(self) -> None:
-        """Take the bars away."""
-        if self.progress is not None:
-            self.progress.stop()
-            self.progress = None
+        """Take the table away."""
+        if self.live is not None:
+            self.live.stop()
+            self.live = None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import time
 from pathlib import Path
 
 import click
 
+from paddle_tfm.cli import forecast
 from paddle_tfm.cli.common import (
     Stop,
     console,
@@ -18,6 +20,8 @@ from paddle_tfm.cli.common import (
     use_device,
     warn,
 )
+from paddle_tfm.cli.sweep_options import as_overrides, require_new, sweep_options
+from paddle_tfm.cli.sweep_options import save as save_recipe
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
 
@@ -60,11 +64,28 @@ def command() -> None:
     RECIPE is one of the names below or a file of yours. `paddle-tfm run RECIPE --help` says what it compares and how
     long it takes.
 
+    a.b=value sets one setting, a.b=value,value compares several values of it: each combination is a variant, named by
+    its values. In a recipe with variants or a grid, each of those is trained with each combination.
+
+    \b
+    A comma divides values, but not within brackets, braces and quotes:
+      model.norm=layer,rms                                two values
+      "model.position=none,{name: shaw, clip: 4}"         one of two with an option
+      "model.norm=layer,{encoder: batch, decoder: layer}" one of two by place
+      "evaluate.metrics=[bleu, chrf]"                     one value, which is a list
+      "evaluate.metrics=[bleu],[bleu, chrf]"              two lists
+      "model.position={name: chain, parts: [{name: shaw, clip: 4}, alibi]}"
+      "summary='a, b'"                                    one text with a comma
+
     \b
     Examples:
       paddle-tfm run quickstart
       paddle-tfm run reverse model.norm=rms train.steps=500 --out runs/rms
+      paddle-tfm run reverse model.norm=layer,rms,batch model.placement=pre,post --seeds 5
+      paddle-tfm run mine.yaml model.dropout=0,0.1,0.3 --baseline 0.1 --save dropout.yaml
       paddle-tfm run mine.yaml --plugin my_norm.py --resume
+      paddle-tfm run compare-norms --budget 30m
+      paddle-tfm run compare-norms --dry-run
       paddle-tfm run findings/warm-up --fast
     """
 
@@ -74,6 +95,7 @@ def recipe_command(name: str) -> click.Command:
 
     @click.command(name=name, help=_describe(name))
     @overrides_argument
+    @sweep_options
     @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
     @click.option(
         "--resume", is_flag=True, help="Continue where an interrupted run stopped; finished runs are skipped."
@@ -107,8 +129,9 @@ def recipe_command(name: str) -> click.Command:
     )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
-    def run(overrides, out, resume, fast, plugins, device, strict, workers, executor, cell, form) -> None:
-        train(name, overrides, out, resume, plugins, device, strict, workers, form, executor, cell, fast)
+    def run(overrides, seeds, baseline, save, **options) -> None:
+        require_new(save)
+        train(name, [*overrides, *as_overrides(seeds, baseline)], save=save, seeds_chosen=seeds is not None, **options)
 
     return run
 
@@ -157,26 +180,46 @@ def train(
     executor=None,
     cell=None,
     fast=False,
+    save=None,
+    dry_run=False,
+    budget=None,
+    seeds_chosen=False,
 ) -> None:
-    """Load, check, train and compare; then say where everything is. Of one `cell` only the first three."""
+    """Load, check, train and compare; then say where everything is. Of one `cell` only the first three; of a dry run
+    the first two, and what the rest would cost."""
     from rich.markup import escape
 
     from paddle_tfm import runtime
     from paddle_tfm.recipe import loading as recipes
 
+    started = time.monotonic()
+    forecast.require_alone(dry_run, budget, cell, executor, save)
     recipe = recipes.load(name, overrides, fast)
     registry = create_registry(plugins)
     built = _executor(executor, registry, workers, cell)
     where = use_device(device)
+    folder = out or Path("runs") / recipe.name
+    num_workers = workers or (1 if where.startswith("gpu") else runtime.threads())
+    if budget is not None:
+        begun = forecast.recorded_seeds(folder) if resume else None
+        if begun is None:
+            begun = f"seeds={forecast.seeds_for(budget, recipe, registry, num_workers, seeds_chosen, started)}"
+        overrides = [*overrides, begun]
+        recipe = recipes.load(name, overrides, fast)
+    if dry_run:
+        runs = [run for run in recipe.runs() if not (resume and (folder / run.name / "results.json").exists())]
+        at_once = min(num_workers, max(len(runs), 1))
+        forecast.show(forecast.probed(recipe, registry, at_once), runs, at_once, form)
+        return
 
     from paddle_tfm.cli.data import bars
-    from paddle_tfm.cli.progress import ProgressBar
+    from paddle_tfm.cli.progress import SweepProgress
+    from paddle_tfm.sweep.overview import FolderReader
     from paddle_tfm.sweep.sweep import RunsFailed, Sweep
     from paddle_tfm.train.trainer import Interrupted
 
-    folder = out or Path("runs") / recipe.name
     count = 1 if cell else max(1, len(recipe.expand()[0]))
-    num_workers = min(workers or (1 if where.startswith("gpu") else runtime.threads()), count)
+    num_workers = min(num_workers, count)
     sweep = Sweep(
         recipe,
         registry,
@@ -197,12 +240,15 @@ def train(
         sweep.undecided = undecided(recipe, folder, notes().print)
     with bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
-    sweep.on_event = bar = ProgressBar(notes(), count, (built.at_once if built else None) or num_workers)
+    if save is not None:
+        save_recipe(recipe, save)
+    reader = FolderReader(folder / (cell or ""), (built.at_once if built else None) or num_workers)
+    sweep.on_event = progress = SweepProgress(notes(), reader, count)
     try:
         with Stop() as sweep.stop:
             folders = sweep.run(cells)
     except (Interrupted, RunsFailed) as end:
-        bar.close()
+        progress.close()
         options = [*(["--out", str(out)] if out else []), *(f"--plugin={file}" for file in plugins)]
         options += [*([f"--device={device}"] if device else []), *(["--strict"] if strict else [])]
         options += [f"--workers={workers}"] if workers else []
@@ -216,7 +262,7 @@ def train(
         notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
     finally:
-        bar.close()
+        progress.close()
     if cell:
         return
     # Imported after the training: it needs SciPy, which takes a second to load.

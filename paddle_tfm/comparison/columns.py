@@ -31,7 +31,7 @@ def cells(comparison: Comparison, row: Row) -> list[str]:
     else:
         difference = row.difference
         words = difference and f"{change(comparison, difference)} {verdict_text(comparison, difference)}"
-        against = words or incomparable(comparison)
+        against = words or incomparable(comparison, row)
     facts = f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds), lost(row)
     return [row.variant, seeds(row), metrics[0], against, *metrics[1:], *facts]
 
@@ -84,9 +84,10 @@ def lost(row: Row) -> str:
     return f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
 
 
-def incomparable(comparison: Comparison) -> str:
+def incomparable(comparison: Comparison, row: Row) -> str:
     """Why a variant has no difference to the baseline."""
-    return "other texts" if comparison.corpora > 1 else "no finished seed in common"
+    obstacle = comparison.obstacles.get(row.variant)
+    return obstacle.words if obstacle else "no finished seed in common"
 
 
 def heading(comparison: Comparison, name: str) -> str:

@@ -11,23 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm import units
+from paddle_tfm.comparison import sides
+from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
+from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison, Result, grouped
 from paddle_tfm.comparison.verdict import plural
-from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
-from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-
-
-def recipe_of(folder: Path) -> dict[str, Any]:
-    """The resolved recipe of a run; empty where it cannot be read."""
-    try:
-        return yaml_lines.load_file(folder / "recipe.yaml")[0]
-    except (UserError, OSError):
-        return {}
 
 
 class Facts:
@@ -43,6 +36,11 @@ class Facts:
         first = self.groups[self.baseline][0]
         self.about = read_about(first.folder)
         self.numbers = {variant: number for number, variant in enumerate(self._baseline_first())}
+
+    def sides(self) -> list[Side]:
+        """All that is known of each variant, the baseline first."""
+        names = [self.baseline, *(variant for variant in self.groups if variant != self.baseline)]
+        return [sides.of_runs(name, [run.folder for run in self.groups[name]]) for name in names]
 
     def _baseline_first(self) -> list[str]:
         """Variants in the order of their colours: the baseline is grey, where there are others."""

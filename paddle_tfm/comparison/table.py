@@ -10,6 +10,7 @@ from statistics import fmean
 
 from paddle_tfm import units
 from paddle_tfm.comparison.claims import Claims
+from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.statistics import Verdict, spread
@@ -79,6 +80,7 @@ class Comparison:
     signatures: dict[str, str] = field(default_factory=dict)
     question: Question = field(default_factory=Question)
     claims: Claims | None = None  # of the recipe, judged
+    obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -90,14 +92,15 @@ class Comparison:
             "question": self.question.data(),
             "signatures": self.signatures,
             **({} if self.claims is None else self.claims.data()),
+            "not_compared": {variant: obstacle.sentence for variant, obstacle in self.obstacles.items()},
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in self.runs],
         }
 
     @property
-    def corpora(self) -> int:
-        """On how many test sets the runs were scored: scores on different ones are not compared."""
-        return len({run.corpus for run in self.runs})
+    def comparable(self) -> list[Row]:
+        """The rows that can be compared: the best first."""
+        return [row for row in self.rows if row.variant not in self.obstacles]
 
     @property
     def split(self) -> str:
@@ -117,8 +120,9 @@ class Comparison:
         return list(dict.fromkeys(name for row in self.rows for name in row.mean))  # a row begins with it
 
 
-def collect(folders: Iterable[Path]) -> list[Result]:
-    """Finished runs in `folders`, each a run or a folder that holds some.
+def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
+    """Finished runs in `folders`, each a run or a folder that holds some. `with_curves`: with their evaluations, for
+    which their whole logs are read.
 
     Raises:
         UserError: a folder holds none, or a result cannot be read.
@@ -131,13 +135,13 @@ def collect(folders: Iterable[Path]) -> list[Result]:
         if not files:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
         for file in files:
-            results[file.parent.resolve()] = _read(file, folder)
+            results[file.parent.resolve()] = _read(file, folder, with_curves)
     return list(results.values())
 
 
-def _read(file: Path, source: Path) -> Result:
+def _read(file: Path, source: Path, with_curves: bool) -> Result:
     results = read_json(file, REQUIRED_KEYS)
-    rows = read_rows(file.parent / "metrics.jsonl")
+    rows = read_rows(file.parent / "metrics.jsonl") if with_curves else []
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)
 
@@ -150,8 +154,8 @@ def compare(
     baseline: str | None = None,
     question: Question | None = None,
 ) -> Comparison:
-    """Runs grouped by variant, the best first; differences to `baseline` (default: the first variant) by seed, and
-    what they say to the `question`.
+    """Runs grouped by variant, the best first, and behind them those that cannot be compared; differences to `baseline`
+    (default: the first variant) by seed, and what they say to the `question`.
 
     Raises:
         UserError: the metric was not measured, or the baseline is no variant here.
@@ -168,10 +172,12 @@ def compare(
     higher = directions[metric]
     metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
     unit, question = metric_units.get(metric, ""), question or Question()
+    apart = obstacles(groups, baseline, metric)
     standing = standings(
         {variant: [_counted(run, metric) for run in runs] for variant, runs in groups.items()}, unit, higher
     )
-    pairs = {variant: _pairs(runs, groups[baseline], metric) for variant, runs in groups.items() if variant != baseline}
+    others = [variant for variant in groups if variant != baseline and variant not in apart]
+    pairs = {variant: _pairs(groups[variant], groups[baseline], metric) for variant in others}
     differences = verdicts(pairs, unit, higher, question)
     rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]
     for row in rows:
@@ -179,8 +185,20 @@ def compare(
     worst = -math.inf if higher else math.inf
     rows.sort(key=lambda row: row.variant != baseline)  # among equals the baseline leads
     rows.sort(key=lambda row: worst if math.isnan(row.standing) else row.standing, reverse=higher)
-    signatures = _signatures(results)
-    return Comparison(name, folder, metric, higher, metric_units, baseline, rows, list(results), signatures, question)
+    rows.sort(key=lambda row: row.variant in apart)
+    return Comparison(
+        name,
+        folder,
+        metric,
+        higher,
+        metric_units,
+        baseline,
+        rows,
+        list(results),
+        _signatures(results),
+        question,
+        obstacles=apart,
+    )
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:
@@ -260,14 +278,9 @@ def _counted(run: Result, metric: str) -> float | None:
 
 
 def _pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:
-    """(variant, baseline) over common seeds, in their order, scored on the same texts; NaN where a run diverged. Runs
-    that lack the metric are left out."""
-    values = {(run.seed, run.corpus): run for run in base}
-    both = [
-        (run, values[run.seed, run.corpus])
-        for run in sorted(group, key=lambda run: run.seed)
-        if (run.seed, run.corpus) in values
-    ]
+    """(variant, baseline) over common seeds, in order; NaN where a run diverged. Without the metric: left out."""
+    values = {run.seed: run for run in base}
+    both = [(run, values[run.seed]) for run in sorted(group, key=lambda run: run.seed) if run.seed in values]
     return [
         (one.metric(metric), other.metric(metric))
         for one, other in both

@@ -45,7 +45,7 @@ def _against(comparison: Comparison) -> list[Column[Row]]:
     def verdict(row: Row) -> str:
         if row.variant == comparison.baseline:
             return "baseline"
-        return verdict_text(comparison, row.difference) if row.difference else incomparable(comparison)
+        return verdict_text(comparison, row.difference) if row.difference else incomparable(comparison, row)
 
     def difference(row: Row) -> str:
         return mean_difference(comparison, row.difference) if row.difference else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from paddle_tfm import units
+from paddle_tfm.comparison.comparable import reasons
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 
@@ -12,7 +13,7 @@ from paddle_tfm.comparison.table import Comparison, Row
 def verdict(comparison: Comparison) -> str:
     """One sentence: which variant is best, and whether the seeds suffice to say so."""
     best, metric = comparison.rows[0], comparison.metric
-    others = [row for row in comparison.rows if row.variant != comparison.baseline]
+    others = [row for row in comparison.comparable if row.variant != comparison.baseline]
     value = f"{units.metric_name(metric)} {comparison.text(metric, best.mean[metric], best.spread[metric])}"
     if comparison.split == "validation":
         value += " on the validation split"
@@ -20,8 +21,9 @@ def verdict(comparison: Comparison) -> str:
         lost = all(run.results.get("diverged") for run in comparison.runs)
         reason = "every run diverged" if lost else f"no run has a value of {units.metric_name(metric)}"
         return f"No variant is best: {reason}."
-    if comparison.corpora > 1:
-        return f"The runs are of {comparison.corpora} corpora: scores on different texts are not compared."
+    apart = reasons(comparison.obstacles)
+    if apart and not others:
+        return f"Nothing can be compared: {apart}."
     if not others:
         text = f"“{best.variant}” is the only variant here: {value} over {plural(len(best.seeds), 'seed')}"
     elif best.variant == comparison.baseline:
@@ -30,13 +32,14 @@ def verdict(comparison: Comparison) -> str:
         text = f"“{best.variant}” {_leads(comparison)} ({value}) {_against(comparison, best.difference)}"
     if best.diverged:
         text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
-    return text + "." + _diverged([row for row in others if row is not best])
+    diverged = _diverged([row for row in others if row is not best])
+    return f"{text}.{diverged}{f' Not compared: {apart}.' if apart else ''}"
 
 
 def _leads(comparison: Comparison) -> str:
     """`has the best mean`, or with whom it shares it: equal means may be written to different digits."""
     metric = comparison.metric
-    best, *rest = comparison.rows
+    best, *rest = comparison.comparable
     equal = [f"“{row.variant}”" for row in rest if math.isclose(row.mean[metric], best.mean[metric], rel_tol=1e-12)]
     if not equal:
         return "has the best mean"

@@ -8,6 +8,7 @@ for private names elsewhere. What concerns layers has a file of its own.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -53,6 +54,29 @@ def set_num_threads(number: int) -> None:
     """
     if set_threads := _private(paddle, "base", "core", "set_num_threads"):
         set_threads(number)
+
+
+def reset_peak_memory() -> None:
+    """Begin to measure `peak_memory`, without what an earlier run of this process has left behind."""
+    gc.collect()
+    if paddle.device.get_device() != "cpu":
+        paddle.device.cuda.reset_max_memory_allocated()
+    elif reset := _private(paddle, "base", "core", "host_memory_stat_reset_peak_value"):
+        reset("Allocated", 0)
+
+
+def peak_memory() -> int | None:
+    """Bytes that all tensors of this process held at once at most since `reset_peak_memory`: on a GPU or on the CPU.
+
+    Of a CPU there is no public way; without the private one nobody knows. (The peak of the whole process would be that
+    of the runs before, too.)
+    """
+    if paddle.device.get_device() != "cpu":
+        return int(paddle.device.cuda.max_memory_allocated())
+    peak, reset = (
+        _private(paddle, "base", "core", f"host_memory_stat_{name}") for name in ("peak_value", "reset_peak_value")
+    )
+    return int(peak("Allocated", 0)) if peak and reset else None
 
 
 def can_move_into() -> bool:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from paddle_tfm.recipe.yaml_lines import join
 
 DESCRIPTIVE = ("name", "summary", "duration", "variant", "seeds", "baseline")  # keys that change no number
-ABSENT = object()
+
+
+class Absent:
+    """Of a setting that a recipe has not; as a word, `absent`."""
+
+    def __str__(self) -> str:
+        return "absent"
+
+    def __deepcopy__(self, memo: dict) -> Absent:
+        return self
+
+
+ABSENT = Absent()
 
 
 class Difference(NamedTuple):
@@ -19,22 +31,34 @@ class Difference(NamedTuple):
     other: object
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
-    """All settings in which `other` differs from `one`, in the order of `one`. A component is compared whole; sections
-    and sites key by key, where both are divided in the same way."""
-    return list(_differences(_settings(one), _settings(other), ""))
+def differences(
+    one: Mapping[str, Any], other: Mapping[str, Any], without: Collection[str] = DESCRIPTIVE
+) -> list[Difference]:
+    """All settings in which `other` differs from `one`, in the order of `one`, but for the keys `without`. Sections and
+    sites are compared key by key where both are divided in the same way, and a component with itself option by option;
+    a component in place of another is one setting. `name` and `{name: name}` are the same."""
+    before, after = ({key: value for key, value in recipe.items() if key not in without} for recipe in (one, other))
+    return list(_differences(before, after, ""))
 
 
-def _settings(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in recipe.items() if key not in DESCRIPTIVE}
+def _differences(one: Any, other: Any, path: str) -> Iterator[Difference]:
+    one, other = (
+        {"name": value} if _is_name(value, beside) else value for value, beside in ((one, other), (other, one))
+    )
+    if one == other:
+        return
+    if isinstance(one, Mapping) and isinstance(other, Mapping) and one.get("name") == other.get("name"):
+        for key in dict.fromkeys([*one, *other]):
+            yield from _differences(one.get(key, ABSENT), other.get(key, ABSENT), join(path, key))
+        return
+    yield Difference(path, *(value["name"] if _is_bare(value) else value for value in (one, other)))
 
 
-def _differences(one: Mapping[str, Any], other: Mapping[str, Any], path: str) -> Iterator[Difference]:
-    for key in dict.fromkeys([*one, *other]):
-        a, b, inner = one.get(key, ABSENT), other.get(key, ABSENT), join(path, key)
-        if a == b:
-            continue
-        if isinstance(a, Mapping) and isinstance(b, Mapping) and "name" not in a and "name" not in b:
-            yield from _differences(a, b, inner)
-        else:
-            yield Difference(inner, a, b)
+def _is_name(value: object, beside: object) -> bool:
+    """Whether a text is a component's name, as it stands beside a component with options."""
+    return isinstance(value, str) and isinstance(beside, Mapping) and "name" in beside
+
+
+def _is_bare(value: Any) -> bool:
+    """Whether it is a component without options."""
+    return isinstance(value, Mapping) and set(value) == {"name"}

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from paddle_tfm.errors import Problem, RecipeError, unknown
+from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
 from paddle_tfm.recipe import claims
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.settings import Settings, locate, validate
+from paddle_tfm.recipe.sites import STACKS, SUBLAYERS
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
 BESIDE = (
@@ -24,6 +25,7 @@ BESIDE = (
 )  # what stands beside the runs in a recipe, and determines no number of theirs
 # what a recipe says of all its runs together, and no variant of itself
 OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", *BESIDE)
+PLACES = (*STACKS, *SUBLAYERS, "source", "target")  # for which a component may be chosen apart
 
 
 @dataclass
@@ -51,6 +53,7 @@ class Recipe:
     data: dict
     origins: Origins
     overridden: list[str] = field(default_factory=list)  # paths that the command line set after loading
+    axes: list[str] = field(default_factory=list)  # paths of which the command line gave several values
     arguments: list[str] = field(default_factory=list)  # what it was loaded from: a name or a file, and overrides
 
     @property
@@ -95,6 +98,11 @@ class Recipe:
             overrides = dict(zip(axes, combination))
             origins = {axis: self.origins.get(f"grid.{axis}", (self.source, 0)) for axis in axes}
             yield "-".join(label(value) for value in combination), (overrides, origins)
+
+    def require_one_model(self) -> None:
+        """Raises UserError where the command line gave a setting several values, for what takes one model."""
+        if self.axes:
+            raise UserError(f"override '{self.axes[0]}': several values are for `run`, `check` and `show`; give one")
 
     def runs(self) -> list[RunSpec]:
         """Every variant under every seed: all variants of a seed before the next seed, so that an interrupted
@@ -155,10 +163,11 @@ class Recipe:
             if key.split(".")[0] in OF_THE_RECIPE:
                 yield locate(Problem(f"{path}.{key}", "belongs to the recipe; a variant cannot set it"), self.origins)
             for leaf in leaves(key, overrides[key]):
-                for overridden in (overridden for overridden in self.overridden if same_branch(overridden, leaf)):
+                for overridden in (overridden for overridden in self.overridden if is_replaced(overridden, leaf)):
                     sentence = f"variant '{name}' sets {leaf} itself, so this would change nothing there"
-                    instead = f"; override {path}.{leaf}" if section == "variants" else "; change the grid"
-                    yield Problem(overridden, sentence + instead, COMMAND_LINE)
+                    another = f"several values, {key}=…,…, take the place of the grid's"
+                    instead = f"override {path}.{leaf}" if section == "variants" else another
+                    yield Problem(overridden, f"{sentence}; {instead}", COMMAND_LINE)
 
     def _plan_problems(self, sound_seeds: bool) -> list[Problem]:
         """Seeds are added for variants that are compared, and claims know nothing of looks."""
@@ -185,9 +194,12 @@ def leaves(path: str, value: object) -> Iterator[str]:
         yield path
 
 
-def same_branch(one: str, other: str) -> bool:
-    """Whether one dotted path is the other, or leads to it."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+def is_replaced(path: str, later: str) -> bool:
+    """Whether what was set at `path` is gone once `later` is set: it is that path or stands below it; or above it, and
+    `later` is one of its places. (An option of a component leaves the component.)"""
+    if f"{path}.".startswith(f"{later}."):
+        return True
+    return later.startswith(f"{path}.") and later.removeprefix(f"{path}.").split(".")[0] in PLACES
 
 
 def label(value: object) -> str:

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from paddle_tfm.errors import Problem, UserError
-from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe, leaves, same_branch
+from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe, is_replaced, leaves
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.settings import locate, validate
 
@@ -48,7 +48,7 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
     for variant, (overrides, _) in recipe.variants().items():
         set_there, set_here = ([leaf for each in part.items() for leaf in leaves(*each)] for part in (overrides, fast))
         for path in set_here:
-            if any(same_branch(path, leaf) for leaf in set_there):
+            if any(is_replaced(path, leaf) for leaf in set_there):
                 sentence = f"variant '{variant}' sets {path} itself, so this would change nothing there"
                 yield locate(Problem(f"fast.{path}", sentence), recipe.origins)
     quick = hastened(recipe)

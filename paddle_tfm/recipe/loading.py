@@ -8,11 +8,13 @@ from importlib import resources
 from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe import value_lists, yaml_lines
+from paddle_tfm.recipe.expansion import Recipe, leaves
 from paddle_tfm.recipe.fast import FAST, hastened
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.yaml_lines import Origins
+
+BASELINE = "baseline"
 
 
 def shipped() -> dict[str, Path]:
@@ -39,7 +41,8 @@ def find(name: str) -> Path:
 
 
 def load(name: str, overrides: Iterable[str] = (), fast: bool = False) -> Recipe:
-    """A recipe with its base merged in and ``a.b=value`` overrides applied, after its smaller budget where `fast`.
+    """A recipe with its base merged in and ``a.b=value`` overrides applied, after its smaller budget where `fast`;
+    ``a.b=value,value`` gives it a variant for each value.
 
     Raises:
         UserError: no such recipe, not YAML, an override that is not of that form, or `fast` without a smaller budget.
@@ -49,16 +52,36 @@ def load(name: str, overrides: Iterable[str] = (), fast: bool = False) -> Recipe
     data = {"name": data.pop("name", re.sub(r"[^\w.-]+", "-", path.stem)), **data}  # first, as people write it
     source = str(name) if path.name == str(name) or Path(name).is_file() else path.name
     overrides = list(overrides)
+    settings = [_setting(text) for text in overrides]
     recipe = Recipe(source, data, origins, arguments=[str(name), *overrides, *([FAST] if fast else [])])
     if fast:
         recipe = hastened(recipe)
-    for text in overrides:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not all(key.split(".")):
-            raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
-        override(recipe.data, key, yaml_lines.value(value), recipe.origins, {key: (yaml_lines.COMMAND_LINE, 0)})
-        recipe.overridden.append(key)
+    axes: dict[str, list[object]] = {}
+    for key, items in settings:
+        if len(items) > 1:
+            if key in axes:
+                raise UserError(f"{key} has two lists of values; write one")
+            axes[key] = items
+        elif key != BASELINE:
+            _set(recipe, key, items[0])
+    value_lists.expand(recipe, axes)
+    for key, items in settings:
+        if key == BASELINE:  # one of the variants that the lists have made
+            _set(recipe, key, items[0])
     return recipe
+
+
+def _setting(text: str) -> tuple[str, list[object]]:
+    """The path and the values of an override."""
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not all(key.split(".")):
+        raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
+    return key, value_lists.values(key, value)
+
+
+def _set(recipe: Recipe, key: str, value: object) -> None:
+    override(recipe.data, key, value, recipe.origins, {key: (yaml_lines.COMMAND_LINE, 0)})
+    recipe.overridden += leaves(key, value)
 
 
 def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:

@@ -5,16 +5,36 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, read_json
 
 FILE = "claim.json"
+TRIES, PAUSE = 5, 0.05  # whoever asks whether a run is claimed locks its claim for an instant
+
+
+class Owner(NamedTuple):
+    """Who claimed a run. `holds`: whether that process still has the lock; None where nobody can say, because the file
+    system has no locks or the file cannot be read."""
+
+    host: str
+    pid: int
+    since: str
+    holds: bool | None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it runs, or ran, on this machine."""
+        return self.host == platform.node()
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}" if self.pid else "a process"
 
 
 @contextmanager
@@ -39,18 +59,43 @@ def claimed(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
+def owner(folder: Path) -> Owner | None:
+    """Who claimed the run in `folder`, and whether it still holds it; None where nobody did. It writes nothing."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    holds = _is_locked(path)
+    try:
+        stored = read_json(path, ("host", "pid", "since"))
+        return Owner(str(stored["host"]), int(stored["pid"]), str(stored["since"]), holds)
+    except (UserError, TypeError, ValueError):  # it is being written
+        return Owner("?", 0, "", holds)
+
+
 def is_claimed(folder: Path) -> bool:
     """Whether a process trains the run in `folder` now."""
-    with suppress(FileNotFoundError), (folder / FILE).open("r+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+    who = owner(folder)
+    return who is not None and who.holds is True
+
+
+def _is_locked(path: Path) -> bool | None:
+    try:
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            fcntl.flock(file, fcntl.LOCK_UN)  # by name: a fork that began meanwhile has the file open too
+            return False
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
 
 
 def _locked(path: Path) -> TextIO:
     """The file, empty, with our lock on it."""
+    tries = 0
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -61,7 +106,11 @@ def _locked(path: Path) -> TextIO:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
-            raise UserError(_holder(path)) from None
+            tries += 1
+            if tries == TRIES:
+                raise UserError(_holder(path)) from None
+            time.sleep(PAUSE)
+            continue
         except OSError:
             return file  # this file system has no locks
         with suppress(FileNotFoundError):

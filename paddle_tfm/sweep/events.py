@@ -1,8 +1,8 @@
-"""What a sweep reports while it trains: plain values, so that they can come from another process."""
+"""What a sweep reports while it trains: plain values, so that they can come from another process. How far a run is
+between two evaluations stands in its log (`standing.py`)."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,8 +14,6 @@ from paddle_tfm.train.about import read_about
 if TYPE_CHECKING:
     from paddle_tfm.recipe.plan import Plan
     from paddle_tfm.train.run import Run
-
-STEP_SECONDS = 0.1  # a step event at most so often
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class Card:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a run: kind is `finished` (in an earlier session), `start`, `step`, `evaluation` or
-    `end`; `data` holds its metrics or results."""
+    """Something that happened to a run: kind is `finished` (in an earlier session), `start`, `evaluation` or `end`;
+    `data` holds its metrics or results."""
 
     kind: str
     card: Card
@@ -61,22 +59,16 @@ class Event:
 
 
 class Watcher:
-    """The listener that turns a training into events: `on_event` gets each, a `step` at most every `seconds`."""
+    """The listener that turns a training into events, each of which `on_event` gets."""
 
-    def __init__(self, on_event: Callable[[Event], None], seconds: float = STEP_SECONDS):
-        self.on_event, self.seconds, self.last_step = on_event, seconds, 0.0
+    def __init__(self, on_event: Callable[[Event], None]):
+        self.on_event = on_event
         self.card: Card | None = None  # of the run under way; all but its step stays as it began
 
     @hookimpl
     def on_run_start(self, run) -> None:
         self.card = Card.of_run(run)
         self._emit("start", run, {})
-
-    @hookimpl
-    def on_step_end(self, run, step, metrics) -> None:
-        if time.monotonic() - self.last_step >= self.seconds:
-            self.last_step = time.monotonic()
-            self._emit("step", run, metrics)
 
     @hookimpl
     def on_evaluation_end(self, run, step, metrics) -> None:

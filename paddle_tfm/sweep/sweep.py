@@ -23,7 +23,7 @@ from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.stages import Undecided, stages
 from paddle_tfm.sweep.workers import Workers
-from paddle_tfm.train.about import write_command
+from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.trainer import Interrupted
 
 
@@ -123,7 +123,7 @@ class Sweep(protocols.Supervisor):
             Interrupted: `stop` said so; `resume` continues.
         """
         cells = self.prepare() if cells is None else cells
-        write_command(self.folder, ["paddle-tfm", "run", *self.recipe.arguments, *self._plugin_options()])
+        self._write_command()
         plan = None if self.only else self.recipe.seed_plan()
         trained: list[Cell] = []
         for stage in stages(cells, plan, self.undecided):
@@ -145,6 +145,14 @@ class Sweep(protocols.Supervisor):
         if missing:
             names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
             raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
+
+    def _write_command(self) -> None:
+        """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""
+        if self.only is not None and (self.folder / COMMAND_FILE).exists():
+            return
+        command = ["paddle-tfm", "run", *self.recipe.arguments, *self._plugin_options()]
+        names = [run.name for run in self.recipe.expand()[0]]
+        write_command(self.folder, command, names, self.recipe.data.get("baseline"))
 
     def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that are to be trained. Of the others it is made sure that their texts are still the same.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -26,11 +26,24 @@ COMMAND_FILE = "command.json"
 
 def write_about(run: Run) -> None:
     """Write the sizes of the run's splits and vocabularies, `NUM_SAMPLES` training examples, the share of padding in
-    its batches, and the time and machine of this training; a run that is resumed keeps those of the trainings
-    before."""
+    its batches, the units of its metrics, and the time and machine of this training; a run that is resumed keeps those
+    of the trainings before."""
+    from paddle_tfm import paddle_compat
+
+    paddle_compat.reset_peak_memory()  # `write_peak_memory` ends the measurement
     stored = read_about(run.folder).get("trainings", [])
-    path = run.folder / FILE
-    write_whole(path, json_text({**_texts(run), "trainings": [*stored, _training()]}))
+    path, units = run.folder / FILE, {name: metric.unit for name, metric in run.metrics().items()}
+    write_whole(path, json_text({**_texts(run), "units": units, "trainings": [*stored, _training()]}))
+
+
+def write_peak_memory(folder: Path) -> None:
+    """Add to the latest training how much memory its tensors held at once, where that is known."""
+    from paddle_tfm import paddle_compat
+
+    about, peak = read_about(folder), paddle_compat.peak_memory()
+    if peak is not None and about.get("trainings"):
+        about["trainings"][-1]["peak_memory_mib"] = round(peak / 2**20, 2)
+        write_whole(folder / FILE, json_text(about))
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -42,18 +55,35 @@ def read_about(folder: Path) -> dict[str, Any]:
     return about if isinstance(about.get("trainings", []), list) else {}
 
 
-def write_command(folder: Path, command: Sequence[str]) -> None:
-    """Write what trains the sweep in `folder` again."""
-    write_whole(folder / COMMAND_FILE, json_text({"command": list(command)}))
+def write_command(folder: Path, command: Sequence[str], runs: Iterable[str] = (), baseline: str | None = None) -> None:
+    """Write what trains the sweep in `folder` again, the names of its runs in their order, and the baseline that its
+    recipe names. A sweep whose runs become more or fewer writes it again: who watches it goes by this list."""
+    stored = {"command": list(command), "runs": list(runs), "baseline": baseline}
+    write_whole(folder / COMMAND_FILE, json_text(stored))
 
 
 def read_command(folder: Path) -> list[str]:
     """The command of the sweep in `folder`; empty where none was recorded."""
+    return _texts_of(folder, "command")
+
+
+def read_runs(folder: Path) -> list[str]:
+    """The names of the runs of the sweep in `folder`, trained or not, in their order; empty where none are recorded."""
+    return _texts_of(folder, "runs")
+
+
+def read_baseline(folder: Path) -> str | None:
+    """The baseline that the recipe of the sweep in `folder` names."""
+    return next(iter(_texts_of(folder, "baseline")), None)
+
+
+def _texts_of(folder: Path, key: str) -> list[str]:
+    """A list of texts, or a text, that `command.json` holds."""
     try:
-        command = read_json(folder / COMMAND_FILE, ["command"])["command"]
+        stored = read_json(folder / COMMAND_FILE).get(key)
     except UserError:
         return []
-    return list(map(str, command)) if isinstance(command, list) else []
+    return list(map(str, stored)) if isinstance(stored, list) else [stored] if isinstance(stored, str) else []
 
 
 def _texts(run: Run) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from paddle_tfm import blas
 from paddle_tfm.component_source import recipe_text
 from paddle_tfm.files import read_json
 from paddle_tfm.onednn import products
+from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 
 RECIPE_CHANGED = "recipe changed"
-ABSENT = "absent"  # of a setting that a recipe has not
 DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant")  # keys of a recipe that change no number
 
 
@@ -82,34 +82,9 @@ def _data_changes(then: object, now: object) -> list[str]:
 
 
 def recipe_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """`path was … and is …` for each setting that differs between two resolved recipes, but for descriptive ones. A
-    component in place of another is one setting."""
-    before, after = ({key: value for key, value in data.items() if key not in DESCRIPTIVE_KEYS} for data in (then, now))
-    return list(_changed_settings(before, after, ""))
-
-
-def _changed_settings(then: Any, now: Any, path: str) -> Iterator[str]:
-    """The same below `path`; `component` and `{name: component}` are one."""
-    then, now = ({"name": value} if _is_name(value, other) else value for value, other in ((then, now), (now, then)))
-    if then == now:
-        return
-    if isinstance(then, Mapping) and isinstance(now, Mapping) and then.get("name") == now.get("name"):
-        for key in {**then, **now}:
-            below = f"{path}.{key}" if path else str(key)
-            yield from _changed_settings(then.get(key, ABSENT), now.get(key, ABSENT), below)
-        return
-    was, is_now = (recipe_text(value.get("name") if _is_bare(value) else value) for value in (then, now))
-    yield f"{path} was {was} and is {is_now}"
-
-
-def _is_name(value: object, other: object) -> bool:
-    """Whether a text is a component's name, as it stands beside a component with options."""
-    return isinstance(value, str) and isinstance(other, Mapping) and "name" in other
-
-
-def _is_bare(value: object) -> bool:
-    """Whether it is a component without options."""
-    return isinstance(value, Mapping) and set(value) == {"name"}
+    """`path was … and is …` for each setting that differs between two resolved recipes, but for descriptive ones."""
+    changed = differences(then, now, DESCRIPTIVE_KEYS)
+    return [f"{path} was {recipe_text(was)} and is {recipe_text(now)}" for path, was, now in changed]
 
 
 def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

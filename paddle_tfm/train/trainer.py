@@ -24,7 +24,7 @@ from paddle_tfm.plugins import Plugins
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.train import averaging, checkpoint, population
-from paddle_tfm.train.about import write_about
+from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.evaluate import likelihood, predict, score
 from paddle_tfm.train.logs import append_row, cut_rows
@@ -113,6 +113,7 @@ class Trainer:
             best, since = run.settings.evaluate.best, self.progress.best_step
             self.report(f"{run.name}: stopped early at step {run.step}: {best} was never better than at step {since}")
         results = self._finish(diverged)
+        write_peak_memory(run.folder)
         self.emit("on_run_end", results=results)
         return results
 
@@ -130,8 +131,7 @@ class Trainer:
 
     def _one_step(self, update: Step, step: int) -> str | None:
         """Do and log one optimizer step. Returns a sentence if loss or gradient norm is NaN or infinite."""
-        run, progress = self.run, self.progress
-        start = time.perf_counter()
+        run, progress, start = self.run, self.progress, time.perf_counter()
         metrics = update(step, self.next_batches()).row()
         seconds = time.perf_counter() - start
         for name in ("loss", "gradient_norm"):

@@ -78,6 +78,12 @@ def test_components_within_components_places_and_lists():
     assert complete("run", "quickstart", '"model.norm={name: layer}') == []
 
 
+def test_further_values_behind_a_comma():
+    assert complete("run", "quickstart", "model.norm=layer,la") == ["model.norm=layer,layer_std"]
+    assert "model.norm=rms,{name: batch, momentum: " in complete("run", "quickstart", '"model.norm=rms,{name: batch, ')
+    assert complete("run", "reverse", "model.norm=layer,rms", "--baseline", "r") == ["rms"]
+
+
 def test_paths_options_of_paths_and_plain_values():
     assert {"model.norm.eps=", "model.norm.encoder="} <= set(complete("run", "reverse", "model.norm."))
     assert complete("run", "reverse", "train.precision=") == ["train.precision=float32", "train.precision=bfloat16"]

@@ -349,7 +349,53 @@ def test_scores_on_different_texts_are_not_compared(tmp_path):
         series(tmp_path, variant, [0.5, 0.75], data=variant)
     output = table(tmp_path, baseline="a")
     assert [row.difference for row in output.rows] == [None, None]
-    assert verdict(output) == "The runs are of 2 corpora: scores on different texts are not compared."
+    assert verdict(output) == (
+        "Nothing can be compared: “b” is scored on other texts than “a”: the task is the same, but not its texts "
+        "(their hashes differ)."
+    )
     series(tmp_path / "same", "a", [0.5, 0.75], data="same")
     series(tmp_path / "same", "b", [0.5, 0.75], data="same")
     assert by_name(table(tmp_path / "same"))["b"].difference.verdict == "equal"
+
+
+def test_a_variant_on_other_texts_is_neither_the_best_nor_in_the_way_of_the_others(tmp_path):
+    series(tmp_path, "a", [0.5, 0.75], data="same")
+    series(tmp_path, "b", [0.25, 0.5], data="same")
+    series(tmp_path, "c", [1.0, 1.0], data="easier")
+    for variant, length in (("a", 12), ("c", 4)):
+        file = tmp_path / "dates" / variant / "seed-1" / "recipe.yaml"
+        file.write_text(f"task: {{name: reverse, max_length: {length}}}\n", "utf-8")
+    output = table(tmp_path, baseline="a")
+    assert [row.variant for row in output.rows] == ["a", "b", "c"]  # c last, though its mean is the highest
+    assert by_name(output)["b"].difference.mean == pytest.approx(-0.25)
+    said = verdict(output)
+    assert said.startswith("The baseline “a” has the best mean")
+    assert said.endswith(". Not compared: “c” is scored on other texts than “a”: task.max_length is 4, and there 12.")
+    assert output.data()["not_compared"].keys() == {"c"}
+
+
+def test_seeds_of_one_variant_on_different_texts_are_no_sample_of_it(tmp_path):
+    series(tmp_path, "a", [0.5, 0.75], data="same")
+    finish(tmp_path, "b", 1, {"exact_match": 0.5}, data="same")
+    finish(tmp_path, "b", 2, {"exact_match": 0.5}, data="other")
+    output = table(tmp_path, baseline="a")
+    assert by_name(output)["b"].difference is None
+    assert "the runs of “b” are scored on 2 different test texts" in verdict(output)
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "sentence"),
+    [
+        ({"signatures": {"exact_match": "v2"}}, "other metric", "the exact match of “b” is another than that of “a”: v1 and v2"),
+        ({"units": {"exact_match": "points"}}, "other metric", "the exact match of “b” is another than that of “a”"),
+        ({"directions": {"perplexity": False}, "units": {}}, "no such metric", "“b” was not scored by exact match"),
+    ],
+)  # fmt: skip
+def test_scores_by_another_metric_are_not_compared(tmp_path, more, words, sentence):
+    series(tmp_path, "a", [0.5, 0.75], signatures={"exact_match": "v1"})
+    series(tmp_path, "b", [0.5, 0.75], **({"signatures": {"exact_match": "v1"}} | more))
+    output = table(tmp_path, baseline="a")
+    assert (output.obstacles["b"].words, output.rows[1].difference) == (words, None)
+    assert sentence in verdict(output)
+    if words == "other metric":  # another metric of the same runs is the same
+        assert table(tmp_path, "perplexity", "a").obstacles == {}

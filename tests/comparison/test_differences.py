@@ -16,11 +16,10 @@ def resolved(*overrides):
 def test_differences_are_what_was_overridden_and_nothing_else():
     changed = ["model.norm={encoder: batch, decoder: layer}", "train.steps=7", "train.schedule.warmup=9", "seeds=[4]"]
     rows = {row.path: (row.one, row.other) for row in differences(resolved(), resolved(*changed))}
-    schedule = {"name": "inverse_sqrt", "peak": 1e-3, "warmup": 200}
     assert rows == {
         "model.norm": ("layer", {"encoder": "batch", "decoder": "layer"}),
         "train.steps": (1000, 7),
-        "train.schedule": (schedule, {**schedule, "warmup": 9}),
+        "train.schedule.warmup": (200, 9),
     }
     assert differences(resolved(), resolved()) == []
     assert differences({"a": {"x": 1}}, {"a": {"y": 2}}) == [("a.x", 1, ABSENT), ("a.y", ABSENT, 2)]

@@ -57,22 +57,25 @@ def test_a_resumed_run_reports_what_is_new(cell):
     assert (start.card.parameters, start.card.examples, start.card.units) == (7, 5, {"exact_match": "%"})
     events.clear()
     train(cell, 2, before + evaluation(3) + row(4) + row(5) + row(6)[:9])  # the last line is being written
-    assert new() == [("evaluation", 3, 2.5), ("step", 5, 3.0)]
+    assert new() == [("evaluation", 3, 2.5)]
     assert new() == []
     train(cell, 2, before + evaluation(3) + row(4) + row(5) + row(6) + evaluation(6))
-    assert new() == [("evaluation", 6, 2.5), ("step", 6, 3.0)]
+    assert new() == [("evaluation", 6, 2.5)]
     train(cell, 2, before, {"variant": "default", "diverged": None})
     assert [kind for kind, _, _ in new()] == ["end"]
     assert new() == []
 
 
-def test_the_speed_is_by_the_clock(cell, monkeypatch):
+def test_a_run_that_is_tried_again_repeats_no_evaluation(cell):
     events = []
     follower = Follower(cell, REGISTRY, events.append)
-    train(cell, 1, row(1) + row(2))
-    started = (cell.folder / "about.json").stat().st_mtime
-    monkeypatch.setattr("paddle_tfm.sweep.follow.time.time", lambda: started + 4)
+    train(cell, 1, row(1) + row(2) + row(3) + evaluation(3) + row(4))
     follower.look()
-    assert events[-1].kind == "step"
-    assert events[-1].data["tokens_per_second"] == pytest.approx(100 / 4)
-    assert events[-1].data["seconds_left"] == pytest.approx((6 - 2) * 4 / 2)
+    # The next process resumes at the checkpoint: the log is cut to it, and written anew.
+    (cell.folder / "metrics.jsonl").rename(cell.folder / "before")
+    train(cell, 2, row(1) + row(2) + row(3) + evaluation(3))
+    follower.look()
+    with (cell.folder / "metrics.jsonl").open("a") as file:
+        file.write(row(4) + row(5) + row(6) + evaluation(6))
+    follower.look()
+    assert [(event.kind, event.card.step) for event in events] == [("start", 0), ("evaluation", 3), ("evaluation", 6)]

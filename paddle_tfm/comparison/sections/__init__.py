@@ -11,6 +11,7 @@ def register_sections():
         "results": f"{HERE}.results:Results",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
+        "beside": f"{HERE}.beside:Beside",
         "curves": f"{HERE}.curves:Curves",
         "outputs": f"{HERE}.outputs:Outputs",
         "runs": f"{HERE}.runs:Runs",

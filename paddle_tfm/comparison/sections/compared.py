@@ -99,5 +99,5 @@ def _variants(facts: Facts) -> Table | None:
         lambda name: f"{name} (baseline)" if name == facts.baseline else name,
         lambda name: {"variant": name},
     )
-    title = "The settings in which variants differ from the baseline; grey: as there. Everything else is the same."
+    title = "The settings in which variants differ from the baseline; grey: as there. Their recipes are else alike."
     return Table([first, *map(setting, base)], list(changed), title)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from paddle_tfm import units
 from paddle_tfm.comparison import text_table
-from paddle_tfm.comparison.columns import around, clock, heading, lost
+from paddle_tfm.comparison.columns import around, clock, heading, incomparable, lost
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.statistics import CONFIDENCE
@@ -106,7 +106,7 @@ def _against(comparison: Comparison, row: Row) -> str:
         return ""
     difference = row.difference
     if difference is None:
-        return "other texts" if comparison.corpora > 1 else "no finished seed in common"
+        return incomparable(comparison, row)
     mean = mean_difference(comparison, difference)
     words = escape(verdict_text(comparison, difference))
     text = f'<b class="badge {difference.verdict}">{words}</b> <span>{escape(mean)}</span> '

@@ -1,0 +1,154 @@
+"""`run --dry-run` and `--budget`: what the runs of a recipe will cost, by the first steps of each variant."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddle_tfm.cli.common import console, count, note
+from paddle_tfm.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from paddle_tfm.recipe.expansion import Recipe, RunSpec
+    from paddle_tfm.registry import Registry
+    from paddle_tfm.sweep.probe import Probe
+    from paddle_tfm.tabular import Table
+
+MOST_SEEDS = 12  # that --budget chooses by itself: beyond, an interval hardly narrows
+UNITS = {"h": 3600, "m": 60, "s": 1}
+
+
+class Budget(click.ParamType):
+    """A duration such as 30m, 2h, 90s or 1h30m, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value, parameter, context):
+        """The seconds that a text means."""
+        parts = re.findall(r"(\d+(?:\.\d+)?)([hms])", str(value))
+        if not parts or "".join(number + unit for number, unit in parts) != value:
+            raise UserError(f"--budget {value}: must be a duration, such as 30m, 2h, 90s or 1h30m")
+        seconds = sum(float(number) * UNITS[unit] for number, unit in parts)
+        if seconds <= 0:
+            raise UserError(f"--budget {value}: must be more than nothing")
+        return seconds
+
+
+def require_alone(dry_run: bool, budget: float | None, cell: str | None, executor: str | None, save) -> None:
+    """Raises UserError where an option contradicts another."""
+    option = "--dry-run" if dry_run else "--budget" if budget is not None else None
+    if option and cell:
+        raise UserError(f"{option} is about all runs of a recipe, and --cell about one: use one of the two")
+    if option and executor:
+        raise UserError(f"{option} measures this machine, and --executor trains elsewhere: use one of the two")
+    if dry_run and save:
+        raise UserError("--dry-run writes nothing; leave out --save (`paddle-tfm show` prints the recipe)")
+
+
+def probed(recipe: Recipe, registry: Registry, at_once: int) -> list[Probe]:
+    """What a run of each variant costs, after everything that is wrong with the recipe was said."""
+    from paddle_tfm.sweep.check import check
+    from paddle_tfm.sweep.probe import STEPS, probes
+
+    plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
+    plans = {name: plans[name] for name in recipe.variants()}
+    note(f"Taking {STEPS} steps of {count(len(plans), 'variant')} …")
+    return list(probes(plans.values(), registry, at_once))
+
+
+def seeds_for(
+    budget: float, recipe: Recipe, registry: Registry, workers: int, chosen: bool, started: float
+) -> list[int]:
+    """The seeds that fit into `budget` seconds from `started` on: of those that the user has `chosen`, the first; else
+    the recipe's and further ones.
+
+    Raises:
+        UserError: fewer than two fit, or than one where one was chosen; with the steps at which they would.
+    """
+    from paddle_tfm.cli.runs_table import clock
+    from paddle_tfm.sweep.probe import duration, seeds_within, steps_within
+
+    seeds = recipe.data.get("seeds")
+    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+        raise UserError(f"--budget chooses the number of seeds, and so does `seeds` of {recipe.source}; add --seeds N")
+    if not chosen:
+        seeds = [*seeds, *(seed for seed in range(1, MOST_SEEDS + len(seeds) + 1) if seed not in seeds)][:MOST_SEEDS]
+    measured = probed(recipe, registry, workers)
+    left = budget - (time.monotonic() - started)
+    number, least = seeds_within(left, measured, workers, len(seeds)), min(2, len(seeds))
+    variants = count(len(measured), "variant")
+    if number < least:
+        needed = duration([probe.seconds() for probe in measured] * least, workers)
+        steps = steps_within(left, measured, workers, least)
+        remedy = f"; with train.steps={steps} they would fit" if steps else ""
+        raise UserError(
+            f"--budget: {count(least, 'seed')} of {variants} take about {clock(needed)}, and {clock(max(left, 0))} is "
+            f"left{remedy}"
+        )
+    needed = duration([probe.seconds() for probe in measured] * number, workers)
+    note(f"{count(number, 'seed')} of {variants}: about {clock(needed)} of {clock(left)}")
+    return seeds[:number]
+
+
+def recorded_seeds(folder: Path) -> str | None:
+    """The override with the seeds that a sweep in `folder` began with; None where none is known."""
+    from paddle_tfm.train.about import read_command
+
+    return next((each for each in reversed(read_command(folder)) if each.startswith("seeds=[")), None)
+
+
+def show(measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form: str | None) -> None:
+    """A line a variant, then all of it."""
+    from paddle_tfm.cli.runs_table import clock
+    from paddle_tfm.cli.tables import emit
+    from paddle_tfm.sweep.probe import duration
+
+    by_name = {probe.variant: probe for probe in measured}
+    seconds = duration([by_name[run.variant].seconds() for run in runs], at_once)
+    tokens = sum(by_name[run.variant].tokens * by_name[run.variant].steps for run in runs)
+    table = _table(measured, runs)
+    if form is not None:
+        whole = {"runs": len(runs), "at_once": at_once, "tokens": round(tokens), "seconds": round(seconds, 1)}
+        emit(table, form, {**whole, "variants": table.records()})
+        return
+    emit(table)
+    console().print(
+        f"{count(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of training, about {clock(seconds)} on "
+        "this machine. Nothing was trained or written."
+    )
+
+
+def _table(measured: Sequence[Probe], runs: Sequence[RunSpec]) -> Table:
+    from paddle_tfm.cli.runs_table import clock
+    from paddle_tfm.tabular import Table, column
+
+    rows = [
+        {
+            "variant": probe.variant,
+            "runs": sum(run.variant == probe.variant for run in runs),
+            "parameters": probe.parameters,
+            "tokens": round(probe.tokens * probe.steps),
+            "seconds": round(probe.seconds(), 1),
+            "memory_mib": None if probe.memory is None else round(probe.memory / 2**20, 1),
+        }
+        for probe in measured
+    ]
+    columns = [
+        column("variant", style="cyan"),
+        column("runs", right=True),
+        column("parameters", text="{:,}".format, right=True),
+        column("tokens", "tokens a run", "{:,}".format, right=True),
+        column("seconds", "time a run", clock, right=True),
+        column("memory_mib", "memory of tensors", _mebibytes, 50, right=True),
+    ]
+    return Table(columns, rows)
+
+
+def _mebibytes(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f} MiB" if value >= 10 else f"{value:.1f} MiB"

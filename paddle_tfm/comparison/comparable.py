@@ -1,0 +1,106 @@
+"""Which variants can be compared at all: those scored on the same texts, and by the same metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from paddle_tfm import units
+from paddle_tfm.component_source import recipe_text
+from paddle_tfm.errors import UserError
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.differences import differences
+
+NAMED = 2  # settings, or variants, in one sentence
+
+
+class Scored(Protocol):
+    """A finished run, as far as its scores are concerned."""
+
+    folder: Path
+    results: dict
+
+    @property
+    def corpus(self) -> str:
+        """The hash of the texts that it was scored on."""
+
+
+class Obstacle(NamedTuple):
+    """Why a variant cannot be compared: in two words, for a cell of a table, and in a sentence."""
+
+    words: str
+    sentence: str
+
+
+def recipe_of(folder: Path) -> dict[str, Any]:
+    """The resolved recipe of a run; empty where it cannot be read."""
+    try:
+        return yaml_lines.load_file(folder / "recipe.yaml")[0]
+    except (UserError, OSError):
+        return {}
+
+
+def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str) -> dict[str, Obstacle]:
+    """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out."""
+    base, apart = groups[baseline], {}
+    for variant, runs in groups.items():
+        if variant == baseline:
+            continue
+        obstacle = _texts(variant, runs, baseline, base) or _metric(variant, runs, baseline, base, metric)
+        if obstacle is not None:
+            apart[variant] = obstacle
+    return apart
+
+
+def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored]) -> Obstacle | None:
+    """Whether all runs were scored on the same texts."""
+    for name, group in ((baseline, base), (variant, runs)):
+        if (number := len({run.corpus for run in group})) > 1:
+            return Obstacle("other texts", f"the runs of “{name}” are scored on {number} different test texts")
+    if runs[0].corpus == base[0].corpus:
+        return None
+    reason = _task_changes(recipe_of(base[0].folder), recipe_of(runs[0].folder))
+    return Obstacle("other texts", f"“{variant}” is scored on other texts than “{baseline}”: {reason}")
+
+
+def _task_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """In what the tasks of two recipes differ."""
+    changed = differences({"task": there.get("task")}, {"task": here.get("task")})
+    if not changed:
+        return "the task is the same, but not its texts (their hashes differ)"
+    texts = [f"{item.path} is {recipe_text(item.other)}, and there {recipe_text(item.one)}" for item in changed]
+    more = f", and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return f"{'; '.join(texts[:NAMED])}{more}"
+
+
+def _metric(
+    variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str
+) -> Obstacle | None:
+    """Whether all runs were scored by the same metric."""
+    name = units.metric_name(metric)
+    ours, theirs = ({_definition(run, metric) for run in group} for group in (runs, base))
+    if ours == theirs and len(ours) == 1:
+        return None
+    lacking = next((each for each, group in ((variant, ours), (baseline, theirs)) if None in group), None)
+    if lacking is not None:
+        return Obstacle("no such metric", f"“{lacking}” was not scored by {name}")
+    texts = sorted({each[0] for each in (*ours, *theirs) if each is not None} - {""})
+    how = f": {' and '.join(texts)}" if texts else ""
+    sentence = f"the {name} of “{variant}” is another than that of “{baseline}”{how}"
+    return Obstacle("other metric", sentence)
+
+
+def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None:
+    """What a metric is, as its run recorded it: signature, direction, unit; None if it was not measured."""
+    results = run.results
+    if metric != "loss" and metric not in results["directions"]:
+        return None
+    return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
+
+
+def reasons(apart: Mapping[str, Obstacle]) -> str:
+    """Why variants cannot be compared, the first of them."""
+    sentences = [each.sentence for each in apart.values()]
+    more = f"; and {len(sentences) - NAMED} more" if len(sentences) > NAMED else ""
+    return "; ".join(sentences[:NAMED]) + more

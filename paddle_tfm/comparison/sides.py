@@ -1,0 +1,146 @@
+"""Two sides of a comparison: all in which they differ, and what of it is not the variant's.
+
+A side is a run, the runs of a variant, or a variant of a recipe that nobody has trained. What is not known of it is
+left out: a folder that was copied in part, or that an older version wrote, is compared as far as it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from paddle_tfm.comparison.comparable import recipe_of
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
+from paddle_tfm.recipe.differences import ABSENT, differences
+from paddle_tfm.train.about import read_about
+
+SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
+OF_A_MACHINE = ("processor", "cores", "threads", "memory_gib", "system", "device")
+COSTS = ("parameters", "tokens", "seconds", "peak_memory_mib")  # of a run; tokens and seconds of training
+NOISY = {"seconds": 5.0, "peak_memory_mib": 2.0}  # those that no two runs have alike: percent, below which is noise
+
+
+@dataclass(frozen=True)
+class Side:
+    """All that is known of one side.
+
+    Args:
+        recipe: resolved. facts: section (plugins, data, build, machine) → what → how it is. costs: of `COSTS`, those
+            that are known, a number a run.
+    """
+
+    name: str
+    recipe: Mapping[str, Any]
+    facts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    costs: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+class Gap(NamedTuple):
+    """One thing in which two sides differ; `ABSENT` where a side has none."""
+
+    section: str
+    what: str
+    one: object
+    other: object
+
+
+class Confound(NamedTuple):
+    """A cost in which two sides differ: what the difference of their scores may be owed to."""
+
+    what: str
+    one: float
+    other: float
+    percent: float  # of `other` over `one`
+    sentence: str
+
+
+def of_runs(name: str, folders: Sequence[Path]) -> Side:
+    """The side that the runs of one variant are; all but the costs is that of the first."""
+    first = folders[0]
+    identity, abouts = _read(first / "identity.json"), [read_about(folder) for folder in folders]
+    training: Mapping[str, Any] = next(iter(abouts[0].get("trainings", [])[-1:]), {})
+    files = {f"{plugin} (file)": file for plugin, file in _mapping(identity, "plugin_files").items()}
+    facts: dict[str, dict[str, object]] = {
+        PLUGINS: {**_mapping(identity, "components"), **files},
+        DATA: {f"texts of {split}": str(texts)[:12] for split, texts in _mapping(identity, "data").items()},
+        BUILD: {key: identity[key] for key in ("paddle", "blas", "products") if key in identity},
+        MACHINE: {**{key: training[key] for key in OF_A_MACHINE if key in training}, **_mapping(training, "versions")},
+    }
+    return Side(name, recipe_of(first), facts, _costs(folders, abouts))
+
+
+def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    values: dict[str, list[float]] = {}
+    for folder, about in zip(folders, abouts):
+        trainings = about.get("trainings", [])
+        known = {**about, **(trainings[-1] if trainings else {}), **_read(folder / "results.json")}
+        for cost in COSTS:
+            if isinstance(known.get(cost), (int, float)):
+                values.setdefault(cost, []).append(known[cost])
+    return values
+
+
+def gaps(one: Side, other: Side) -> list[Gap]:
+    """All in which the sides differ: settings in the order of the recipe, then plugins, data, build and machine."""
+    items = [Gap(SETTINGS, *item) for item in differences(one.recipe, other.recipe)]
+    for section in (PLUGINS, DATA, BUILD, MACHINE):
+        a, b = one.facts.get(section, {}), other.facts.get(section, {})
+        if not a or not b:  # nothing is known of one of them
+            continue
+        for what in dict.fromkeys([*a, *b]):
+            # A component that only one of them has is a setting; what matters is who provides it.
+            if section == PLUGINS and (what in a) != (what in b) and _plugins_of(a) == _plugins_of(b):
+                continue
+            if a.get(what, ABSENT) != b.get(what, ABSENT):
+                items.append(Gap(section, what, a.get(what, ABSENT), b.get(what, ABSENT)))
+    return items
+
+
+def confounds(one: Side, other: Side) -> Iterator[Confound]:
+    """The costs in which `other` differs from `one`, each with what it means for a comparison of scores."""
+    same_machine = one.facts.get(MACHINE) == other.facts.get(MACHINE)
+    for cost in COSTS:
+        a, b = one.costs.get(cost), other.costs.get(cost)
+        if not a or not b or not all(a) or (cost in NOISY and not same_machine):
+            continue
+        percent = 100 * (fmean(b) / fmean(a) - 1)
+        overlap = max(min(a), min(b)) <= min(max(a), max(b))
+        if percent and not (cost in NOISY and (overlap or abs(percent) < NOISY[cost])):
+            yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent))
+
+
+def _meaning(cost: str, percent: float) -> str:
+    """What a difference of so many percent means: `+2.1% parameters: an advantage that is not the variant's`."""
+    size = f"{percent:+.{0 if abs(percent) >= 100 else 1}f}%".replace("-", "−")
+    if size[1:] == "0.0%":
+        size = f"{'+' if percent > 0 else '−'}less than 0.1%"
+    verb = "an advantage" if percent > 0 else "a handicap"
+    if cost == "parameters":
+        return f"{size} parameters: {verb} that is not the variant's"
+    if cost == "tokens":
+        return f"{size} tokens of training: {verb} that is not the variant's"
+    if cost == "seconds":
+        steps = 100 * (1 / (1 + percent / 100) - 1)
+        return f"{size} time: in equal time it would train {abs(steps):.0f}% {'fewer' if percent > 0 else 'more'} steps"
+    return f"{size} memory of tensors at its peak"
+
+
+def _plugins_of(components: Mapping[str, object]) -> set[object]:
+    """Who provides any of them."""
+    return set(components.values())
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return read_json(file)
+    except UserError:
+        return {}
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,134 @@
+"""What the runs of a recipe will cost, by the first steps of each variant: nothing is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heapreplace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from paddle_tfm import paddle_compat, processes, runtime
+from paddle_tfm.data.corpus import Corpus, load_corpus
+from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.registry import Registry
+from paddle_tfm.train.run import create
+from paddle_tfm.train.trainer import Trainer
+
+STEPS = 20
+WARM = 4  # the first steps, which take longer than the others
+EXAMPLES = 16  # that are searched and scored
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One run of a variant, as its first steps foretell it.
+
+    Args:
+        tokens: target tokens of a step. start: seconds before the first step. step: seconds of one. evaluation: seconds
+            of one on the validation split. test: seconds on the test split. every: steps between two evaluations.
+        memory: bytes that tensors held at once; None where nobody knows.
+    """
+
+    variant: str
+    parameters: int
+    steps: int
+    every: int
+    tokens: float
+    start: float
+    step: float
+    evaluation: float
+    test: float
+    memory: int | None
+
+    def seconds(self, steps: int | None = None) -> float:
+        """Seconds of a run of so many steps; default: those of the recipe."""
+        steps = self.steps if steps is None else steps
+        evaluations = 1 + -(-steps // self.every)  # one before the first step, one behind the last
+        return self.start + steps * self.step + evaluations * self.evaluation + self.test
+
+
+def probes(plans: Iterable[Plan], registry: Registry, workers: int) -> Iterator[Probe]:
+    """Train each plan for `STEPS` steps with the share of the threads that one of `workers` runs has.
+
+    Raises:
+        UserError: as the training would: data that cannot be read, a model that cannot be built.
+    """
+    corpora: dict[str, Corpus] = {}
+    try:
+        with runtime.threads_for(workers):
+            processes.set_threads(runtime.threads())
+            for plan in plans:
+                start, key = time.perf_counter(), str(plan.run.data["task"])
+                if key not in corpora:
+                    corpora[key] = load_corpus(plan)
+                with TemporaryDirectory() as folder:
+                    yield _probe(plan, Path(folder), corpora[key], registry, start)
+    finally:
+        processes.set_threads(runtime.threads())
+
+
+def _probe(plan: Plan, folder: Path, corpus: Corpus, registry: Registry, start: float) -> Probe:
+    paddle_compat.reset_peak_memory()
+    run = create(plan, folder, corpus)
+    trainer = Trainer(run, registry.plugins)
+    settings, tokens, seconds = run.settings, [], []
+    trainer.calibrate()
+    run.model.train()
+    started = time.perf_counter() - start
+    with trainer.sharded_step() as update:
+        for step in range(1, STEPS + 1):
+            before = time.perf_counter()
+            tokens.append(update(step, trainer.next_batches()).tokens)
+            seconds.append(time.perf_counter() - before)
+    memory = paddle_compat.peak_memory()
+    valid, test = run.encoded["valid"], run.encoded["test"]
+    searched = min(len(valid), settings.evaluate.examples or len(valid))
+    return Probe(
+        variant=run.plan.run.variant,
+        parameters=run.parameters(),
+        steps=settings.train.steps,
+        every=settings.evaluate.every,
+        tokens=sum(tokens) / len(tokens),
+        start=started,
+        step=sum(seconds[WARM:]) / len(seconds[WARM:]),
+        evaluation=_scoring(trainer, valid, searched, trainer.search),
+        test=_scoring(trainer, test, len(test), run.search()),
+        memory=memory,
+    )
+
+
+def _scoring(trainer: Trainer, examples, searched: int, search) -> float:
+    """Seconds that scoring takes, by `EXAMPLES` of the examples. An untrained model writes as long as it may: it is
+    rather too much."""
+    few = examples[:EXAMPLES]
+    if not few:
+        return 0.0
+    before = time.perf_counter()
+    trainer.score(few, few, search=search)
+    return (time.perf_counter() - before) * searched / len(few)
+
+
+def duration(seconds: Sequence[float], at_once: int) -> float:
+    """Seconds until all runs are trained, `at_once` side by side, each begun in its turn as soon as one ends."""
+    ends = [0.0] * min(at_once, max(len(seconds), 1))
+    for each in seconds:
+        heapreplace(ends, ends[0] + each)
+    return max(ends)
+
+
+def seeds_within(budget: float, variants: Sequence[Probe], at_once: int, most: int) -> int:
+    """How many seeds of every variant are trained within `budget` seconds: at most `most`, and 0 where not one is."""
+    runs = [probe.seconds() for probe in variants]
+    return max((number for number in range(1, most + 1) if duration(runs * number, at_once) <= budget), default=0)
+
+
+def steps_within(budget: float, variants: Sequence[Probe], at_once: int, seeds: int) -> int:
+    """With how many steps a run so many seeds of every variant are trained within `budget` seconds; 0 with none."""
+    low, high = 0, min(probe.steps for probe in variants)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = duration([probe.seconds(middle) for probe in variants] * seeds, at_once) <= budget
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low

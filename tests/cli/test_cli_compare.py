@@ -1,0 +1,60 @@
+"""`paddle-tfm compare` of folders from anywhere: what can be compared, and what cannot be."""
+
+import json
+
+import pytest
+from command_line import call
+
+TASK = "task: {name: reverse, max_length: 12}\n"
+
+
+def finished(folder, variant, seed, score, data="texts", signature="v1", task=TASK):
+    """A folder as a finished run leaves it, but for its checkpoints."""
+    folder = folder / variant / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    results = {"recipe": "reverse", "variant": variant, "seed": seed, "data": data, "steps": 4, "best_step": 4}
+    results |= {"parameters": 7, "tokens": 8, "seconds": 1.0, "tokens_per_second": 8.0, "diverged": None}
+    results |= {"directions": {"bleu": True}, "units": {"bleu": "points"}, "signatures": {"bleu": signature}}
+    (folder / "results.json").write_text(json.dumps({**results, "valid": {}, "test": {"bleu": score}}), "utf-8")
+    (folder / "recipe.yaml").write_text(f"{task}evaluate: {{best: bleu}}\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_runs_from_anywhere_are_paired_by_seed(tmp_path):
+    one, other = (finished(tmp_path / place, "default", 1, score) for place, score in (("a/x", 20.0), ("b", 21.5)))
+    done = call("compare", one, other, "--out", "both", "--json")
+    assert done.status == 0, done.err
+    rows = {row["variant"]: row for row in json.loads(done.out)["rows"]}
+    assert rows[f"{other}/default"]["difference"]["mean"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"data": "other", "task": TASK.replace("12", "20")}, "“rms” is scored on other texts than “layer”: task.max_length is 20, and there 12"),
+        ({"data": "other"}, "“rms” is scored on other texts than “layer”: the task is the same, but not its texts"),
+        ({"signature": "v2"}, "the bleu of “rms” is another than that of “layer”: v1 and v2"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_refused_with_the_reason_and_nothing_is_written(change, sentence, tmp_path):
+    finished(tmp_path / "a", "layer", 1, 20.0)
+    finished(tmp_path / "b", "rms", 1, 30.0, **change)
+    done = call("compare", "a", "b", "--out", "both")
+    assert done.status == 2 and done.out == "" and "Traceback" not in done.err
+    assert f"Error: nothing can be compared: {sentence}" in done.err
+    assert not (tmp_path / "both").exists()
+
+
+def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path):
+    finished(tmp_path / "a", "layer", 1, 20.0)
+    finished(tmp_path / "a", "rms", 1, 21.0)
+    finished(tmp_path / "b", "dyt", 1, 99.0, data="other")
+    done = call("compare", "a", "b", "--out", "both")
+    assert done.status == 0, done.err
+    assert "“rms” has the best mean" in done.out
+    assert "Not compared: “dyt” is scored on other texts than “layer”" in done.out and "other texts" in done.out

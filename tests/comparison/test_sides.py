@@ -1,0 +1,97 @@
+"""All in which two sides of a comparison differ, and what a difference of their scores may be owed to."""
+
+import json
+
+import pytest
+
+from paddle_tfm.comparison import sides
+from paddle_tfm.comparison.sides import Side, confounds, gaps
+from paddle_tfm.recipe.defaults import with_defaults
+from paddle_tfm.recipe.differences import ABSENT
+from paddle_tfm.recipe.loading import load
+
+
+def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):
+    """A finished run's folder, with what `diff` reads of it."""
+    folder.mkdir(parents=True)
+    identity = {"components": {"norm mine": f"my-norm {version}", "task reverse": "paddle_tfm 1"}, "paddle": "3.3 abc"}
+    identity |= {"data": {"train": "a" * 64, "test": "b" * 64}, "blas": "SKX"} | more.pop("identity", {})
+    training = {"processor": "Zen", "cores": 2, "versions": {"numpy": "2.0"}, "peak_memory_mib": 500}
+    training |= more.pop("training", {})
+    results = {"parameters": 1000, "tokens": 5000, "seconds": seconds} | more
+    (folder / "recipe.yaml").write_text(recipe, "utf-8")
+    for name, data in (("identity", identity), ("about", {"trainings": [training]}), ("results", results)):
+        (folder / f"{name}.json").write_text(json.dumps(data), "utf-8")
+    return folder
+
+
+def test_each_thing_that_is_changed_is_found_alone(tmp_path):
+    base = sides.of_runs("a", [run(tmp_path / "a")])
+    changes = {
+        ("settings", "task", "reverse", "copy"): {"recipe": "task: copy\n"},
+        ("plugins", "norm mine", "my-norm 1.0", "my-norm 1.1"): {"version": "1.1"},
+        ("data", "texts of test", "b" * 12, "c" * 12): {"identity": {"data": {"train": "a" * 64, "test": "c" * 64}}},
+        ("build", "paddle", "3.3 abc", "3.4 def"): {"identity": {"paddle": "3.4 def"}},
+        ("machine", "processor", "Zen", "Arm"): {"training": {"processor": "Arm"}},
+        ("machine", "numpy", "2.0", "1.26"): {"training": {"versions": {"numpy": "1.26"}}},
+    }
+    for number, (gap, change) in enumerate(changes.items()):
+        assert gaps(base, sides.of_runs("b", [run(tmp_path / str(number), **change)])) == [gap]
+    assert gaps(base, sides.of_runs("b", [run(tmp_path / "same")])) == []
+
+
+def test_a_component_that_one_side_has_is_a_setting_unless_somebody_else_provides_it(tmp_path):
+    base = sides.of_runs("a", [run(tmp_path / "a")])
+    ours = {"norm mine": "my-norm 1.0", "task reverse": "paddle_tfm 1", "norm rms": "paddle_tfm 1"}
+    assert gaps(base, sides.of_runs("b", [run(tmp_path / "b", identity={"components": ours})])) == []
+    theirs = {**ours, "norm rms": "other 2"}
+    found = gaps(base, sides.of_runs("c", [run(tmp_path / "c", identity={"components": theirs})]))
+    assert found == [("plugins", "norm rms", ABSENT, "other 2")]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentences"),
+    [
+        ({"parameters": 1021}, ["+2.1% parameters: an advantage that is not the variant's"]),
+        ({"parameters": 900}, ["−10.0% parameters: a handicap that is not the variant's"]),
+        ({"tokens": 10000}, ["+100% tokens of training: an advantage that is not the variant's"]),
+        ({"seconds": 12.5}, ["+25.0% time: in equal time it would train 20% fewer steps"]),
+        ({"seconds": 8.0}, ["−20.0% time: in equal time it would train 25% more steps"]),
+        ({"seconds": 10.4}, []),  # nobody repeats a training to 4%
+        ({"training": {"peak_memory_mib": 600}}, ["+20.0% memory of tensors at its peak"]),
+        ({"seconds": 20.0, "training": {"processor": "Arm"}}, []),  # times of two machines
+    ],
+)
+def test_what_a_difference_of_scores_may_be_owed_to(change, sentences, tmp_path):
+    one, other = sides.of_runs("a", [run(tmp_path / "a")]), sides.of_runs("b", [run(tmp_path / "b", **change)])
+    assert [each.sentence for each in confounds(one, other)] == sentences
+
+
+def test_times_that_overlap_between_seeds_are_noise():
+    def side(*seconds: float) -> Side:
+        return Side("", {}, {}, {"seconds": seconds})
+
+    assert not list(confounds(side(10.0, 12.0), side(11.5, 14.0)))
+    assert [each.percent for each in confounds(side(10.0, 12.0), side(13.0, 14.5))] == [pytest.approx(25.0)]
+
+
+def test_what_is_not_known_is_left_out(tmp_path):
+    full, bare = run(tmp_path / "full"), tmp_path / "bare"
+    bare.mkdir()
+    (bare / "recipe.yaml").write_text("task: reverse\n", "utf-8")
+    (bare / "about.json").write_text("{", "utf-8")
+    one, other = sides.of_runs("a", [full]), sides.of_runs("b", [bare])
+    assert gaps(one, other) == [] and not list(confounds(one, other))
+
+
+def test_defaults_are_those_of_the_constructors(registry):
+    """Read from sources, without importing the classes; here the classes are asked."""
+    from inspect import signature
+
+    data = with_defaults(
+        load("base", ["model.norm={encoder: {name: batch, momentum: 0.5}, decoder: layer}"]).data, registry
+    )
+    batch = signature(registry.entry("norm", "batch").load()).parameters
+    assert data["model"]["norm"]["encoder"] == {"name": "batch", "eps": batch["eps"].default, "momentum": 0.5}
+    assert data["model"]["norm"]["decoder"]["name"] == "layer"
+    assert data["evaluate"]["metrics"][0]["name"] and data["train"]["optimizer"]["name"] == "adam"
