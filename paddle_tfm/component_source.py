@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -200,6 +201,11 @@ def _rules(function: ast.FunctionDef, module: str) -> dict[str, tuple[str, tuple
         elif call.func.id == "divides" and len(names) > 1:
             rules |= {names[0]: (f"a divisor of {names[1]}", ())}
     return rules
+
+
+def papers(docstring: str) -> list[str]:
+    """The arXiv numbers that a docstring names, each once."""
+    return list(dict.fromkeys(re.findall(r"arXiv:(\d{4}\.\d{4,5})", docstring)))
 
 
 def first_paragraph(target: type | str) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 
 from paddle_tfm.cli.common import console
 from paddle_tfm.cli.tables import print_table
-from paddle_tfm.component_source import ComponentSource, OptionSource, kind_of_annotation, recipe_text
+from paddle_tfm.component_source import ComponentSource, OptionSource, kind_of_annotation, papers, recipe_text
 from paddle_tfm.components import Entry
 from paddle_tfm.recipe.sites import place
 from paddle_tfm.recipe.uses import default, uses
 from paddle_tfm.registry import Registry
 from paddle_tfm.tabular import Table, column, wrapped
 
-ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 OTHER_PAPERS = re.compile(r"\b(?:aclanthology\.org/|doi\.org/|openreview\.net/)[^\s);,]+")
 NAMED_RECIPES = 8  # that are printed
 TYPES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "None": "null"}
@@ -157,7 +156,7 @@ def _meanings(docstring: str) -> dict[str, str]:
 
 
 def _papers(docstring: str) -> list[str]:
-    numbers = list(dict.fromkeys(ARXIV.findall(docstring)))
+    numbers = papers(docstring)
     others = list(dict.fromkeys(match[0].rstrip(".") for match in OTHER_PAPERS.finditer(docstring)))
     return [*(f"arXiv:{number}  https://arxiv.org/abs/{number}" for number in numbers), *others]
 

@@ -14,15 +14,18 @@ from paddle_tfm.pages.chart import Point
 from paddle_tfm.train.logs import read_rows
 
 AXES = {"steps": "training steps", "tokens": "target tokens", "seconds": "seconds of training steps"}
+LOGGED = ("gradient_norm",)
 MAX_BINS = 100  # of a run's training loss, which has a value at every step
 
 
 class RunCurves(NamedTuple):
-    """Of a run: axis → step → how much of it had passed; and metric → step → value. `loss` is that of training."""
+    """Of a run: axis → step → how much of it had passed; and metric → step → value. `loss` is that of training, and
+    `logged` what else each step logs: the norm of its gradient."""
 
     passed: dict[str, dict[int, float]]
     values: dict[str, dict[int, float]]
     loss: dict[int, float]
+    logged: dict[str, dict[int, float]]
 
 
 def read_curves(folder: Path) -> RunCurves:
@@ -41,7 +44,16 @@ def read_curves(folder: Path) -> RunCurves:
         if counts and len(counts) == len(logged):
             totals = accumulate(float(count) for _, count in counts)
             passed[axis] = {0: 0.0, **{step: total for (step, _), total in zip(counts, totals)}}
-    return RunCurves(passed, values, _binned({row["step"]: row["loss"] for row in steps if math.isfinite(row["loss"])}))
+    lines = {name: _binned(_finite(steps, name)) for name in LOGGED}
+    return RunCurves(
+        passed, values, _binned(_finite(steps, "loss")), {name: line for name, line in lines.items() if line}
+    )
+
+
+def _finite(rows: Sequence[dict], name: str) -> dict[int, float]:
+    """step → the value of that name, where it is a finite number."""
+    values = ((row["step"], row.get(name)) for row in rows)
+    return {step: value for step, value in values if isinstance(value, (int, float)) and math.isfinite(value)}
 
 
 def _binned(series: dict[int, float]) -> dict[int, float]:
@@ -53,11 +65,12 @@ def _binned(series: dict[int, float]) -> dict[int, float]:
 
 
 def mean_points(runs: Sequence[Result], curves: Sequence[RunCurves], metric: str | None, axis: str) -> list[Point]:
-    """The mean over runs at the steps that all have, and the range of the runs; `metric` None: the loss of training. A
-    diverged run does not bend the mean of others."""
+    """The mean over runs at the steps that all have, and the range of the runs; `metric`: of the validation split,
+    or one that is logged; None: the loss of training. A diverged run does not bend the mean of others."""
     whole = [curve for run, curve in zip(runs, curves) if not run.results.get("diverged")] or list(curves)
     series = [
-        (curve.loss if metric is None else curve.values.get(metric, {}), curve.passed.get(axis, {})) for curve in whole
+        (curve.loss if metric is None else (curve.values | curve.logged).get(metric, {}), curve.passed.get(axis, {}))
+        for curve in whole
     ]
     series = [(values, passed) for values, passed in series if values and passed]
     if not series:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,15 @@ from paddle_tfm import units
 from paddle_tfm.comparison import sides
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
+from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
 from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison, Result, grouped
 from paddle_tfm.comparison.verdict import plural
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.protocols import Metric
+from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -26,8 +32,8 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 class Facts:
     """The facts of a comparison: of each variant its recipe; of all runs together what they share."""
 
-    def __init__(self, comparison: Comparison):
-        self.comparison = comparison
+    def __init__(self, comparison: Comparison, registry: Registry):
+        self.comparison, self.registry = comparison, registry
         self.groups = grouped(comparison.runs)
         self.recipes = {variant: recipe_of(runs[0].folder) for variant, runs in self.groups.items()}
         self.abouts = [read_about(run.folder) for run in comparison.runs]
@@ -51,6 +57,28 @@ class Facts:
     def curves(self) -> dict[str, list[RunCurves]]:
         """variant → what the logs of its runs hold."""
         return {variant: [read_curves(run.folder) for run in runs] for variant, runs in self.groups.items()}
+
+    @cached_property
+    def scores_by_length(self) -> ScoresByLength | None:
+        """The deciding metric in buckets of sources of about one length; None where there is nothing to show."""
+        metric = self.text_metric()
+        return None if metric is None else scores_by_length(self.groups, metric)
+
+    def text_metric(self) -> Metric | None:
+        """The deciding metric, if texts suffice for it and it is installed here."""
+        stated = (self.recipe.get("evaluate") or {}).get("metrics") or []
+        specs = {spec.get("name") if isinstance(spec, Mapping) else spec: spec for spec in stated}
+        plan = self.registry.resolve("metric", specs.get(self.comparison.metric, self.comparison.metric), "metric")
+        metric = None if plan.problems else plan.build()
+        return metric if metric and metric.needs_search and not metric.needs_pieces else None
+
+    def identities(self) -> list[dict[str, Any]]:
+        """From what each run was trained; empty where that cannot be read."""
+        identities = []
+        for run in self.comparison.runs:
+            with suppress(UserError, OSError):
+                identities.append(read_json(run.folder / "identity.json"))
+        return identities
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of the baseline's recipe; empty where there is none."""

@@ -11,6 +11,7 @@ from paddle_tfm.comparison.parts import Part
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.pages.document import Section, document
 
+KINDS = {"csv": "CSV", "tex": "LaTeX", "svg": "SVG", "pdf": "PDF"}  # ending → what a link says
 FILES = "comparison"  # the folder of tables and figures, beside the page
 
 
@@ -31,6 +32,6 @@ def _links(part: Part) -> str:
     """The tables and figures of a section, as files for a paper."""
     kinds = []
     for name, files in groupby(part.files, key=lambda file: file.partition(".")[0]):
-        links = " ".join(f'<a href="{FILES}/{file}">{file.partition(".")[2].upper()}</a>' for file in files)
+        links = " ".join(f'<a href="{FILES}/{file}">{KINDS[file.partition(".")[2]]}</a>' for file in files)
         kinds.append(f"{name} {links}")
     return f'\n<p class="note files">For a paper: {" · ".join(kinds)}</p>' if kinds else ""

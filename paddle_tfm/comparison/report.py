@@ -37,7 +37,7 @@ class Report:
         files: bool = False,
     ):
         self.comparison, self.registry, self.warn, self.slow, self.files = comparison, registry, warn, slow, files
-        self.facts = Facts(comparison)
+        self.facts = Facts(comparison, registry)
 
     @cached_property
     def parts(self) -> list[Part]:

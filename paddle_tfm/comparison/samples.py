@@ -59,9 +59,10 @@ class SideBySide(NamedTuple):
     reference: str
     outputs: dict[str, str]
     seed: int
+    likeness: list[float]  # of each output to the reference
 
 
-def side_by_side(comparison: Comparison, differing: int = 4) -> list[SideBySide]:
+def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]:
     """Outputs of the same seed of all variants that have any, for sources that say most: those on which they differ
     most, the hardest, and the one in the middle. Of a single variant: the hardest, the middle and the best."""
     groups = grouped(comparison.runs)
@@ -86,6 +87,7 @@ def side_by_side(comparison: Comparison, differing: int = 4) -> list[SideBySide]
             rows[i][0].reference,
             {v: o.hypothesis for v, o in zip(chosen, rows[i])},
             chosen_seed,
+            likeness[i],
         )
         for why, i in _choose(likeness, differing)
     ]

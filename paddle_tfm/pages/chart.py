@@ -111,6 +111,10 @@ def _series(item: Series, x: Axis, y: Axis, name: Callable[[float], str]) -> str
     lower = [(point.x, point.low) for point in reversed(item.points)]
     banded = any(point.high > point.low for point in item.points)
     band = f'<path class="band" d="{path([*upper, *lower], x, y)}Z"/>' if banded and len(upper) > 1 else ""
+    if len(item.points) == 1 and banded:
+        (point,) = item.points
+        top, bottom = _at(1 - y.share(point.high)), _at(1 - y.share(point.low))
+        band = f'<path class="interval" d="M{_at(x.share(point.x))} {top}V{bottom}"/>'
     line = f'<path class="line" d="{path([(point.x, point.y) for point in item.points], x, y)}"/>'
     dots = ""
     if len(item.points) <= MAX_DOTS:

@@ -102,6 +102,12 @@ svg .base { stroke: var(--soft); stroke-width: 1.5px; stroke-dasharray: 4 4; }
   color: var(--soft); font-size: 0.875rem; }
 .key svg { display: inline-block; width: 1.6rem; height: 0.9rem; margin-right: 0.4rem; vertical-align: -0.1rem; }
 
+.key + figure, .key + .charts, .note + table { margin-top: 0.8rem; }
+.examples { display: flex; flex-direction: column; }
+.examples .example { order: var(--differ); }
+.sorted:has(#sort-hard:checked) .example { order: var(--hard); }
+.sorted:has(#sort-long:checked) .example { order: var(--long); }
+
 fieldset { display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 1.1rem; min-width: 0; margin: 0 0 0.6rem;
   padding: 0; border: 0; font-size: 0.9rem; }
 legend { float: left; padding: 0; color: var(--soft); }

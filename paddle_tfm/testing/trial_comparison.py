@@ -13,6 +13,7 @@ from typing import Any
 
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.registry import Registry
 
 # What a user may call a variant, and write in a text: LaTeX, HTML and formulas of matplotlib mean something else by it.
 HOSTILE = '<u>a_b & 50% #1</u> $x_1^{ "~\\ 旋转'
@@ -38,7 +39,7 @@ class Trial:
 
 
 @contextmanager
-def trials() -> Iterator[list[Trial]]:
+def trials(registry: Registry) -> Iterator[list[Trial]]:
     """Comparisons of many kinds; their folders are there within the block."""
     with TemporaryDirectory() as folder:
         root = Path(folder)
@@ -54,13 +55,13 @@ def trials() -> Iterator[list[Trial]]:
             "dead": "runs that all diverged",
             "old": "runs whose folders hold results and nothing else",
         }
-        yield [Trial(what, _facts(root / name)) for name, what in kinds.items()]
+        yield [Trial(what, _facts(root / name, registry)) for name, what in kinds.items()]
 
 
-def _facts(folder: Path) -> Facts:
+def _facts(folder: Path, registry: Registry) -> Facts:
     results = collect([folder])
     baseline = next((run.variant for run in results if run.variant == "base"), None)
-    return Facts(compare(results, HOSTILE, folder, METRIC, baseline))
+    return Facts(compare(results, HOSTILE, folder, METRIC, baseline), registry)
 
 
 def _variant(root: Path, name: str, values: Sequence[float], old: bool = False) -> None:

@@ -118,7 +118,7 @@ def test_interval_bars_are_the_verdicts_interval_within_what_scores_can_be(chrom
     and 100%; and what is written beside a bar is the same."""
     chromium.open(page, 1280)
     bars = chromium.js(
-        "[...document.querySelectorAll('.dots svg')].map(svg => { const bar = svg.querySelector('.interval');"
+        "[...document.querySelectorAll('#scores .dots svg')].map(svg => { const bar = svg.querySelector('.interval');"
         "if (!bar) return null; const box = bar.getBBox(); return {from: +svg.dataset.from, to: +svg.dataset.to, low: box.x,"
         "high: box.x + box.width, text: svg.closest('[role=row]').textContent}; }).filter(bar => bar)"
     )

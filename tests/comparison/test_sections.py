@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from paddle_tfm import latex
+from paddle_tfm import create_registry, latex
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.report import Report
 from paddle_tfm.plugins import create_plugins
@@ -79,7 +79,7 @@ def registry(folder, broken="html", engine=()):
 
 @pytest.fixture(scope="module")
 def trial():
-    with trials() as all_trials:
+    with trials(create_registry()) as all_trials:
         yield all_trials[0]
 
 
@@ -132,7 +132,7 @@ def test_two_sections_do_not_write_one_file(trial, tmp_path):
 
 
 def test_the_engines_facts_have_what_the_contract_says():
-    with trials() as (trial, *_):
+    with trials(create_registry()) as (trial, *_):
         assert set(page_of_the_kind.Facts.__annotations__) <= set(vars(trial.facts))
     assert Facts.__doc__
 

@@ -466,7 +466,21 @@ EXECUTOR = {
 
 SECTION = {
     name: held("ours: nothing to choose")
-    for name in ("results", "claims", "compared", "curves", "outputs", "runs", "again", "reading")
+    for name in (
+        "results",
+        "differences",
+        "claims",
+        "compared",
+        "costs",
+        "gradients",
+        "lengths",
+        "paper",
+        "curves",
+        "outputs",
+        "runs",
+        "again",
+        "reading",
+    )
 }
 
 TOKENIZER = {

@@ -9,12 +9,17 @@ HERE = "paddle_tfm.comparison.sections"
 def register_sections():
     return {
         "results": f"{HERE}.results:Results",
+        "differences": f"{HERE}.differences:Differences",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",
+        "costs": f"{HERE}.costs:Costs",
         "curves": f"{HERE}.curves:Curves",
+        "gradients": f"{HERE}.gradients:Gradients",
+        "lengths": f"{HERE}.lengths:Lengths",
         "outputs": f"{HERE}.outputs:Outputs",
         "runs": f"{HERE}.runs:Runs",
         "again": f"{HERE}.again:Again",
+        "paper": f"{HERE}.paper:Paper",
         "reading": f"{HERE}.reading:Reading",
     }

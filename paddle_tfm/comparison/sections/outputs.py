@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from paddle_tfm.comparison.facts import Facts
@@ -31,10 +32,39 @@ def _html(facts: Facts) -> str:
     else:
         how = "the hardest, a typical one and the best"
     note = f"Of seed {chosen[0].seed}: {how}. Marked in an output is what the reference does not have."
-    return f'<p class="note">{escape(note)}</p>' + "".join(_example(facts, item) for item in chosen)
+    ranks = [dict(zip(ORDERS, places)) for places in zip(*(_ranks(chosen, key) for key in ORDERS.values()))]
+    examples = "".join(_example(facts, item, rank) for item, rank in zip(chosen, ranks))
+    return (
+        f'<p class="note">{escape(note)}</p><div class="sorted">{_choice(len(chosen[0].outputs))}'
+        f'<div class="examples">{examples}</div></div>'
+    )
 
 
-def _example(facts: Facts, item: SideBySide) -> str:
+# How examples can be sorted, by the style sheet alone: name → what is largest first.
+ORDERS: dict[str, Callable[[SideBySide], float]] = {
+    "differ": lambda item: max(item.likeness) - min(item.likeness),
+    "hard": lambda item: -sum(item.likeness),
+    "long": lambda item: len(item.source or item.reference),
+}
+SAID = {"differ": "how much the variants differ", "hard": "the hardest first", "long": "the longest source first"}
+
+
+def _ranks(items: Sequence[SideBySide], key: Callable[[SideBySide], float]) -> list[int]:
+    """The place of each item."""
+    places = sorted(range(len(items)), key=lambda i: -key(items[i]))
+    return [places.index(i) for i in range(len(items))]
+
+
+def _choice(variants: int) -> str:
+    names = [name for name in SAID if variants > 1 or name != "differ"]
+    radios = "".join(
+        f'<label><input type="radio" name="sort" id="sort-{name}"{" checked" if i == 0 else ""}>{SAID[name]}</label>'
+        for i, name in enumerate(names)
+    )
+    return f'<fieldset class="against-what"><legend>sorted by</legend>{radios}</fieldset>'
+
+
+def _example(facts: Facts, item: SideBySide, rank: Mapping[str, int]) -> str:
     single = len(item.outputs) == 1
     reference = marked(item.reference, *item.outputs.values())[0] if single else escape(item.reference[:MAX_CHARACTERS])
     texts = [("source", escape(item.source[:MAX_CHARACTERS]))] if item.source else []
@@ -45,8 +75,9 @@ def _example(facts: Facts, item: SideBySide) -> str:
         right = hypothesis == item.reference
         text = f"✓ {escape(hypothesis[:MAX_CHARACTERS])}" if right else marked(item.reference, hypothesis)[1]
         outputs += f'<div><dt>{name}</dt><dd dir="auto">{text}</dd></div>'
+    order = ";".join(f"--{name}:{place}" for name, place in rank.items())
     above = "".join(f'<div><dt>{name}</dt><dd dir="auto">{text}</dd></div>' for name, text in texts)
     return (
-        f'<div class="example"><h3>{escape(item.why)}</h3><dl class="outputs texts">{above}</dl>'
+        f'<div class="example" style="{order}"><h3>{escape(item.why)}</h3><dl class="outputs texts">{above}</dl>'
         f'<dl class="outputs">{outputs}</dl></div>\n'
     )

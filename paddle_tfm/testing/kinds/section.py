@@ -75,7 +75,7 @@ def _part(subject: Subject, trial: Trial) -> Part | None:
 )
 def renders(subject: Subject) -> Result:
     said = 0
-    with trials() as all_trials:
+    with trials(subject.registry) as all_trials:
         for trial in all_trials:
             try:
                 result = _part(subject, trial)
@@ -113,7 +113,7 @@ def users_text(subject: Subject) -> Result:
 
 def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
     """Failed with what is `wrong` with the first page of which anything is."""
-    with trials() as all_trials:
+    with trials(subject.registry) as all_trials:
         pages = [(trial, _part(subject, trial)) for trial in all_trials]
     for trial, result in pages:
         if result and (sentence := wrong(Elements(result.html))):
@@ -128,7 +128,7 @@ def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
     hint="clocks and random numbers; rows that it sorts in place; files that it writes itself",
 )
 def same_again(subject: Subject) -> Result:
-    with trials() as all_trials:
+    with trials(subject.registry) as all_trials:
         for trial in all_trials:
             before = _state(trial)
             first = _part(subject, trial)

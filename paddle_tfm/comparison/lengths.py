@@ -1,0 +1,87 @@
+"""Scores in buckets of sources of about one length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_tfm.comparison.table import Result
+from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.protocols import Metric
+from paddle_tfm.protocols.metric import NO_LIKELIHOOD
+
+MAX_BUCKETS = 8
+MIN_EXAMPLES = 5  # of a bucket; fewer say nothing
+FEW_LENGTHS = 12  # that have a bucket each
+
+
+class Bucket(NamedTuple):
+    """Sources of about one length: `name` (its lengths), their mean, and how many."""
+
+    name: str
+    length: float
+    examples: int
+
+
+class ScoresByLength(NamedTuple):
+    """`unit` of the lengths, the buckets, and variant → of each of its runs a score for each bucket."""
+
+    unit: str
+    buckets: list[Bucket]
+    scores: dict[str, list[list[float]]]
+
+
+def scores_by_length(groups: Mapping[str, Sequence[Result]], metric: Metric) -> ScoresByLength | None:
+    """The metric of all runs whose predictions are of the same texts; None where there are none, or one length only."""
+    predictions = {
+        (variant, run.seed): rows
+        for variant, runs in groups.items()
+        for run in runs
+        if (rows := read_undamaged_predictions(predictions_file(run.folder)))
+    }
+    if not predictions:
+        return None
+    first = next(iter(predictions.values()))
+    texts = [(item.source, item.reference) for item in first]
+    unit, sizes = lengths([item.source for item in first])
+    members = buckets(sizes)
+    scores: dict[str, list[list[float]]] = {}
+    for (variant, _), rows in predictions.items():
+        if [(item.source, item.reference) for item in rows] == texts:
+            values = [float(metric.compute([rows[i] for i in inside], NO_LIKELIHOOD)) for inside in members]
+            scores.setdefault(variant, []).append(values)
+    named = [_bucket([sizes[i] for i in inside]) for inside in members]
+    return ScoresByLength(unit, named, scores) if len(named) > 1 else None
+
+
+def _bucket(sizes: Sequence[int]) -> Bucket:
+    low, high = min(sizes), max(sizes)
+    return Bucket(str(low) if low == high else f"{low}–{high}", fmean(sizes), len(sizes))
+
+
+def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
+    """The unit, and the length of each text in it: words between spaces, or characters if most texts have no space
+    (Chinese; single words)."""
+    split = [text.split() for text in texts]
+    if 2 * sum(len(words) > 1 for words in split) >= len(texts):
+        return "words", [len(words) for words in split]
+    return "characters", [sum(map(len, words)) for words in split]
+
+
+def buckets(sizes: Sequence[int]) -> list[list[int]]:
+    """The indices of the examples of each bucket, short ones first: one for each length where there are few lengths,
+    else `MAX_BUCKETS` of about equal numbers of examples. Those of fewer than `MIN_EXAMPLES` are left out."""
+    different = sorted(set(sizes))
+    if len(different) > FEW_LENGTHS:
+        shares = np.arange(1, MAX_BUCKETS) / MAX_BUCKETS
+        edges = sorted({*np.quantile(sizes, shares, method="lower").tolist(), max(sizes)})
+    else:
+        edges = different
+    groups, low = [], -1
+    for high in edges:
+        groups.append([i for i, size in enumerate(sizes) if low < size <= high])
+        low = high
+    return [group for group in groups if len(group) >= MIN_EXAMPLES]

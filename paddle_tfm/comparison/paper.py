@@ -1,0 +1,143 @@
+"""What a paper says of a comparison: a paragraph of methods with its numbers, and BibTeX of what it used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import metadata
+
+from paddle_tfm import latex, units
+from paddle_tfm.comparison import describe
+from paddle_tfm.comparison.columns import method
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.verdict import plural
+from paddle_tfm.component_source import ComponentSource, papers
+from paddle_tfm.errors import UserError
+
+SOFTWARE = "paddle_tfm"
+PADDLE = """@article{paddlepaddle,
+  title = {{PaddlePaddle}: An Open-Source Deep Learning Platform from Industrial Practice},
+  author = {Ma, Yanjun and Yu, Dianhai and Wu, Tian and Wang, Haifeng},
+  journal = {Frontiers of Data and Computing},
+  volume = {1}, number = {1}, pages = {105--115}, year = {2019},
+  doi = {10.11871/jfdc.issn.2096.742X.2019.01.011}
+}"""
+SACREBLEU = """@inproceedings{post-2018-call,
+  title = {A Call for Clarity in Reporting {BLEU} Scores},
+  author = {Post, Matt},
+  booktitle = {Proceedings of the Third Conference on Machine Translation: Research Papers},
+  pages = {186--191}, year = {2018}, url = {https://aclanthology.org/W18-6319}
+}"""
+
+
+def methods(facts: Facts, latex: bool = False) -> str:
+    """The paragraph. `latex`: escaped, and with \\cite of the entries of `bibliography`."""
+    sentences = [*_setting(facts), *_budget(facts), *_numbers(facts)]
+    text = " ".join(sentences)
+    return f"{_escaped(text)} {_tools(facts, cite=True)}" if latex else f"{text} {_tools(facts)}"
+
+
+def _escaped(text: str) -> str:
+    return latex.escape(text.replace("'", "’"))
+
+
+def _setting(facts: Facts) -> list[str]:
+    """What was compared, on which data, with which model."""
+    rows = facts.comparison.rows
+    names = ", ".join(row.variant for row in rows)
+    many = f"We compare {len(rows)} variants ({names})" if len(rows) > 1 else f"We train one model ({names})"
+    task = describe.component(facts.recipe.get("task", ""))
+    sentences = [f"{many} on {task}." if task else f"{many}."]
+    if data := describe.data(facts.about):
+        sentences.append(f"Data: {data.replace(' · ', '; ')}.")
+    if model := describe.model(facts.section("model")):
+        sizes = [row.parameters for row in rows]
+        size = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,} to {max(sizes):,}"
+        baseline = f" of the baseline {facts.baseline}" if len(rows) > 1 else ""
+        sentences.append(f"The model{baseline}: {model.replace(' · ', '; ')}; {size} parameters.")
+    return sentences
+
+
+def _budget(facts: Facts) -> list[str]:
+    """How it was trained, with which seeds."""
+    runs = facts.comparison.runs
+    seeds = sorted({run.seed for run in runs})
+    sentences = []
+    if training := describe.training(facts.section("train")):
+        sentences.append(f"Training: {training.replace(' · ', '; ')}.")
+    each = "Each variant was" if len(facts.comparison.rows) > 1 else "It was"
+    sentences.append(f"{each} trained with {plural(len(seeds), 'seed')} ({', '.join(map(str, seeds))}).")
+    if lost := sum(row.diverged for row in facts.comparison.rows):
+        sentences.append(f"Of {len(runs)} runs {lost} diverged.")
+    return sentences
+
+
+def _numbers(facts: Facts) -> list[str]:
+    """What was measured, and how it was decided."""
+    comparison = facts.comparison
+    signature = comparison.signatures.get(comparison.metric, "")
+    sentences = []
+    if search := describe.component(facts.recipe.get("search", "")):
+        sentences.append(f"Outputs were written by {search} search.".replace("search search", "search"))
+    name = units.metric_name(comparison.metric)
+    sentences.append(
+        f"We report {name} on the {comparison.split} split{f' (signature {signature})' if signature else ''}, "
+        "mean and standard deviation over seeds."
+    )
+    if len(comparison.rows) > 1:
+        sentences.append(method(comparison))
+    return sentences
+
+
+def _tools(facts: Facts, cite: bool = False) -> str:
+    """Software and machine."""
+    versions = next((dict(item.get("versions") or {}) for item in facts.trainings()), {})
+    machine = next(
+        (f"on {item['processor']} ({item['device']})" for item in facts.trainings() if "processor" in item), ""
+    )
+    mark = (lambda key: rf"~\cite{{{key}}}") if cite else (lambda key: "")
+    name = r"paddle\_tfm" if cite else SOFTWARE
+    ours = f"{name} {versions.get('paddle_tfm', '')}".strip() + mark(SOFTWARE)
+    theirs = f"PaddlePaddle {versions.get('paddle', '')}".strip() + mark("paddlepaddle")
+    return f"All was computed with {ours} and {theirs} {_escaped(machine) if cite else machine}".strip() + "."
+
+
+def bibliography(facts: Facts) -> dict[str, str]:
+    """key → BibTeX of this software, Paddle, sacreBLEU where it scored, and of each paper that a component of the
+    compared runs names by its arXiv number. Their titles are not known here: a bibliography manager has them."""
+    entries = {SOFTWARE: _software(facts), "paddlepaddle": PADDLE}
+    if any("version:" in text for text in facts.comparison.signatures.values()):
+        entries["post-2018-call"] = SACREBLEU
+    return entries | {f"arxiv-{number}": _arxiv(number, names) for number, names in _papers(facts).items()}
+
+
+def _software(facts: Facts) -> str:
+    about = metadata.metadata("paddle-tfm")
+    versions = next((dict(item.get("versions") or {}) for item in facts.trainings()), {})
+    title = f"{{paddle\\_tfm}}: {about['Summary'][0].lower()}{about['Summary'][1:]}"
+    version = versions.get("paddle_tfm", about["Version"])
+    return (
+        f"@software{{{SOFTWARE},\n  title = {{{title}}},\n  author = {{{{The paddle_tfm developers}}}},\n"
+        f"  version = {{{version}}}\n}}".replace("The paddle_tfm", r"The paddle\_tfm")
+    )
+
+
+def _arxiv(number: str, names: Iterable[str]) -> str:
+    return (
+        f"@misc{{arxiv-{number},\n  eprint = {{{number}}}, archivePrefix = {{arXiv}},\n"
+        f"  url = {{https://arxiv.org/abs/{number}}},\n  note = {{{_escaped(', '.join(names))}}}\n}}"
+    )
+
+
+def _papers(facts: Facts) -> dict[str, list[str]]:
+    """arXiv number → the components, "norm rms", that name it."""
+    used = dict.fromkeys(name for identity in facts.identities() for name in identity.get("components") or {})
+    numbers: dict[str, list[str]] = {}
+    for component in sorted(used):
+        kind, _, name = component.partition(" ")
+        try:
+            target = facts.registry.entry(kind, name).target
+        except (UserError, KeyError):  # of a plugin that is not here now
+            continue
+        for number in papers(ComponentSource(target).docstring):
+            numbers.setdefault(number, []).append(component)
+    return numbers

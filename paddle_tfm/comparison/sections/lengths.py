@@ -1,0 +1,98 @@
+"""Scores by the length of the source: where each variant begins to fail."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from paddle_tfm import units
+from paddle_tfm.comparison.charts import LineChart, key
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.lengths import ScoresByLength
+from paddle_tfm.pages.axis import fit
+from paddle_tfm.pages.chart import Point, Series
+from paddle_tfm.protocols import Section
+from paddle_tfm.tabular import Column, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Lengths(Section):
+    """The deciding metric in buckets of sources of about one length, a line a variant."""
+
+    heading = "Scores by length"
+    place = 350
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether predictions were written, the deciding metric is one of texts, and their lengths differ."""
+        return facts.scores_by_length is not None
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each bucket."""
+        return {"scores-by-length": _table(facts, _scores(facts))}
+
+    def figures(self, facts: Facts) -> dict[str, Figure]:
+        """A line for each variant."""
+        return {"scores-by-length": _chart(facts, _scores(facts)).figure()}
+
+    def html(self, facts: Facts) -> str:
+        """The chart and the table."""
+        note = "A point is the mean over seeds at the mean length of its bucket; the band is the range of the seeds."
+        chart, table = _chart(facts, _scores(facts)), _table(facts, _scores(facts))
+        return f'{key(facts)}{chart.html()}<p class="note">{note}</p>{table.html()}'
+
+
+def _scores(facts: Facts) -> ScoresByLength:
+    return facts.scores_by_length or ScoresByLength("", [], {})
+
+
+def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:
+    unit, named, scores = by_length
+    metric, shown = facts.comparison.metric, facts.comparison.unit(facts.comparison.metric)
+    series = []
+    for row in reversed(facts.comparison.rows):
+        if runs := scores.get(row.variant):
+            values = [[value for value in column if math.isfinite(value)] for column in zip(*runs)]
+            points = [
+                Point(bucket.length, fmean(column), min(column), max(column))
+                for bucket, column in zip(named, values)
+                if column
+            ]
+            series.append(Series(facts.numbers[row.variant], row.variant, points))
+    higher = facts.comparison.higher_is_better
+    ends = [value for item in series for point in item.points for value in (point.low, point.high)]
+    y = fit(ends, units.bounds(shown, higher))
+    x = fit([0.0, *(bucket.length for bucket in named)])
+    name = units.metric_name(metric)
+    better = "higher is better" if higher else "lower is better"
+    spoken = "; ".join(
+        f"{item.name} {units.tick(item.points[-1].y, shown)} at the longest" for item in series if item.points
+    )
+    return LineChart(
+        series, x, y, f"length of the source in {unit}", f"{facts.comparison.split} {name} ({better})", spoken,
+        lambda value: units.tick(float(f"{value:.6g}"), shown),
+    )  # fmt: skip
+
+
+def _table(facts: Facts, by_length: ScoresByLength) -> Table[int]:
+    unit, named, scores = by_length
+    shown = facts.comparison.unit(facts.comparison.metric)
+
+    def column(variant: str) -> Column[int]:
+        def mean(bucket: int) -> float | None:
+            values = [value for run in scores[variant] if math.isfinite(value := run[bucket])]
+            return fmean(values) if values else None
+
+        return Column(variant, lambda i: units.text(mean(i), shown), lambda i: {variant: mean(i)}, right=True)
+
+    variants = [row.variant for row in facts.comparison.rows if row.variant in scores]
+    columns = [
+        Column[int](f"length in {unit}", lambda i: named[i].name, lambda i: {"length": named[i].name}),
+        Column[int](
+            "examples", lambda i: f"{named[i].examples:,}", lambda i: {"examples": named[i].examples}, right=True
+        ),
+    ]
+    title = f"{facts.comparison.split} {units.metric_name(facts.comparison.metric)}, means over seeds"
+    return Table([*columns, *map(column, variants)], range(len(named)), title)

@@ -1,0 +1,150 @@
+"""What the engine's own sections say, beside numbers computed here: differences, costs, gradients, lengths, outputs in
+another order, and the paragraph for a paper."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from paddle_tfm import create_registry
+from paddle_tfm.comparison import paper
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.sections.costs import Costs
+from paddle_tfm.comparison.sections.differences import Differences
+from paddle_tfm.comparison.sections.gradients import Gradients
+from paddle_tfm.comparison.sections.lengths import Lengths
+from paddle_tfm.comparison.sections.outputs import Outputs
+from paddle_tfm.comparison.table import collect, compare
+
+ROOT = Path(__file__).parent.parent.parent
+SCORES = {"base": (0.5, 0.6, 0.55), "a_b & 50%": (0.7, 0.75, 0.8)}
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return create_registry()
+
+
+def run(root, variant, seed, value, lines=(), gradients=(), **more):
+    folder = root / str(sorted(SCORES).index(variant)) / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    results = {
+        "recipe": "r", "variant": variant, "seed": seed, "steps": 4, "parameters": 1000, "tokens": 400, "seconds": 60.0,
+        "tokens_per_second": 9.0, "best_step": 4, "dropped": {}, "diverged": None, "directions": {"exact_match": True},
+        "units": {"exact_match": "%"}, "signatures": {}, "valid": {}, "test": {"exact_match": value},
+    } | more  # fmt: skip
+    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    rows = [{"step": step, "loss": 1.0, "gradient_norm": norm} for step, norm in enumerate(gradients, 1)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    if lines:
+        text = ["right\tsource\treference\thypothesis\tscore", *("\t".join(("no", *line, "-1.0")) for line in lines)]
+        (folder / "predictions.tsv").write_text("\n".join(text) + "\n", "utf-8")
+    return folder
+
+
+def facts_of(root, registry):
+    return Facts(compare(collect([root]), "r", root, "exact_match", "base"), registry)
+
+
+@pytest.fixture
+def two(tmp_path, registry):
+    for variant, values in SCORES.items():
+        for seed, value in enumerate(values, 1):
+            size = {"parameters": 1250, "seconds": 90.0} if variant != "base" else {}
+            run(tmp_path, variant, seed, value, gradients=(4.0 * seed, 2.0, 1.0), **size)
+    return facts_of(tmp_path, registry)
+
+
+def test_a_forest_plot_has_the_interval_of_the_verdict_on_the_page_and_for_a_paper(two):
+    (row,) = [row for row in two.comparison.rows if row.difference]
+    html = Differences().html(two)
+    left, right = map(float, re.search(r'class="interval" d="M([\d.]+) 500H([\d.]+)', html).groups())
+    zero, mean = (
+        float(re.search(r'class="base" d="M([\d.]+)', html)[1]),
+        float(re.search(r'"mean" d="M([\d.]+)', html)[1]),
+    )
+    # One scale, through 0 and the mean: the drawn ends are the interval's.
+    scale = row.difference.mean / (mean - zero)
+    assert scale * (left - zero) == pytest.approx(row.difference.low, abs=1e-3)
+    assert scale * (right - zero) == pytest.approx(row.difference.high, abs=1e-3)
+    assert "a_b &amp; 50%" in html
+    axes = Differences().figures(two)["differences"].axes[0]
+    assert list(axes.lines[0].get_xdata()) == [row.difference.low, row.difference.high]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a_b & 50%"]
+
+
+def test_costs_are_shown_beside_the_baselines(two):
+    (table,) = Costs().tables(two).values()
+    cells = {table.columns[0].cell(row): [column.cell(row) for column in table.columns[2:]] for row in table.rows}
+    assert cells == {"base": ["1,000", "", "1:00", ""], "a_b & 50%": ["1,250", "+25.0%", "1:30", "+50.0%"]}
+    figures = Costs().figures(two)
+    assert set(figures) == {"quality-by-parameters", "quality-by-time"}
+    drawn = [
+        tuple(line.get_xydata()[0]) for line in figures["quality-by-time"].axes[0].lines if line.get_marker() in "os"
+    ]
+    assert sorted(drawn) == [pytest.approx((1.0, 0.55)), pytest.approx((1.5, 0.75))]
+
+
+def test_where_sizes_are_the_same_no_chart_of_them_is_drawn(tmp_path, registry):
+    for variant, values in SCORES.items():
+        run(tmp_path, variant, 1, values[0])
+    assert set(Costs().figures(facts_of(tmp_path, registry))) == {"quality-by-time"}
+    assert not Gradients().applies(facts_of(tmp_path, registry))
+    assert not Differences().applies(facts_of(tmp_path, registry))  # one seed has no interval
+
+
+def test_gradient_norms_are_means_over_seeds_with_their_range(two):
+    axes = Gradients().figures(two)["gradient-norms"].axes[0]
+    (base,) = [line for line in axes.lines if line.get_color() == "#0072B2"]
+    assert base.get_xydata().tolist() == [[1, 8.0], [2, 2.0], [3, 1.0]]  # 4, 8 and 12 at the first step
+    assert axes.get_xlabel() == "training steps" and axes.get_ylabel().startswith("norm of the gradient")
+
+
+def test_scores_by_length_are_those_of_the_examples_of_a_length(tmp_path, registry):
+    sources = [" ".join("w" * length) for length in (2, 4) for _ in range(5)]
+    for seed, wrong in ((1, 6), (2, 8)):  # of the first: all of 2 words wrong, and `wrong` − 5 of the others
+        lines = [(text, text, "x" if i < wrong else text) for i, text in enumerate(sources)]
+        run(tmp_path, "base", seed, 0.5, lines)
+    facts = facts_of(tmp_path, registry)
+    (table,) = Lengths().tables(facts).values()
+    assert [[column.cell(row) for column in table.columns] for row in table.rows] == [
+        ["2", "5", "0.0%"],
+        ["4", "5", "60.0%"],  # 4 and 2 of 5
+    ]
+    line = Lengths().figures(facts)["scores-by-length"].axes[0].lines[0]
+    assert line.get_xydata().tolist() == [[2, 0], [4, pytest.approx(0.6)]]
+
+
+def test_outputs_are_sorted_by_disagreement_and_by_hardness_without_a_script(tmp_path, registry):
+    texts = ["abcd", "efgh", "ijkl"]
+    for variant, outputs in (("base", ["abcd", "zzzz", "ijxx"]), ("a_b & 50%", ["abcd", "yyyy", "ijkl"])):
+        run(tmp_path, variant, 1, 0.5, [(str(i), text, out) for i, (text, out) in enumerate(zip(texts, outputs))])
+    html = Outputs().html(facts_of(tmp_path, registry))
+    places = {}
+    for block in re.findall(r'<div class="example".*?</dl></div>', html, re.DOTALL):
+        source = re.search(r"<dt>source</dt><dd dir=\"auto\">(\d)", block)[1]
+        places[source] = dict(re.findall(r"--(\w+):(\d)", block))
+    assert [places["2"]["differ"], places["1"]["differ"]] == ["0", "1"]
+    assert [places["2"]["hard"], places["1"]["hard"]] == ["1", "0"]
+    assert html.count('name="sort"') == 3 and 'id="sort-differ" checked' in html
+
+
+def test_the_paragraph_has_the_numbers_and_cites_what_is_in_the_bibliography(two):
+    first = two.comparison.runs[0].folder
+    (first / "identity.json").write_text('{"components": {"norm rms": "norm 0.1.0", "norm gone": "mine 1"}}', "utf-8")
+    text, latex = paper.methods(two), paper.methods(two, latex=True)
+    for wanted in ("2 variants", "3 seeds (1, 2, 3)", "exact match on the test split", "paddle_tfm", "95% interval"):
+        assert wanted in text, wanted
+    assert r"a\_b \& 50\%" in latex and not re.search(r"(?<!\\)[&%#]", latex)
+    entries = paper.bibliography(two)
+    assert set(re.findall(r"\\cite\{(.*?)\}", latex)) <= set(entries)
+    assert "1910.07467" in entries["arxiv-1910.07467"] and "norm rms" in entries["arxiv-1910.07467"]  # RMSNorm's paper
+    for entry in entries.values():
+        assert entry.startswith("@") and entry.count("{") == entry.count("}")
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    title = re.search(r'title: "(.*?)"', citation)[1]
+    assert title in entries["paddle_tfm"].replace("{paddle\\_tfm}", "paddle_tfm")
+    assert re.search(r"name: (.*)", citation)[1] in entries["paddle_tfm"].replace("\\_", "_")
