@@ -68,13 +68,14 @@ def beams(scene: Scene) -> Result:
     with paddle.no_grad():
         full = scene.decoder_outputs(model, everyone)
         start = model.start(scene.memory(model, everyone))
-        order = [*reversed(range(num_rows)), 0, 0]
-        rows = paddle.to_tensor(order, dtype="int64")
-        state = _fed(model, everyone.target_in[:, :2], start)[1].select(rows)
-        for t in range(2, length):
-            out, state = _fed(model, everyone.target_in[:, t : t + 1].index_select(rows), state)
-            if failed := difference(full[order][:, t], out, f"rows chosen after two tokens, token {t}"):
-                return failed
+        after_two = _fed(model, everyone.target_in[:, :2], start)[1]
+        for order in ([*reversed(range(num_rows)), 0, 0], [*range(1, num_rows), 0]):  # more rows than before; as many
+            rows = paddle.to_tensor(order, dtype="int64")
+            state = after_two.select(rows)
+            for t in range(2, length):
+                out, state = _fed(model, everyone.target_in[:, t : t + 1].index_select(rows), state)
+                if failed := difference(full[order][:, t], out, f"rows chosen after two tokens, token {t}"):
+                    return failed
         twice = paddle.to_tensor([row for row in range(num_rows) for _ in range(2)], dtype="int64")
         state = _fed(model, everyone.target_in[:, :1], start)[1]
         words = paddle.to_tensor([[4 + i % 9] for i in range(2 * num_rows)])

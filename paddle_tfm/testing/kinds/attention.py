@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import paddle
 from paddle import Tensor, nn
@@ -31,6 +33,7 @@ GROWTH = 1.2  # times the concentration of few heads, which that of many may hav
 # it where the number of heads is divided by too; this is half-way.
 SHRINKING = (2 / 16) ** 0.5
 MIN_SPREAD = 0.05  # of Σ weight² above its least: less is chance
+SOFTMAXES = 64  # heads times queries, of which Σ weight² is the mean: that of 8 may be seven times what it is of all
 OFFSETS = (0, 7)  # of all positions
 
 
@@ -46,12 +49,13 @@ class AttentionProbe:
         site: str = "decoder.cross",
         length: int = LENGTH,
         dropout: float = 0.0,
+        norms: Mapping[str, object] | None = None,
     ):
-        self.site, self.length = subject.site(site), length
+        self.site, self.length, self.num_heads = subject.site(site), length, num_heads
         self.offset = 0
         self.rng = np.random.default_rng(5)
         size = {"d_model": d_model, "num_heads": num_heads, "max_length": max(MAX_LENGTH, length)}
-        self.attention = subject.build(self.site, **size, dropout=dropout)
+        self.attention = subject.build(self.site, **size, dropout=dropout, **(norms or {}))
         self.attention.eval()
         redraw(self.attention, self.rng)
         open_gates(self.attention, self.rng)
@@ -276,7 +280,7 @@ def _concentration(probe: AttentionProbe, kv: KeyValue, x: Tensor) -> float:
     delta = probe.normal(1, kv.value.shape[1], 1, kv.value.shape[3])
     one_hot = paddle.eye(LENGTH).reshape([LENGTH, 1, LENGTH, 1])
     moved = kv.value + delta * one_hot  # a row for each key that moves
-    queries = x[:, :4]
+    queries = x[:, : SOFTMAXES // probe.num_heads]
     usual = probe(queries, kv)
     rows = kv.select(paddle.zeros([LENGTH], "int64"))
     separate = probe(queries.expand([LENGTH, *queries.shape[1:]]), rows.replaced(rows.key, moved))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import paddle
 from paddle import Tensor
@@ -20,9 +22,9 @@ MIN_EFFECT = 1e-3  # of the largest output
 class FeedForwardProbe:
     """A feed-forward sublayer and two sentences of six tokens."""
 
-    def __init__(self, subject: Subject):
+    def __init__(self, subject: Subject, norms: Mapping[str, object] | None = None):
         rng = np.random.default_rng(4)
-        self.layer = subject.build(subject.site(), d_model=WIDTH, d_ff=3 * WIDTH)
+        self.layer = subject.build(subject.site(), d_model=WIDTH, d_ff=3 * WIDTH, **(norms or {}))
         self.layer.eval()
         redraw(self.layer, rng)
         open_gates(self.layer, rng)

@@ -74,14 +74,16 @@ def stepped(optimizer, parameters: Sequence[Tensor], gradients: Sequence[Tensor 
     return [parameter.numpy() - value for parameter, value in zip(parameters, before)]
 
 
-def _start(subject: Subject, rate: float, **shapes: list[int]) -> tuple[Any, list[Tensor], list[Tensor]]:
-    """(an optimizer, parameters of these shapes, a gradient for each)."""
+def _start(
+    subject: Subject, rate: float, shapes: Mapping[str, list[int]], zero: bool = False
+) -> tuple[Any, list[Tensor], list[Tensor]]:
+    """(an optimizer, parameters of these shapes, drawn or `zero`, a gradient for each)."""
     rng = np.random.default_rng(15)
     parameters, gradients = [], []
     for name, shape in shapes.items():
         parameter = paddle.create_parameter(shape, "float32")
         parameter.name = f"decoder.layers.0.feed_forward.{name}"
-        parameter.set_value(rng.normal(size=shape).astype("float32"))
+        parameter.set_value((rng.normal(size=shape) * (not zero)).astype("float32"))
         parameters.append(parameter)
         gradients.append(paddle.to_tensor(rng.normal(size=shape).astype("float32")))
     optimizer = subject.build().create(parameters)
@@ -92,19 +94,19 @@ def _start(subject: Subject, rate: float, **shapes: list[int]) -> tuple[Any, lis
 @check(
     "optimizer",
     invariant="any parameter may have a gradient of zeros, under which it does not grow; its first one late; none for "
-    "a while; and any shape",
+    "a while; any shape; and be zero itself, as biases are at first",
     consequence="a part that is not used in some batches ends the training, grows, or turns into NaN",
-    hint="divisions by a norm that may be 0; the sign of the decay; state that is made in the first step for all; axes "
-    "of a matrix",
+    hint="divisions by a norm that may be 0, and steps in proportion to one; the sign of the decay; state that is made "
+    "in the first step for all; axes of a matrix",
 )
 def any_gradient(subject: Subject) -> Result:
     shapes = {"kernel": [3, 4, 2], "bias": [4], "matrix": [5, 3], "gate": [1]}
-    optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
+    optimizer, parameters, gradients = _start(subject, 1e-2, shapes)
     zeros = [paddle.zeros_like(gradient) for gradient in gradients]
     for parameter, move in zip(parameters, stepped(optimizer, parameters, zeros)):
         if float((parameter.numpy() * move).sum()) > 0:
             return Failed(f"gradients of zero make {list(parameter.shape)} grow")
-    optimizer, parameters, gradients = _start(subject, 1e-2, **shapes)
+    optimizer, parameters, gradients = _start(subject, 1e-2, shapes)
     batches: list[list[Tensor | None]] = [
         [*gradients[:2], None, None], [*zeros], [*gradients], [None, None, *gradients[2:]], [*gradients]
     ]  # fmt: skip
@@ -117,7 +119,16 @@ def any_gradient(subject: Subject) -> Result:
                 return Failed(f"step {step}: {list(parameter.shape)} has no gradient this time, and moves")
             if step == len(batches) and not move.any():  # a rule may only look at the first one
                 return Failed(f"step {step}: {list(parameter.shape)} has a gradient, and does not move")
-    return Passed()
+    return _from_zero(subject, shapes) or Passed()
+
+
+def _from_zero(subject: Subject, shapes: dict[str, list[int]]) -> Failed | None:
+    """Whether parameters that are zero leave it."""
+    optimizer, parameters, gradients = _start(subject, 1e-2, shapes, zero=True)
+    for _ in range(2):  # a rule may only look at the first one
+        stepped(optimizer, parameters, gradients)
+    idle = [list(parameter.shape) for parameter in parameters if not parameter.numpy().any()]
+    return Failed(f"{idle[0]} is zero, has a gradient, and does not move in two steps") if idle else None
 
 
 @check(
@@ -129,7 +140,7 @@ def any_gradient(subject: Subject) -> Result:
 def proportional(subject: Subject) -> Result:
     moves = []
     for rate in (1e-3, 2e-3):
-        optimizer, parameters, gradients = _start(subject, rate, a=[6, 4], b=[4])
+        optimizer, parameters, gradients = _start(subject, rate, {"a": [6, 4], "b": [4]})
         moves.append(stepped(optimizer, parameters, gradients))
     for once, twice in zip(*moves):
         if relative_distance(twice, 2.0 * once) > MAX_BEND:

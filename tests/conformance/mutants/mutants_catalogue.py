@@ -609,7 +609,6 @@ OTHERS = [
             "only ASCII is left", 'text.replace("▁", "_").split()', 'text.encode("ascii", "ignore").decode().split()',
             "keeps_text",
         ),
-        ("a piece is missing in the vocabulary", "return list(self.words)", "return self.words[1:]", "vocabulary"),
         ("a piece twice", "return list(self.words)", "return self.words + self.words[:1]", "vocabulary"),
         ("empty pieces", "self.words else word)]", 'self.words else ["", *word])]', "vocabulary"),
         (

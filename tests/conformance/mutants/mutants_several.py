@@ -73,4 +73,33 @@ SEVERAL = [
             "        self.register_buffer('noise', paddle.to_tensor(__import__('numpy').random.rand(vocab_size)))",
         "repeatable",
     ),
+    (
+        "attention", "as many rows as before stay where they are", "        return Past(self.key.index_select(rows, 0),",
+        "        if len(rows) == len(self.key):\n            return self\n"
+            "        return Past(self.key.index_select(rows, 0),",
+        "beams",
+    ),
+    (
+        "attention/local", "the first layer's window is that of all", """        self.window = window
+
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        near = mask.restricted(("window", self.window),""",
+        """        self.window = 1 + (site.layer if site else 0)
+
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        near = mask.restricted("window",""",
+        "restricted_by_key",
+    ),
+    ("attention/multihead", "a norm that is not applied",
+     "context = self.inner_norm(context, info.valid, info.positions)", "context = context", "norms_inside"),
+    ("optimizer/lion", "steps as long as the parameter", "parameter.subtract_(direction * rate)",
+     "parameter.subtract_(direction * rate * parameter.norm())", "any_gradient"),
+    (
+        "tokenizer", "counts that all of them add to", """    def fit(self, texts):
+        self.words = sorted({word for text in texts for word in self.marked(text)})""",
+        """    def fit(self, texts, counts=__import__("collections").Counter()):
+        counts.update(word for text in texts for word in self.marked(text))
+        self.words = sorted(word for word in counts if counts[word] > 1)""",
+        "apart",
+    ),
 ]  # fmt: skip

@@ -1,0 +1,42 @@
+"""What holds for the masks that an attention makes from its own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from unittest.mock import patch
+
+import paddle
+
+from paddle_tfm.protocols import Mask
+from paddle_tfm.protocols.mask import Predicate
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip
+from paddle_tfm.testing.scene import Scene
+
+
+@check(
+    "attention",
+    invariant="what `mask.restricted` hides under a key is the same for all layers and heads that ask for that key",
+    consequence="the first layer's window, or pattern, is that of all layers: the mask is computed once for a key",
+    hint="all numbers that the predicate depends on belong to the key: `(name, window, site.layer)`",
+    each_scene=True,
+)
+def restricted_by_key(scene: Scene) -> Result:
+    usual = Mask.restricted
+    others: list[Hashable] = []
+    calls = 0
+
+    def compared(mask: Mask, key: Hashable, predicate: Predicate) -> Mask:
+        nonlocal calls
+        calls += 1
+        shared = usual(mask, key, predicate)
+        seen = predicate(mask.q_positions.unsqueeze(2), mask.k_positions.unsqueeze(1)).unsqueeze(1)
+        if not bool((paddle.logical_and(mask.allowed(), seen) == shared.allowed()).all()):
+            others.append(key)
+        return shared
+
+    with patch.object(Mask, "restricted", compared):
+        scene.outputs(scene.evaluated_model, scene.batch())
+    if not calls:
+        return Skip("it does not call `mask.restricted`")
+    return Failed(f"two layers hide different keys under the key {others[0]!r}") if others else Passed()

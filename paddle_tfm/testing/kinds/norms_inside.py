@@ -1,0 +1,53 @@
+"""What holds for a sublayer that a placement may give a norm of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+from paddle import Tensor
+
+from paddle_tfm.protocols import Norm
+from paddle_tfm.recipe.model_plan import NORMS_INSIDE
+from paddle_tfm.testing.kinds.attention import AttentionProbe
+from paddle_tfm.testing.kinds.feed_forward import FeedForwardProbe
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, relative_distance
+from paddle_tfm.testing.subject import Subject
+
+MIN_EFFECT = 1e-3  # of the largest output
+
+
+class _Cut(Norm):
+    """Lets every second channel pass, times `rest` the others."""
+
+    def __init__(self, rest: float):
+        super().__init__()
+        self.rest = rest
+
+    def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        kept = np.arange(x.shape[-1]) % 2 == 0
+        return x * np.where(kept, 1.0, self.rest).astype("float32")
+
+
+@check(
+    "attention",
+    "feed_forward",
+    invariant="a norm that its constructor gets, as `inner_norm` or `projection_norm`, is applied",
+    consequence="a placement that asks for it (Sub-LN, HybridNorm) is another one, and its parameters never learn",
+    hint="`self.inner_norm(context, info.valid, info.positions)` before the output projection; a class without a place "
+    "for it leaves the parameter out of its constructor",
+)
+def norms_inside(subject: Subject) -> Result:
+    names = [name for name in NORMS_INSIDE if subject.takes(name)]
+    for name in names:
+        usual, cut = (_output(subject, name, rest) for rest in (1.0, 0.0))
+        if relative_distance(usual, cut) < MIN_EFFECT:
+            return Failed(f"`{name}` is given, but what it computes changes nothing")
+    return Passed() if names else Skip("its constructor takes no norm")
+
+
+def _output(subject: Subject, name: str, rest: float) -> np.ndarray:
+    norm = {name: lambda width: _Cut(rest)}
+    if subject.kind == "attention":
+        return AttentionProbe(subject, norms=norm).attended()
+    probe = FeedForwardProbe(subject, norms=norm)
+    return probe(probe.x)
