@@ -110,6 +110,10 @@ def run(
     sweep = Sweep(
         recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device
     )
+    if recipe.seed_plan():
+        from paddle_tfm.comparison.of_recipe import undecided
+
+        sweep.undecided = undecided(recipe, folder, warnings.warn)
     sweep.executor = None if executor is None else registry.build("executor", executor)
     return sweep.run()
 

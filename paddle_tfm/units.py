@@ -79,6 +79,11 @@ def tick(value: float, unit: str = "") -> str:
     return f"{value * _scale(unit):g}" + ("%" if unit == "%" else "")
 
 
+def stored(value: float, unit: str = "") -> float:
+    """A difference as people write it, in points for a share, as results hold it: 0.5 → 0.005."""
+    return value / _scale(unit)
+
+
 def _scale(unit: str) -> int:
     return 100 if unit == "%" else 1
 

@@ -70,6 +70,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
         UserError: there is no finished run, or none can be compared so.
     """
     from paddle_tfm.comparison.claim_values import recorded
+    from paddle_tfm.comparison.question import Question
     from paddle_tfm.comparison.table import collect, compare, grouped
     from paddle_tfm.recipe import yaml_lines
 
@@ -80,8 +81,9 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     then = recorded_comparison(folders[0]).get("baseline")
     baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
-    comparison = compare(results, name, out or folders[0], metric, baseline)
-    comparison.claims = recorded(comparison, recorded_comparison(folders[0]))
+    then_recorded = recorded_comparison(folders[0])
+    comparison = compare(results, name, out or folders[0], metric, baseline, Question.recorded(then_recorded))
+    comparison.claims = recorded(comparison, then_recorded)
     return comparison
 
 
@@ -144,10 +146,14 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
 
 def _legend(comparison) -> list[str]:
     """What ± and the differences of the table mean."""
+    from paddle_tfm.comparison.columns import adjustment
+
     seeds = max(len(row.seeds) for row in comparison.rows)
     sentences = [f"mean ± standard deviation over {seeds} seeds"] if seeds > 1 else []
     if len(comparison.rows) > 1:
-        interval = "; its 95% interval must exclude 0 for a verdict" if seeds > 1 else "; one seed has no interval"
+        adjusted = adjustment(comparison)
+        interval = f"; its 95% interval{adjusted}{',' if adjusted else ''} must exclude 0 for a verdict"
+        interval = interval if seeds > 1 else "; one seed has no interval"
         sentences.append(f"difference to {comparison.baseline}, paired by seed{interval}")
     return sentences
 

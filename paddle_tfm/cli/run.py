@@ -143,10 +143,12 @@ def _complete_executor(context: click.Context, parameter: click.Parameter, incom
 def _describe(name: str) -> str:
     """What the recipe compares and how long it takes."""
     from paddle_tfm.recipe import loading as recipes
+    from paddle_tfm.recipe.seeds import all_seeds
 
     try:
         recipe = recipes.load(name)
-        variants, seeds = list(recipe.variants()), list(recipe.data.get("seeds") or [])
+        variants, plan = list(recipe.variants()), recipe.seed_plan()
+        seeds = all_seeds(plan or list(recipe.data.get("seeds") or []))
     except (UserError, AttributeError, TypeError):
         return "A recipe with problems: `paddle-tfm check` lists them."
     lines = [f"{recipe.data.get('summary', '')}.", "", "\b"]
@@ -154,7 +156,9 @@ def _describe(name: str) -> str:
         lines.append(f"Compares {len(variants)} variants: {', '.join(variants)}")
         if recipe.data.get("baseline"):
             lines.append(f"Baseline: {recipe.data['baseline']}")
-    lines.append(f"Runs: {len(variants) * len(seeds)} ({len(seeds)} seed{'s' if len(seeds) != 1 else ''} a variant)")
+    most = "at most " if plan else ""
+    number = f"{most}{len(variants) * len(seeds)} ({most}{len(seeds)} seed{'s' if len(seeds) != 1 else ''} a variant)"
+    lines.append(f"Runs: {number}")
     faster = "; with --fast, minutes" if recipe.data.get("fast") else ""
     lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}{faster}")
     if claims := recipe.data.get("claims"):
@@ -230,6 +234,10 @@ def train(
         only=cell,
         cell_options=[f"--device={device}"] if device else [],
     )
+    if recipe.seed_plan():
+        from paddle_tfm.comparison.of_recipe import undecided
+
+        sweep.undecided = undecided(recipe, folder, notes().print)
     with bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
     if save is not None:
@@ -260,11 +268,9 @@ def train(
     # Imported after the training: it needs SciPy, which takes a second to load.
     from paddle_tfm.cli.compare import present
     from paddle_tfm.comparison.claim_values import judge_all
-    from paddle_tfm.comparison.table import collect, compare
+    from paddle_tfm.comparison.of_recipe import compare_recipe
 
-    comparison = compare(
-        collect(folders), recipe.name, folder, recipe.data["evaluate"]["best"], recipe.data.get("baseline")
-    )
+    comparison = compare_recipe(recipe, folders, folder)
     comparison.claims = judge_all(comparison, recipe.claims(), recipe.arguments[1:])
     registry.plugins.emit("on_comparison_end", sweep.report, strict, comparison=comparison)
     present(comparison, console(), registry, form=form)

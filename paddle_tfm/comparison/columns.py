@@ -5,16 +5,15 @@ from __future__ import annotations
 from paddle_tfm import units
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
-from paddle_tfm.comparison.verdict import change
+from paddle_tfm.comparison.verdict import change, smallest, verdict_text
 
-METHOD = (
-    f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t); it is "
-    "called better or worse only where the interval excludes 0. Intervals are not widened for many variants."
+SPREAD = "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none."
+FACTS = (
+    "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean."
 )
-NOTES = (
-    "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none.",
-    METHOD,
-    "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean.",
+DIVERGED = (
+    "In the ranking a run that diverged has the worst value that the metric has, or that is here. It loses its pair: "
+    "the difference is then the median, and the test that of signs."
 )
 
 
@@ -31,8 +30,8 @@ def cells(comparison: Comparison, row: Row) -> list[str]:
         against = "baseline" if len(comparison.rows) > 1 else "–"
     else:
         difference = row.difference
-        apart = incomparable(comparison, row)
-        against = f"{change(comparison, difference)} {difference.verdict}" if difference else apart
+        words = difference and f"{change(comparison, difference)} {verdict_text(comparison, difference)}"
+        against = words or incomparable(comparison, row)
     facts = f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds), lost(row)
     return [row.variant, seeds(row), metrics[0], against, *metrics[1:], *facts]
 
@@ -44,7 +43,30 @@ def around(comparison: Comparison, name: str, row: Row) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """What the columns mean, and what must stand beside a score for others to compare theirs with it."""
-    return [*NOTES, *(f"{units.metric_name(name)}: {text}" for name, text in comparison.signatures.items())]
+    diverged = [DIVERGED] if any(row.diverged for row in comparison.rows) else []
+    signatures = (f"{units.metric_name(name)}: {text}" for name, text in comparison.signatures.items())
+    return [SPREAD, method(comparison), FACTS, *diverged, *signatures]
+
+
+def method(comparison: Comparison) -> str:
+    """How a verdict comes about, in a sentence or three."""
+    text = (
+        f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t"
+        f"{adjustment(comparison)}); it is called better or worse only where the interval excludes 0."
+    )
+    if comparison.question.smallest_effect is not None:
+        text += f" “Within ±{smallest(comparison)}”: the interval lies there, and a smaller difference does not matter."
+    return text
+
+
+def adjustment(comparison: Comparison) -> str:
+    """What intervals are adjusted for: `, adjusted for 3 variants (Holm) and looks after 3, 5 and 8 seeds`."""
+    number, plan = sum(row.difference is not None for row in comparison.rows), comparison.question.plan
+    reasons = [f"{number} variants (Holm)"] if number > 1 else []
+    if plan is not None:
+        looks = " and ".join([", ".join(map(str, plan.looks[:-1])), str(plan.looks[-1])]) if plan.looks else ""
+        reasons.append(f"looks after {looks} seeds" if looks else "looks after every seed (e-values)")
+    return f", adjusted for {' and '.join(reasons)}" if reasons else ""
 
 
 def clock(seconds: float) -> str:

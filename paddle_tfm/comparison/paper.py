@@ -7,7 +7,7 @@ from importlib import metadata
 
 from paddle_tfm import latex, units
 from paddle_tfm.comparison import describe
-from paddle_tfm.comparison.columns import METHOD
+from paddle_tfm.comparison.columns import method
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.verdict import plural
 from paddle_tfm.component_source import ComponentSource, papers
@@ -84,7 +84,7 @@ def _numbers(facts: Facts) -> list[str]:
         "mean and standard deviation over seeds."
     )
     if len(comparison.rows) > 1:
-        sentences.append(METHOD)
+        sentences.append(method(comparison))
     return sentences
 
 

@@ -11,7 +11,9 @@ from statistics import fmean
 from paddle_tfm import units
 from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
-from paddle_tfm.comparison.statistics import Difference, paired_difference, spread
+from paddle_tfm.comparison.pairing import standings, verdicts
+from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
 from paddle_tfm.train.logs import read_rows
@@ -48,7 +50,8 @@ class Result:
 
 @dataclass
 class Row:
-    """A variant over its seeds."""
+    """A variant over its seeds. `mean` is that of the runs that have a value; `standing`, by which variants are ranked,
+    counts each that diverged as the worst (`standings`)."""
 
     variant: str
     seeds: list[int]
@@ -58,7 +61,8 @@ class Row:
     tokens_per_second: float
     seconds: float
     diverged: int
-    difference: Difference | None = None
+    standing: float
+    difference: Verdict | None = None
 
 
 @dataclass
@@ -74,6 +78,7 @@ class Comparison:
     rows: list[Row]
     runs: list[Result]
     signatures: dict[str, str] = field(default_factory=dict)
+    question: Question = field(default_factory=Question)
     claims: Claims | None = None  # of the recipe, judged
     obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
 
@@ -84,6 +89,7 @@ class Comparison:
             "metric": self.metric,
             "higher_is_better": self.higher_is_better,
             "baseline": self.baseline,
+            "question": self.question.data(),
             "signatures": self.signatures,
             **({} if self.claims is None else self.claims.data()),
             "not_compared": {variant: obstacle.sentence for variant, obstacle in self.obstacles.items()},
@@ -140,9 +146,16 @@ def _read(file: Path, source: Path, with_curves: bool) -> Result:
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)
 
 
-def compare(results: Sequence[Result], name: str, folder: Path, metric: str, baseline: str | None = None) -> Comparison:
+def compare(
+    results: Sequence[Result],
+    name: str,
+    folder: Path,
+    metric: str,
+    baseline: str | None = None,
+    question: Question | None = None,
+) -> Comparison:
     """Runs grouped by variant, the best first, and behind them those that cannot be compared; differences to `baseline`
-    (default: the first variant) by seed.
+    (default: the first variant) by seed, and what they say to the `question`.
 
     Raises:
         UserError: the metric was not measured, or the baseline is no variant here.
@@ -158,19 +171,20 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         raise UserError(unknown("variant", baseline, groups))
     higher = directions[metric]
     metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
-    lowest, highest = units.bounds(metric_units.get(metric, ""), higher)
-    largest = highest - lowest
+    unit, question = metric_units.get(metric, ""), question or Question()
     apart = obstacles(groups, baseline, metric)
-    rows = [_row(variant, group, metric) for variant, group in groups.items()]
+    standing = standings(
+        {variant: [_counted(run, metric) for run in runs] for variant, runs in groups.items()}, unit, higher
+    )
+    others = [variant for variant in groups if variant != baseline and variant not in apart]
+    pairs = {variant: _pairs(groups[variant], groups[baseline], metric) for variant in others}
+    differences = verdicts(pairs, unit, higher, question)
+    rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]
     for row in rows:
-        if row.variant != baseline and row.variant not in apart:
-            row.difference = _difference(groups[row.variant], groups[baseline], metric, higher, largest)
+        row.difference = differences.get(row.variant)
     worst = -math.inf if higher else math.inf
     rows.sort(key=lambda row: row.variant != baseline)  # among equals the baseline leads
-    rows.sort(
-        key=lambda row: row.mean[metric] if not math.isnan(row.mean[metric]) else worst,
-        reverse=higher,
-    )
+    rows.sort(key=lambda row: worst if math.isnan(row.standing) else row.standing, reverse=higher)
     rows.sort(key=lambda row: row.variant in apart)
     return Comparison(
         name,
@@ -182,6 +196,7 @@ def compare(results: Sequence[Result], name: str, folder: Path, metric: str, bas
         rows,
         list(results),
         _signatures(results),
+        question,
         obstacles=apart,
     )
 
@@ -240,7 +255,7 @@ def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
     return None
 
 
-def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
+def _row(variant: str, group: Sequence[Result], metric: str, standing: float) -> Row:
     scored = (name for run in group for name in (run.results["test"] or run.results["valid"]))
     names = list(dict.fromkeys([metric, *scored]))
     values = {name: [value for run in group if not math.isnan(value := run.metric(name))] for name in names}
@@ -253,13 +268,21 @@ def _row(variant: str, group: Sequence[Result], metric: str) -> Row:
         tokens_per_second=fmean(run.results["tokens_per_second"] for run in group),
         seconds=fmean(run.results["seconds"] for run in group),
         diverged=sum(bool(run.results.get("diverged")) for run in group),
+        standing=standing,
     )
 
 
-def _difference(
-    group: Sequence[Result], base: Sequence[Result], metric: str, higher: bool, largest: float
-) -> Difference | None:
-    """The difference to the baseline over common seeds."""
-    paired = {run.seed: run.metric(metric) for run in base}
-    differences = [run.metric(metric) - paired[run.seed] for run in group if run.seed in paired]
-    return paired_difference(differences, higher, largest)
+def _counted(run: Result, metric: str) -> float | None:
+    """The value of a run, NaN where it has none; None where it diverged, which is an outcome too."""
+    return None if run.results.get("diverged") else run.metric(metric)
+
+
+def _pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:
+    """(variant, baseline) over common seeds, in order; NaN where a run diverged. Without the metric: left out."""
+    values = {run.seed: run for run in base}
+    both = [(run, values[run.seed]) for run in sorted(group, key=lambda run: run.seed) if run.seed in values]
+    return [
+        (one.metric(metric), other.metric(metric))
+        for one, other in both
+        if not any((value := _counted(run, metric)) is not None and math.isnan(value) for run in (one, other))
+    ]

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from paddle_tfm.comparison.columns import around, clock, heading, incomparable, lost, seeds
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
-from paddle_tfm.comparison.verdict import interval, mean_difference
+from paddle_tfm.comparison.verdict import interval, mean_difference, verdict_text
 from paddle_tfm.tabular import ESSENTIAL, Column, Table
 
-VERDICT_STYLES = {"better": "green", "worse": "red", "undetermined": "yellow"}
+VERDICT_STYLES = {"better": "green", "worse": "red", "undetermined": "yellow", "equivalent": "blue"}
 
 
 def table(comparison: Comparison) -> Table[Row]:
@@ -45,7 +45,7 @@ def _against(comparison: Comparison) -> list[Column[Row]]:
     def verdict(row: Row) -> str:
         if row.variant == comparison.baseline:
             return "baseline"
-        return row.difference.verdict if row.difference else incomparable(comparison, row)
+        return verdict_text(comparison, row.difference) if row.difference else incomparable(comparison, row)
 
     def difference(row: Row) -> str:
         return mean_difference(comparison, row.difference) if row.difference else ""
@@ -54,15 +54,33 @@ def _against(comparison: Comparison) -> list[Column[Row]]:
         return interval(comparison, row.difference) if row.difference else ""
 
     def colour(row: Row) -> str:
-        return VERDICT_STYLES.get(verdict(row), "")
+        return VERDICT_STYLES.get(row.difference.verdict, "") if row.difference else ""
 
     def ends(row: Row) -> dict[str, object]:
-        return dict(zip(("low", "high"), _ends(row) or (None, None)))
+        return {**dict(zip(("low", "high"), _ends(row) or (None, None))), "p": row.difference and row.difference.p}
 
+    def more(row: Row) -> str:
+        if row.difference is None or row.difference.more is None:
+            return ""
+        return f"{'>' if row.difference.more.more_than else '≈'}{row.difference.more.number}"
+
+    def number(row: Row) -> dict[str, object]:
+        return {"more_seeds": row.difference and row.difference.more and row.difference.more.number}
+
+    def said(row: Row) -> dict[str, object]:
+        return {"verdict": row.difference.verdict if row.difference else verdict(row)}
+
+    is_open = any(row.difference and row.difference.more for row in comparison.rows)
     return [
-        Column("verdict", verdict, lambda row: {"verdict": verdict(row)}, style=colour),
+        Column(
+            "verdict",
+            verdict,
+            said,
+            style=colour,
+        ),
         Column("difference", difference, lambda row: {"difference": row.difference and row.difference.mean}, 95, True),
         Column(f"{CONFIDENCE:.0%} interval", interval_text, ends, 90 if any(map(_ends, comparison.rows)) else 5, True),
+        Column("more seeds", more, number, 85 if is_open else 5, True),
     ]
 
 

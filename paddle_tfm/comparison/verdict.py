@@ -6,7 +6,7 @@ import math
 
 from paddle_tfm import units
 from paddle_tfm.comparison.comparable import reasons
-from paddle_tfm.comparison.statistics import CONFIDENCE, Difference
+from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 
 
@@ -27,12 +27,13 @@ def verdict(comparison: Comparison) -> str:
     if not others:
         text = f"“{best.variant}” is the only variant here: {value} over {plural(len(best.seeds), 'seed')}"
     elif best.variant == comparison.baseline:
-        text = f"The baseline “{best.variant}” {_leads(comparison)} ({value}){_standing(others)}"
+        text = f"The baseline “{best.variant}” {_leads(comparison)} ({value}){_standing(comparison, others)}"
     else:
         text = f"“{best.variant}” {_leads(comparison)} ({value}) {_against(comparison, best.difference)}"
     if best.diverged:
         text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
-    return f"{text}.{f' Not compared: {apart}.' if apart else ''}"
+    diverged = _diverged([row for row in others if row is not best])
+    return f"{text}.{diverged}{f' Not compared: {apart}.' if apart else ''}"
 
 
 def _leads(comparison: Comparison) -> str:
@@ -45,50 +46,76 @@ def _leads(comparison: Comparison) -> str:
     return f"shares the best mean with {' and '.join(filter(None, [', '.join(equal[:-1]), equal[-1]]))}"
 
 
-def _standing(others: list[Row]) -> str:
+def _standing(comparison: Comparison, others: list[Row]) -> str:
     """How the others stand to a baseline that leads."""
     differences = [row.difference for row in others if row.difference]
-    count = {word: sum(item.verdict == word for item in differences) for word in ("worse", "equal", "better")}
+    words = {"worse": "worse", "equal": "equal", "equivalent": _no_larger(comparison), "better": "better"}
+    count = {word: sum(item.verdict == verdict for item in differences) for verdict, word in words.items()}
     unclear = len(others) - sum(count.values())
     pairs = max((item.pairs for item in differences if item.verdict == "undetermined"), default=0)
     seeds = plural(pairs, "seed") if pairs else "no seed in common"
     if len(others) == 1:
         if unclear:
-            return f", but {seeds} cannot tell these apart" if pairs else f", but {seeds} tells these apart"
-        return f"; the other is {differences[0].verdict}, paired over {plural(differences[0].pairs, 'seed')}"
+            more = _more(differences[0].more) if differences else ""
+            return f", but {seeds} cannot tell these apart{more}" if pairs else f", but {seeds} tells these apart"
+        return f"; the other is {words[differences[0].verdict]}, paired over {plural(differences[0].pairs, 'seed')}"
     parts = [f"{number} {'is' if number == 1 else 'are'} {word}" for word, number in count.items() if number]
     parts += [f"{unclear} cannot be told apart from it by {seeds}"] if unclear else []
     return f"; of {len(others)} others, {', '.join(parts)}"
 
 
-def _against(comparison: Comparison, difference: Difference | None) -> str:
+def _no_larger(comparison: Comparison) -> str:
+    return f"within {smallest(comparison)} of it" if comparison.question.smallest_effect else ""
+
+
+def _more(more: MoreSeeds | None) -> str:
+    """How many more seeds would likely settle it."""
+    if more is None:
+        return ""
+    return f" (likely {'more than ' if more.more_than else ''}{plural(more.number, 'more seed')})"
+
+
+def _diverged(others: list[Row]) -> str:
+    """Which variants diverged: their means are those of the runs that did not."""
+    lost = [f"“{row.variant}” in {row.diverged} of {plural(len(row.seeds), 'run')}" for row in others if row.diverged]
+    return f" Diverged: {', '.join(lost)}." if lost else ""
+
+
+def _against(comparison: Comparison, difference: Verdict | None) -> str:
     """How the leader stands to the baseline."""
     base = f"the baseline “{comparison.baseline}”"
     if difference is None:
         return f"but shares no finished seed with {base}: nothing tells these apart"
     seeds = plural(difference.pairs, "seed")
     if difference.verdict == "undetermined":
-        return f"but {seeds} cannot tell these apart: {change(comparison, difference)} against {base}"
+        numbers = f"{change(comparison, difference)} against {base}"
+        return f"but {seeds} cannot tell these apart: {numbers}{_more(difference.more)}"
     if difference.verdict == "equal":
         return f"and equals {base} on each of {seeds}"
+    if difference.verdict == "equivalent":
+        return (
+            f"and differs from {base} by no more than {smallest(comparison)}: {change(comparison, difference)}, {seeds}"
+        )
     return f"and is {difference.verdict} than {base}: {change(comparison, difference)}, {seeds}"
 
 
-def change(comparison: Comparison, difference: Difference) -> str:
+def change(comparison: Comparison, difference: Verdict) -> str:
     """A difference with its interval: `+1.2 points (95%: −0.3 to +2.7)`."""
     mean = mean_difference(comparison, difference)
-    if difference.half_width is None:
+    if difference.low is None and difference.high is None:
         return f"{mean}, no interval from {plural(difference.pairs, 'seed')}"
     return f"{mean} ({CONFIDENCE:.0%}: {interval(comparison, difference)})"
 
 
-def mean_difference(comparison: Comparison, difference: Difference) -> str:
-    """A difference without its interval: `+1.2 points`."""
+def mean_difference(comparison: Comparison, difference: Verdict) -> str:
+    """A difference without its interval: `+1.2 points`; a dash where runs of too many pairs diverged."""
+    if difference.mean is None:
+        return "–"
     unit = comparison.unit(comparison.metric)
     return units.difference(difference.mean, unit, _resolution(difference, unit))
 
 
-def interval(comparison: Comparison, difference: Difference) -> str:
+def interval(comparison: Comparison, difference: Verdict) -> str:
     """The interval of a difference: `−0.3 to +2.7`; a dash where there is none."""
     if difference.low is None or difference.high is None:
         return "–"
@@ -97,14 +124,38 @@ def interval(comparison: Comparison, difference: Difference) -> str:
     return " to ".join(units.signed(end, unit, resolution) for end in (difference.low, difference.high))
 
 
-def _resolution(difference: Difference, unit: str) -> float | None:
+def _resolution(difference: Verdict, unit: str) -> float | None:
     """What the digits of a difference follow: half of its interval; but an interval that excludes 0 must be seen to."""
     half = difference.half_width
-    if half is None or difference.verdict not in ("better", "worse"):
+    if half is None or difference.low is None or difference.high is None or difference.low <= 0 <= difference.high:
         return half
-    nearest = min(abs(difference.mean - half), abs(difference.mean + half))
+    nearest = min(abs(difference.low), abs(difference.high))
     hidden = not float(units.signed(nearest, unit, half).replace("−", "-"))
     return nearest if hidden else half
+
+
+def look(comparison: Comparison) -> str:
+    """What a look before the end says: `After 3 seeds: “b” is worse; “c” and “d” need more.`"""
+    others = [(row.variant, row.difference) for row in comparison.rows if row.variant != comparison.baseline]
+    settled = [f"“{name}” is {verdict_text(comparison, item)}" for name, item in others if item and item.is_settled]
+    open_names = [f"“{name}”" for name, item in others if item is None or not item.is_settled]
+    seeds = plural(max(len(row.seeds) for row in comparison.rows), "seed")
+    if not open_names:
+        return f"After {seeds} all is settled: {', '.join(settled)}."
+    names = " and ".join(filter(None, [", ".join(open_names[:-1]), open_names[-1]]))
+    go_on = f"{names} need{'s' if len(open_names) == 1 else ''} more"
+    return f"After {seeds}: {'; '.join(filter(None, [', '.join(settled), go_on]))}."
+
+
+def verdict_text(comparison: Comparison, difference: Verdict) -> str:
+    """The verdict as a table has it: `better`, `within ±0.5 points`."""
+    return f"within ±{smallest(comparison)}" if difference.verdict == "equivalent" else difference.verdict
+
+
+def smallest(comparison: Comparison) -> str:
+    """The smallest effect of interest with its unit: `0.5 points`."""
+    unit = " points" if comparison.unit(comparison.metric) == "%" else ""
+    return f"{comparison.question.smallest_effect:g}{unit}"
 
 
 def plural(number: int, what: str) -> str:

@@ -92,7 +92,7 @@ class Executor(Component):
     def run(self, cells: Sequence[Cell], supervisor: Supervisor) -> Iterator[Outcome]:
         """Train cells, none of which is finished, and yield an outcome of each that ended. A failure costs its cell
         only; one that makes the others pointless is raised. After `stop`, start none, let those under way save a
-        checkpoint, and return when they have: what has no outcome then is resumed later.
+        checkpoint, and return when they have: what has no outcome then is resumed later. Adding seeds calls it again.
 
         Raises:
             UserError: why no cell can be trained.

@@ -13,13 +13,18 @@ from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
 from paddle_tfm.recipe import claims
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.settings import Settings, locate, validate
 from paddle_tfm.recipe.sites import STACKS, SUBLAYERS
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
-BESIDE = ("fast", "claims")  # what stands beside the runs in a recipe, and determines no number of theirs
+BESIDE = (
+    "smallest_effect",
+    "fast",
+    "claims",
+)  # what stands beside the runs in a recipe, and determines no number of theirs
 # what a recipe says of all its runs together, and no variant of itself
-OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "fast", "claims")
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", *BESIDE)
 PLACES = (*STACKS, *SUBLAYERS, "source", "target")  # for which a component may be chosen apart
 
 
@@ -119,7 +124,7 @@ class Recipe:
         common = {key: value for key, value in self.data.items() if key not in of_all}
         settings_of_all, of_the_recipe = validate(self.data, self.origins)
         sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
-        seeds: list[int] = self.data["seeds"] if sound_seeds else [1]
+        seeds = all_seeds(self.seed_plan() or self.data["seeds"]) if sound_seeds else [1]
         for name, (overrides, override_origins) in self.variants().items():
             data, origins = deepcopy(common), dict(self.origins)
             for path, value in overrides.items():
@@ -130,11 +135,16 @@ class Recipe:
             settings, of_the_variant = validate(data, origins)
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
-        problems += [*of_the_recipe, *self._baseline_problems()]
+        problems += [*of_the_recipe, *self._baseline_problems(), *self._plan_problems(sound_seeds)]
         if settings_of_all is not None:
             metrics = {run.variant: claims.measured(run.data) for run in runs}
             problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, metrics)]
         return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
+
+    def seed_plan(self) -> SeedPlan | None:
+        """How seeds are added, where the recipe does not list them."""
+        seeds = self.data.get("seeds")
+        return SeedPlan.model_validate(seeds) if isinstance(seeds, Mapping) else None
 
     def _variant_problems(self, name: str, overrides: Mapping) -> Iterator[Problem]:
         """A name that is no folder's, a combination that comes twice, or a key that only the recipe has."""
@@ -158,6 +168,15 @@ class Recipe:
                     another = f"several values, {key}=…,…, take the place of the grid's"
                     instead = f"override {path}.{leaf}" if section == "variants" else another
                     yield Problem(overridden, f"{sentence}; {instead}", COMMAND_LINE)
+
+    def _plan_problems(self, sound_seeds: bool) -> list[Problem]:
+        """Seeds are added for variants that are compared, and claims know nothing of looks."""
+        sentence = ""
+        if sound_seeds and self.seed_plan() and len(self.variants()) == 1:
+            sentence = "are added until variants are told apart, but there is one variant; write `seeds: [1, 2, 3]`"
+        elif sound_seeds and self.seed_plan() and self.data.get("claims"):
+            sentence = "are added until variants are told apart; `claims` need a list that is set before, `[1, 2, 3]`"
+        return [locate(Problem("seeds", sentence), self.origins)] if sentence else []
 
     def _baseline_problems(self) -> list[Problem]:
         baseline, names = self.data.get("baseline"), self.variants()

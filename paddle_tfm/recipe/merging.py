@@ -22,7 +22,7 @@ def override(data: dict, path: str, value: object, origins: Origins, source: Ori
             origins.setdefault(section_path, source[path])
     if path in source:
         origins[path] = source[path]
-    if isinstance(value, Mapping) and "name" not in value and path not in ("variants", "grid", "fast"):
+    if isinstance(value, Mapping) and "name" not in value and path not in ("variants", "grid", "fast", "seeds"):
         if not value and last in section:
             return  # nothing to merge
         section[last] = _opened(path, section.get(last), list(value))

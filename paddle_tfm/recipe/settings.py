@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
@@ -117,7 +118,8 @@ class Settings(_Section):
     train: TrainSettings
     evaluate: EvaluateSettings
     search: Component
-    seeds: list[Annotated[int, Field(ge=0, lt=2**31)]] = Field(min_length=1)
+    seeds: Seeds
+    smallest_effect: float | None = Field(None, gt=0)
     baseline: str | None = None
     variant: str | None = None
     variants: dict[str, dict | None] = {}
@@ -134,8 +136,8 @@ class Settings(_Section):
 
     @field_validator("seeds")
     @classmethod
-    def _distinct(cls, seeds: list[int]) -> list[int]:
-        if len(set(seeds)) != len(seeds):
+    def _distinct(cls, seeds: list[int] | SeedPlan) -> list[int] | SeedPlan:
+        if isinstance(seeds, list) and len(set(seeds)) != len(seeds):
             raise ValueError(f"must be distinct, but are {seeds}")
         return seeds
 
@@ -225,10 +227,11 @@ def _one_a_path(errors: Sequence[Mapping]) -> Iterator[dict]:
     """One error a path: a union (name or mapping) complains once for each of its members."""
     paths = set()
     for error in errors:
-        path = tuple(part for part in error["loc"] if part not in ("str", "dict[any,any]"))
+        location = tuple(part for part in error["loc"] if part not in (LIST, PLAN))
+        path = tuple(part for part in location if part not in ("str", "dict[any,any]"))
         if path not in paths:
             paths.add(path)
-            yield {**error, "loc": path, "type": error["type"] if path == error["loc"] else "component"}
+            yield {**error, "loc": path, "type": error["type"] if path == location else "component"}
 
 
 def _problem(error: dict) -> Problem:
@@ -238,12 +241,13 @@ def _problem(error: dict) -> Problem:
         path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
     kind, value = error["type"], error.get("input")
     if kind == "extra_forbidden":
-        section = ClaimSettings if error["loc"][0] == "claims" else _section(error["loc"][:-1])
+        section: Any = _OTHERS.get(error["loc"][0]) or _section(error["loc"][:-1])
         return Problem(path, unknown("key", error["loc"][-1], section.model_fields))
-    if kind == "missing" and error["loc"][0] == "claims":
-        return Problem(path, "is missing; a claim needs `says`, `source`, `metric` and `variant`")
     if kind == "missing":
-        return Problem(path, "is missing; start with `base: base.yaml`, which holds every default")
+        default = "start with `base: base.yaml`, which holds every default"
+        return Problem(
+            path, f"is missing; {_MISSING.get(error['loc'][0], default) if len(error['loc']) > 1 else default}"
+        )
     if kind == "value_error":
         sentence, *subpath = error["ctx"]["error"].args
         return Problem("".join([path, *subpath]), str(sentence))
@@ -253,6 +257,11 @@ def _problem(error: dict) -> Problem:
     elif _may_be_empty(error["loc"]):
         must_be += " or null"
     return Problem(path, f"must be {must_be}, but is {'empty' if value is None else repr(value)}")
+
+
+# sections with classes of their own, and what is said where a key of theirs is missing
+_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan}
+_MISSING = {"claims": "a claim needs `says`, `source`, `metric` and `variant`", "seeds": f"as in {EXAMPLE}"}
 
 
 def _section(location: Sequence[str | int]) -> Any:

@@ -21,6 +21,7 @@ from paddle_tfm.sweep.check import check, remarks
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.serial import Serial
+from paddle_tfm.sweep.stages import Undecided, stages
 from paddle_tfm.sweep.workers import Workers
 from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.trainer import Interrupted
@@ -43,6 +44,7 @@ class Sweep(protocols.Supervisor):
         executor: who trains the runs; None: `train`.
         only: the name of one run, where the others are somebody else's.
         cell_options: more options of `paddle-tfm run` for runs trained by a command of their own.
+        undecided: which variants need more seeds, by what is finished; for recipes that add seeds (`stages`).
     """
 
     recipe: Recipe
@@ -59,6 +61,7 @@ class Sweep(protocols.Supervisor):
     executor: protocols.Executor | None = None
     only: str | None = None
     cell_options: Sequence[str] = ()
+    undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
     followers: dict[str, Follower] = field(default_factory=dict, init=False, repr=False)
 
     def prepare(self) -> list[Cell]:
@@ -121,6 +124,15 @@ class Sweep(protocols.Supervisor):
         """
         cells = self.prepare() if cells is None else cells
         self._write_command()
+        plan = None if self.only else self.recipe.seed_plan()
+        trained: list[Cell] = []
+        for stage in stages(cells, plan, self.undecided):
+            self._train_all(stage)
+            trained += stage
+        return [cell.folder for cell in trained]
+
+    def _train_all(self, cells: Sequence[Cell]) -> None:
+        """Train those that are not trained yet. Raises: as `run`."""
         waiting = self.unfinished(cells)
         failed = set()
         for cell, failure in self.outcomes(waiting):
@@ -133,7 +145,6 @@ class Sweep(protocols.Supervisor):
         if missing:
             names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
             raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
-        return [cell.folder for cell in cells]
 
     def _write_command(self) -> None:
         """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""

@@ -223,7 +223,7 @@ def test_only_seeds_in_common_are_paired(tmp_path):
     output = by_name(table(tmp_path))["other"].difference
     assert output.pairs == 2
     assert output.mean == pytest.approx(0.0)  # +0.1 and −0.1
-    assert output.half_width == pytest.approx(12.706205 * math.sqrt(0.02) / math.sqrt(2))
+    assert (output.low, output.high) == (-1, 1)  # 12.7 · √0.02 / √2 is more than shares can differ by
 
 
 def test_no_seed_in_common_is_no_difference(tmp_path):
@@ -265,14 +265,15 @@ def test_the_baseline_has_no_difference_and_can_be_chosen(tmp_path):
 # ----------------------------------------------------------------------------------------------- diverged and infinite
 
 
-def test_a_diverged_run_is_counted_and_is_in_no_mean_and_no_pair(tmp_path):
+def test_a_diverged_run_is_counted_is_in_no_mean_and_loses_its_pair(tmp_path):
     series(tmp_path, "base", [0.5, 0.6])
     finish(tmp_path, "other", 1, {"exact_match": 0.9})
     finish(tmp_path, "other", 2, {"exact_match": 0.1}, diverged="the loss was no number at step 3 (nan)")
     row = by_name(table(tmp_path))["other"]
     assert (row.mean["exact_match"], row.spread["exact_match"], row.diverged, row.seeds) == (0.9, None, 1, [1, 2])
-    assert (row.difference.pairs, row.difference.verdict) == (1, "undetermined")
-    assert row.difference.mean == pytest.approx(0.4)
+    assert (row.difference.pairs, row.difference.diverged, row.difference.verdict) == (2, 1, "undetermined")
+    assert row.standing == 0.45  # the share of 0 that it got, and 0.9
+    assert [row.variant for row in table(tmp_path).rows] == ["base", "other"]  # and not where 0.9 alone would place it
 
 
 @pytest.mark.parametrize("baseline", ["base", "dead"])
@@ -284,16 +285,17 @@ def test_a_variant_that_diverged_before_its_first_evaluation_is_a_row(tmp_path, 
     dead = comparison.rows[1]
     assert math.isnan(dead.mean["exact_match"])
     assert dead.spread["exact_match"] is None
-    assert [row.difference for row in comparison.rows] == [None, None]
+    differences = [row.difference for row in comparison.rows if row.difference]
+    assert [(each.verdict, each.mean, each.low) for each in differences] == [("undetermined", None, None)]
     assert comparison.shown() == ["exact_match"]
 
 
-def test_an_infinite_perplexity_has_no_spread_and_no_pair(tmp_path):
+def test_an_infinite_perplexity_has_no_spread_and_loses_its_pair(tmp_path):
     series(tmp_path, "base", [2.0, 3.0, 2.5], "perplexity")
     series(tmp_path, "wild", [math.inf, 4.0, 4.5], "perplexity")
     row = by_name(table(tmp_path, "perplexity"))["wild"]
     assert (row.mean["perplexity"], row.spread["perplexity"]) == (math.inf, None)
-    assert (row.difference.pairs, row.difference.mean) == (2, pytest.approx(1.5))
+    assert (row.difference.pairs, row.difference.mean, row.difference.verdict) == (3, 2.0, "undetermined")  # median
 
 
 # --------------------------------------------------------------------------------------------------------------- text

@@ -184,7 +184,7 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
         (
             {"base": [0.5, 0.6], "other": [0.6, 0.9]},
             "“other” has the best mean (exact match 75%) but 2 seeds cannot tell these apart: "
-            "+20 points (95%: −100 to +100) against the baseline “base”.",
+            "+20 points (95%: −100 to +100) against the baseline “base” (likely 5 more seeds).",
         ),
         (
             {"base": [0.5, 0.6], "other": [0.75, 0.86]},
@@ -198,7 +198,8 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
         ),
         (
             {"base": [0.6, 0.9], "other": [0.5, 0.6]},
-            "The baseline “base” has the best mean (exact match 75%), but 2 seeds cannot tell these apart.",
+            "The baseline “base” has the best mean (exact match 75%), but 2 seeds cannot tell these apart (likely 5 "
+            "more seeds).",
         ),
         (
             {"base": [0.75, 0.86], "other": [0.5, 0.6]},
@@ -236,8 +237,16 @@ def test_the_verdict_owns_up_to_diverged_runs(tmp_path):
     series(tmp_path, "base", [0.5, 0.5])
     finish(tmp_path, "other", 1, 0.75)
     finish(tmp_path, "other", 2, 0.75, diverged=LOST)
-    text = verdict(table(tmp_path, baseline="base"))
-    assert text.endswith("; 1 of its 2 runs diverged and are not in that mean.")
+    text = verdict(table(tmp_path, baseline="base"))  # 75%, but 37.5% with the run that diverged
+    assert text.startswith("The baseline “base” has the best mean") and text.endswith(
+        " Diverged: “other” in 1 of 2 runs."
+    )
+    series(tmp_path / "low", "base", [0.25, 0.25])
+    series(tmp_path / "low", "other", [0.75, 0.75, 0.75])
+    finish(tmp_path / "low", "other", 4, 0.75, diverged=LOST)
+    text = verdict(table(tmp_path / "low", baseline="base"))
+    assert text.startswith("“other” has the best mean")
+    assert text.endswith("; 1 of its 4 runs diverged and are not in that mean.")
 
 
 def test_there_is_no_best_variant_where_every_run_diverged(tmp_path):
@@ -328,7 +337,7 @@ def test_the_page_is_well_formed_and_needs_no_other_file(evil):
 
 def test_what_users_wrote_is_text_and_nothing_else(evil):
     page = Page(evil.paths["page"].read_text("utf-8"))
-    assert [page.count(tag) for tag in ("u", "img", "recipe", "script", "b")] == [0, 0, 0, 0, 1]  # b: a verdict
+    assert [page.count(tag) for tag in ("u", "img", "recipe", "script", "b")] == [0, 0, 0, 0, 2]  # b: verdicts
     assert all("swatch" in attributes["class"] for tag, attributes in page.elements if tag == "i")
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
     for text in (EVIL, "<title>&", "<recipe>", "<b>&amp;", "</dl>\u2028|", "<img src=x onerror=1>", "<u>lost</u>"):
@@ -354,12 +363,12 @@ def test_the_page_has_every_seed_every_metric_and_every_run_and_says_how_to_see_
     tables = rows_of(html)
     assert tables["test exact match"] == [
         ["variant", "seed 1", "seed 2"],
-        ["other", "70.0%", "diverged"],
         ["base", "50.0%", "50.0%"],
+        ["other", "70.0%", "diverged"],
     ]
     others = tables["mean ± standard deviation over seeds"]
     assert others[0] == ["variant", "perplexity\xa0↓", "parameters", "tokens/s", "time", "diverged"]
-    assert others[2] == ["base", "3.500 ± 0.000", "1,234,567", "20,409", "2:05", "0"]
+    assert others[1] == ["base", "3.500 ± 0.000", "1,234,567", "20,409", "2:05", "0"]
     runs = tables[f"Folders are in {tmp_path}"]
     assert len(runs) == 1 + 4
     assert runs[-1][:5] == ["other", "2", "1,500", "1,200", f"diverged: {LOST}"]
@@ -474,14 +483,14 @@ def intervals(html):
 
 def test_an_interval_bar_is_the_verdicts_interval_and_ends_where_scores_end(tmp_path):
     series(tmp_path, "base", [0.9, 0.96])  # mean 0.93
-    series(tmp_path, "near", [0.905, 0.966])  # +0.55 points, half-width 12.706 · 0.05 = 0.635
-    series(tmp_path, "far", [0.95, 0.94])  # +1.5 points, half-width 12.706 · 3.5: beyond both ends of what can be
+    series(tmp_path, "near", [0.905, 0.966])  # +0.55 points, half-width 25.452 · 0.05 = 1.27: t at 5% / 2
+    series(tmp_path, "far", [0.95, 0.94])  # +1.5 points, half-width 25.452 · 3.5: beyond both ends of what can be
     comparison = table(tmp_path, baseline="base")
     drawn = intervals(write(comparison)["page"].read_text("utf-8"))
-    assert drawn["near"] == pytest.approx([0.93 + 0.0055 - 0.00635, 0.93 + 0.0055 + 0.00635], abs=1e-3)
-    assert drawn["far"] == pytest.approx([0.93 + 0.015 - 12.7062 * 0.035, 1.0], abs=1e-3)
+    assert drawn["near"] == pytest.approx([0.93 + 0.0055 - 0.01273, 0.93 + 0.0055 + 0.01273], abs=1e-3)
+    assert drawn["far"] == pytest.approx([0.93 + 0.015 - 25.4517 * 0.035, 1.0], abs=1e-3)
     assert (
-        "+1 points (95%: −43 to +46)" in Page(render(comparison)).text or "−43 to +46" in Page(render(comparison)).text
+        "+1 points (95%: −88 to +91)" in Page(render(comparison)).text or "−88 to +91" in Page(render(comparison)).text
     )
 
 

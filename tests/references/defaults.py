@@ -471,6 +471,7 @@ SECTION = {
         "differences",
         "claims",
         "compared",
+        "beside",
         "costs",
         "gradients",
         "lengths",

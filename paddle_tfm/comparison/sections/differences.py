@@ -9,7 +9,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.charts import Bar, ForestPlot
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.statistics import CONFIDENCE
-from paddle_tfm.comparison.verdict import interval, mean_difference
+from paddle_tfm.comparison.verdict import interval, mean_difference, verdict_text
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.protocols import Section
 
@@ -41,11 +41,11 @@ def _bars(facts: Facts) -> list[Bar]:
     bars = []
     for row in facts.comparison.rows:
         difference = row.difference
-        if difference is None or not math.isfinite(difference.mean):
+        if difference is None or difference.mean is None:
             continue
         low, high = (math.nan if end is None else end for end in (difference.low, difference.high))
         ends = f" ({interval(facts.comparison, difference)})" if low <= high else ""
-        text = f"{mean_difference(facts.comparison, difference)}{ends}, {difference.verdict}"
+        text = f"{mean_difference(facts.comparison, difference)}{ends}, {verdict_text(facts.comparison, difference)}"
         bars.append(Bar(facts.numbers[row.variant], row.variant, difference.mean, low, high, text))
     return bars
 

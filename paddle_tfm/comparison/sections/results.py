@@ -13,7 +13,7 @@ from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
-from paddle_tfm.comparison.verdict import interval, mean_difference, plural
+from paddle_tfm.comparison.verdict import interval, mean_difference, plural, verdict_text
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.pages.chart import SIZE, colour, dot, xlabels
 from paddle_tfm.protocols import Section
@@ -108,7 +108,8 @@ def _against(comparison: Comparison, row: Row) -> str:
     if difference is None:
         return incomparable(comparison, row)
     mean = mean_difference(comparison, difference)
-    text = f'<b class="badge {difference.verdict}">{difference.verdict}</b> <span>{escape(mean)}</span> '
+    words = escape(verdict_text(comparison, difference))
+    text = f'<b class="badge {difference.verdict}">{words}</b> <span>{escape(mean)}</span> '
     if difference.low is None:
         return f"{text}<small>no interval from {plural(difference.pairs, 'seed')}</small>"
     return f"{text}<small>{CONFIDENCE:.0%}: {escape(interval(comparison, difference))}</small>"

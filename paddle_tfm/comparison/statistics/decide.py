@@ -21,13 +21,13 @@ VERDICTS = ("better", "worse", "equivalent", "equal", "undetermined")
 class Verdict:
     """What the seeds say of one variant against the baseline.
 
-    `estimate` is the mean of its paired differences, and their median where a pair lacks a value. `low` and `high` end
+    `mean` is that of its paired differences, and their median where a pair lacks a value. `low` and `high` end
     its interval at `level`, None where it has no end. `p` is adjusted for looks and variants. `used` of `pairs` pairs
     were enough for a look; `diverged` and `baseline_diverged` of them lack a value. `more` is None once it is settled.
     """
 
     verdict: str
-    estimate: float | None
+    mean: float | None
     low: float | None
     high: float | None
     level: float
@@ -39,8 +39,14 @@ class Verdict:
     more: MoreSeeds | None
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
+        """Whether more seeds would tell nothing new."""
         return self.verdict != "undetermined"
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the interval; None where it has not two ends."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
 def decide(
@@ -115,9 +121,9 @@ def _verdict(question: _Question, test: _Test, differences: np.ndarray, lost: np
     low, high = sorted(sign * end for end in ends)
     return Verdict(
         verdict=verdict,
-        estimate=_estimate(sign * differences),
-        low=_finite(max(low, -question.largest)),
-        high=_finite(min(high, question.largest)),
+        mean=_centre(sign * (seen if used else differences)),
+        low=_finite(max(low, -question.largest)) if used else None,
+        high=_finite(min(high, question.largest)) if used else None,
         level=level,
         p=test.p,
         pairs=len(differences),
@@ -139,7 +145,7 @@ def _last(p: np.ndarray) -> float:
     return float(p[-1]) if len(p) else 1.0
 
 
-def _estimate(differences: np.ndarray) -> float | None:
+def _centre(differences: np.ndarray) -> float | None:
     if np.isfinite(differences).all():
         return fmean(differences.tolist()) if len(differences) else None
     known = differences[~np.isnan(differences)].tolist()

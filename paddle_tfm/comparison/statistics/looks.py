@@ -99,6 +99,23 @@ class Looks:
         return low, high
 
 
+class OneLook:
+    """The paired t test of all pairs that there are, from two on: for seeds that were all trained before the first
+    look."""
+
+    def upto(self, pairs: int) -> tuple[int, ...]:
+        return (pairs,) if pairs > 1 else ()
+
+    def bound(self, size: int, level: float) -> float:
+        return float(stats.t.isf(level / 2, size - 1))
+
+    def p_values(self, differences: np.ndarray) -> np.ndarray:
+        return Looks([max(differences.shape[-1], 2)]).p_values(differences)
+
+    def interval(self, differences: np.ndarray, level: float) -> tuple[float, float]:
+        return Looks([max(len(differences), 2)]).interval(differences, level)
+
+
 @lru_cache(maxsize=256)
 def _nominal(sizes: tuple[int, ...]) -> tuple[float, ...]:
     return recursion.spending(sizes, [SIGNIFICANCE * (size / sizes[-1]) ** POWER for size in sizes])

@@ -52,9 +52,9 @@ def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: floa
 
 def _bound(rule: Rule, size: int, level: float) -> float | None:
     """The bound of a look after `size` pairs; None where there is none. Beyond the last look: as at the last one."""
-    looks = rule.upto(MOST)
-    if size in looks:
+    if size in rule.upto(size):
         return rule.bound(size, level)
+    looks = rule.upto(MOST)
     if size < looks[-1]:
         return None
     nominal = 2 * stats.t.sf(rule.bound(looks[-1], level), looks[-1] - 1)

@@ -42,7 +42,7 @@ def test_one_variant_and_one_look_is_the_paired_t_test():
     wanted = stats.ttest_rel(ours, base)
     assert verdict.p == pytest.approx(wanted.pvalue)
     assert (verdict.low, verdict.high) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
-    assert verdict.verdict == "undetermined" and not verdict.settled and verdict.more.number > 0
+    assert verdict.verdict == "undetermined" and not verdict.is_settled and verdict.more.number > 0
 
 
 def test_verdicts_follow_the_direction_of_the_metric():
@@ -52,7 +52,7 @@ def test_verdicts_follow_the_direction_of_the_metric():
     assert (turned["up"].verdict, turned["down"].verdict) == ("worse", "better")
     for name in found:  # differences are in the metric's own direction
         assert (turned[name].low, turned[name].high) == pytest.approx((found[name].low, found[name].high))
-        assert turned[name].estimate == pytest.approx(found[name].estimate)
+        assert turned[name].mean == pytest.approx(found[name].mean)
 
 
 def test_more_variants_need_more_evidence_and_intervals_agree_with_verdicts(rng):
@@ -65,7 +65,7 @@ def test_more_variants_need_more_evidence_and_intervals_agree_with_verdicts(rng)
         found = decide({n: pairs(rng.normal() / 4, rng.permutation(NOISE)) for n in names}, Looks([3, 5, 8]))
         for verdict in found.values():
             assert (verdict.verdict in ("better", "worse")) == (verdict.low > 0 or verdict.high < 0)
-            assert (verdict.p <= 0.05) == verdict.settled
+            assert (verdict.p <= 0.05) == verdict.is_settled
 
 
 def test_a_difference_that_nobody_cares_for_settles_too():
@@ -98,7 +98,7 @@ def test_only_whole_looks_are_used_and_order_of_variants_means_nothing():
     one, other = pairs(0.3), pairs(-0.2)
     assert decide({"a": one, "b": other}, looks)["b"] == decide({"b": other, "a": one}, looks)["b"]
     assert decide({}, looks) == {}
-    assert decide({"v": []}, looks)["v"].estimate is None
+    assert decide({"v": []}, looks)["v"].mean is None
 
 
 def test_a_variant_that_changes_nothing_is_equal():
@@ -119,7 +119,7 @@ def test_diverged_runs_lose_their_pairs_and_are_counted():
     assert found.p == pytest.approx(stats.binomtest(6, 8).pvalue)
     assert found.low == -20  # the metric's end: there is no bound on how bad it was
     always = decide({"v": [(NAN, base) for base in BASE]}, Looks([8]))["v"]
-    assert (always.verdict, always.diverged, always.estimate) == ("worse", 8, None)
+    assert (always.verdict, always.diverged, always.mean) == ("worse", 8, None)
     assert decide({"v": [(base, NAN) for base in BASE]}, Looks([8]))["v"].verdict == "better"
     assert decide({"v": [(NAN, NAN)] * 8}, Looks([8]))["v"].p == 1
     twelve = [*pairs(0), *pairs(0)[:3], (NAN, 10.0)]  # all but one within ±0.3, and so is the interval of the median

@@ -1,0 +1,71 @@
+"""How many seeds a recipe trains: a list of them, or as many as its question needs.
+
+seeds: [1, 2, 3]
+seeds: {at_most: 12, looks: [3, 5, 8, 12]}   # after 3, 5 and 8 seeds, variants that are settled get no more
+seeds: {at_most: 40, open_ended: true}       # looks after each, with e-values; `at_most` may be raised later
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+
+FEWEST = 3  # seeds at a first look
+EXAMPLE = "`seeds: {at_most: 12, looks: [3, 5, 8, 12]}`"
+LIST, PLAN = "list of seeds", "plan of seeds"  # the two forms, as pydantic's errors name them
+
+
+class SeedPlan(BaseModel):
+    """Seeds 1 … `at_most`, added only while a variant is undetermined.
+
+    Args:
+        looks: after how many seeds it is decided which variants get more; the last is `at_most`.
+        open_ended: look after each seed from the third on.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    at_most: int = Field(ge=FEWEST, le=1_000)
+    looks: list[int] = []
+    open_ended: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> SeedPlan:
+        if self.open_ended and self.looks:
+            raise ValueError("have `looks`, but `open_ended` looks after every seed: keep one of the two")
+        if not self.open_ended and not self.looks:
+            raise ValueError(f"needs `looks`, as in {EXAMPLE}, or `open_ended: true`")
+        if self.looks:
+            self._require_looks()
+        return self
+
+    def _require_looks(self) -> None:
+        looks, path = self.looks, ".looks"
+        if any(one >= other for one, other in pairwise(looks)):
+            raise ValueError(f"must rise, but are {looks}", path)
+        if looks[0] < FEWEST:
+            raise ValueError(f"must begin after {FEWEST} seeds or more, but begin after {looks[0]}", path)
+        if looks[-1] > self.at_most:
+            raise ValueError(f"look after {looks[-1]} seeds, but `at_most` is {self.at_most}", path)
+        if looks[-1] < self.at_most:
+            raise ValueError(f"end after {looks[-1]} seeds, so that none would be at `at_most`, {self.at_most}", path)
+
+    @property
+    def stages(self) -> list[int]:
+        """After how many seeds it is decided which variants get more."""
+        return self.looks or list(range(FEWEST, self.at_most + 1))
+
+
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Seeds = Annotated[
+    Annotated[list[Seed], Field(min_length=1), Tag(LIST)] | Annotated[SeedPlan, Tag(PLAN)],
+    Discriminator(lambda value: PLAN if isinstance(value, (Mapping, SeedPlan)) else LIST),
+]
+
+
+def all_seeds(seeds: list[int] | SeedPlan) -> list[int]:
+    """Every seed that may be trained, in order."""
+    return seeds if isinstance(seeds, list) else list(range(1, seeds.at_most + 1))

@@ -1,0 +1,36 @@
+"""Seeds that are added only while a question is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.sweep.cells import Cell
+
+Undecided = Callable[[Sequence[Cell]], set[str]]
+
+
+def stages(cells: Sequence[Cell], plan: SeedPlan | None, undecided: Undecided) -> Iterator[list[Cell]]:
+    """Cells in the order in which they are due: before each look of `plan` the seeds up to it, of the variants that are
+    open. A list of seeds is one stage.
+
+    When the next stage is asked for, the cells of the ones before must be finished. A decision sees these alone, in the
+    order of `cells`, and no run of a later seed: it is the same whoever trained them, and however often that stopped.
+
+    Args:
+        undecided: finished cells → the variants that need more seeds, with the baseline; none where all is settled.
+    """
+    if plan is None:
+        yield list(cells)
+        return
+    due: list[Cell] = []
+    open_variants = {cell.spec.variant for cell in cells}
+    for before, size in pairwise([0, *plan.stages]):
+        stage = [cell for cell in cells if before < cell.spec.seed <= size and cell.spec.variant in open_variants]
+        if not stage:
+            return
+        due += stage
+        yield stage
+        if size < plan.at_most:
+            open_variants &= undecided(due)

@@ -1,0 +1,57 @@
+"""`paddle-tfm run` of a recipe that adds seeds: who gets more, and that neither stopping nor order changes it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import TINY, call
+
+RECIPE = """
+base: reverse.yaml
+name: mine
+baseline: long
+variants: {long: {}, short: {train.steps: 1, evaluate.every: 1}, same: {model.dropout: 0.11}}
+seeds: {at_most: 4, looks: [3, 4]}
+smallest_effect: 0.001
+train: {schedule: {name: constant, learning_rate: 0.01}}
+evaluate: {best: loss, every: 30}
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(RECIPE.replace("reverse.yaml", "tiny.yaml"), "utf-8")
+    (tmp_path / "tiny.yaml").write_text(
+        call("show", "reverse", *TINY, "train.steps=30", "evaluate.every=30").out, "utf-8"
+    )
+    return tmp_path / "mine.yaml"
+
+
+def read(folder):
+    return json.loads(Path(folder, "comparison.json").read_text("utf-8"))
+
+
+def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
+    done = call("run", "mine.yaml", "--workers=1", "--out=one")
+    assert done.status == 0, done.err
+    assert "After 3 seeds: “short” is worse; “same” needs more." in " ".join(done.err.split())
+    assert "adjusted for 2 variants (Holm) and looks after 3 and 4 seeds" in " ".join(done.out.split())
+    trained = sorted(path.parent.relative_to("one").as_posix() for path in Path("one").rglob("results.json"))
+    assert trained == [f"{v}/seed-{s}" for v, n in (("long", 4), ("same", 4), ("short", 3)) for s in range(1, n + 1)]
+    rows = {row["variant"]: row["difference"] for row in read("one")["rows"]}
+    assert (rows["short"]["verdict"], rows["short"]["pairs"], rows["same"]["pairs"]) == ("worse", 3, 4)
+    assert rows["same"]["verdict"] == "undetermined" and rows["same"]["more"]["number"] > 0
+
+    # The last seed first, the rest by another executor, resumed: the same runs and numbers.
+    for cell in ("long/seed-4", "same/seed-4", "short/seed-2"):
+        assert call("run", "mine.yaml", "--out=two", "--resume", f"--cell={cell}").status == 0
+    done = call("run", "mine.yaml", "--out=two", "--resume", "--executor=local", "--workers=1")
+    assert done.status == 0, done.err
+    assert {row["variant"]: row["difference"] for row in read("two")["rows"]} == rows
+    assert not Path("two/short/seed-4").exists()
+
+    # `compare` judges as the recipe asked.
+    call("compare", "one", "--out=elsewhere")
+    assert {row["variant"]: row["difference"] for row in read("elsewhere")["rows"]} == rows
+    assert read("elsewhere")["question"] == {"seeds": {"at_most": 4, "looks": [3, 4]}, "smallest_effect": 0.001}
