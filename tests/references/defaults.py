@@ -59,6 +59,8 @@ SEQUENCES = {
     "symbols": 10,
     "min_length": 10,
     "max_length": 10,
+    "test_min_length": None,
+    "test_max_length": None,
     "train": 10000,
     "valid": 500,
     "test": 500,
