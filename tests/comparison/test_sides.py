@@ -92,6 +92,7 @@ def test_defaults_are_those_of_the_constructors(registry):
         load("base", ["model.norm={encoder: {name: batch, momentum: 0.5}, decoder: layer}"]).data, registry
     )
     batch = signature(registry.entry("norm", "batch").load()).parameters
-    assert data["model"]["norm"]["encoder"] == {"name": "batch", "eps": batch["eps"].default, "momentum": 0.5}
+    own = {key: batch[key].default for key in ("eps", "population")}
+    assert data["model"]["norm"]["encoder"] == {"name": "batch", **own, "momentum": 0.5}
     assert data["model"]["norm"]["decoder"]["name"] == "layer"
     assert data["evaluate"]["metrics"][0]["name"] and data["train"]["optimizer"]["name"] == "adam"
