@@ -571,7 +571,7 @@ def test_an_override_of_what_every_variant_sets_would_change_nothing_and_is_refu
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_what_show_prints_is_a_recipe_that_says_the_same(name):
-    overrides = ["evaluate.search={name: beam, size: 2}", "train.schedule.warmup=7", "summary='no: 1e-5'"]
+    overrides = ["evaluate.search={name: beam, size: 2}", "train.max_ratio=7.5", "summary='no: 1e-5'"]
     for lines in ([], overrides):
         recipe = load(name, lines)
         Path("shown.yaml").write_text(yaml_lines.dump(recipe.data), "utf-8")
