@@ -51,24 +51,34 @@ def place(target: type | str) -> tuple[str, str]:
     return module, name
 
 
-@functools.lru_cache(maxsize=512)
 def _tree(module: str) -> ast.Module | None:
     """A module's source, parsed; None where there is none. No module is imported, not even a parent package."""
+    loaded = sys.modules.get(module)
     try:
-        loaded = sys.modules.get(module)
         if loaded is not None and getattr(loaded, "__file__", None):
-            return ast.parse(Path(str(loaded.__file__)).read_text("utf-8"))
-        top, *rest = module.split(".")
-        spec = importlib.util.find_spec(top)
-        if spec is None or (rest and not spec.submodule_search_locations):
-            return None
-        for folder in spec.submodule_search_locations or [str(Path(spec.origin or "").parent)]:
-            place = Path(folder, *rest)
-            for file in (place / "__init__.py", place.with_suffix(".py") if rest else Path(spec.origin or "")):
-                if file.is_file():
-                    return ast.parse(file.read_text("utf-8"))
+            file = Path(str(loaded.__file__))
+            return _parsed(file, file.stat().st_mtime_ns)  # two plugin files of one name are one module after the other
+        return _not_loaded(module)
     except (ImportError, OSError, SyntaxError, ValueError):
         return None
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(file: Path, changed: int) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
+@functools.lru_cache(maxsize=512)
+def _not_loaded(module: str) -> ast.Module | None:
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None or (rest and not spec.submodule_search_locations):
+        return None
+    for folder in spec.submodule_search_locations or [str(Path(spec.origin or "").parent)]:
+        place = Path(folder, *rest)
+        for file in (place / "__init__.py", place.with_suffix(".py") if rest else Path(spec.origin or "")):
+            if file.is_file():
+                return ast.parse(file.read_text("utf-8"))
     return None
 
 

@@ -90,9 +90,8 @@ def test_a_sweep_that_is_killed_is_watched_and_resumed(tmp_path):
     assert status == 0
     tables = re.findall(r"^run .*?^\d of 4 done.*?$", as_printed(text), re.MULTILINE | re.DOTALL)
     assert tables and max(cell_len(line) for table in tables for line in table.splitlines()) <= 80
-    table = next(table for table in tables if re.search(r"^post/seed-1 .* \d+/24 ", table, re.MULTILINE))
-    assert re.search(r"^pre/seed-2 +next$", table, re.MULTILINE)
-    assert "\n1 of 4 done · 1 running · 2 waiting" in table
+    table = next(table for table in tables if "\n1 of 4 done · 1 running · 2 waiting" in table)
+    assert re.search(r"^post/seed-1 ", table, re.MULTILINE) and re.search(r"^pre/seed-2 +next$", table, re.MULTILINE)
     plain = " ".join(as_printed(text).split())
     assert plain.count("After 1 of 2 seeds (interim: an early look is no test): ") == 1 and "After 2 of 2" not in plain
 

@@ -102,7 +102,7 @@ def test_base_holds_every_setting():
     fields = Settings.model_fields
     for section in ("model", "train", "evaluate", "vocabulary"):
         assert set(written[section]) == set(fields[section].annotation.model_fields)
-    assert set(fields) - set(written) == {"requires", "baseline", "variant", "variants", "grid"}
+    assert set(fields) - set(written) == {"requires", "baseline", "variant", "variants", "grid", "claims", "fast"}
 
 
 def uses_a_dataset(name: str) -> bool:
