@@ -74,6 +74,9 @@ def _layout(columns: int, texts: int) -> str:
     return "" if columns + texts <= 3 else ' class="narrow"' if columns <= 6 else ' class="wide"'
 
 
+NUMBER = re.compile(r"[+−-]?[\d.,]+[ %×]*")  # which breaks nowhere, in a column of texts too
+
+
 def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> str:
     """A table that becomes a card for each row where there is no room for it. Cells are HTML, the first names its row;
     `texts`: columns that hold no numbers."""
@@ -84,7 +87,8 @@ def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], te
     for first, *rest in rows:
         body += f'<tr role="row"><th scope="row" role="rowheader">{first}</th>'
         for i, cell in enumerate(rest, 1):
-            body += f'<td role="cell" data-label="{escape(header[i])}"{_kind(i, texts)}>{cell}</td>'
+            number = ' class="text number"' if i in texts and NUMBER.fullmatch(cell) else _kind(i, texts)
+            body += f'<td role="cell" data-label="{escape(header[i])}"{number}>{cell}</td>'
         body += "</tr>\n"
     return (
         f'<table role="table"{_layout(len(header), len(texts))}><caption>{escape(caption)}</caption>'

@@ -40,6 +40,7 @@ nav a { display: inline-block; padding: 0.25rem 0; font-size: 0.9rem; text-decor
 nav a:hover { text-decoration: underline; }
 section { margin-top: 3.25rem; scroll-margin-top: 1rem; }
 bdi, dd, td.text, tbody th { overflow-wrap: anywhere; }
+td.number { overflow-wrap: normal; }
 code { font: 0.9em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 pre.command { margin: 0 0 0.4rem; padding: 0.5rem 0.8rem; border-radius: 6px; background: var(--card);
   white-space: pre-wrap; overflow-wrap: anywhere; }
