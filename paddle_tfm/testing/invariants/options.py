@@ -40,6 +40,7 @@ def _observed(scene: Scene) -> Iterator[np.ndarray]:
     losses, gradients, parameters and buffers in a few steps of training, and outputs after them."""
     model, batch = scene.model("float64", dropout=DROPOUT), scene.batch()
     yield from _state(model)
+    yield np.array([getattr(layer, "population", 0) for layer in scene.instances(model)])  # the trainer reads it
     for each in (batch, make_batch(LONG_TEXT)):
         yield scene.outputs(model, each)
     hooks = [layer.register_forward_pre_hook(_small_input) for layer in scene.instances(model)[:1]]
