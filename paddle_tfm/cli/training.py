@@ -1,4 +1,4 @@
-"""What `paddle-tfm run RECIPE` does: train, compare, and say how to go on where it was stopped."""
+"""What `paddle-tfm run RECIPE` does: train, compare, and say what continues it where it was stopped."""
 
 from __future__ import annotations
 
