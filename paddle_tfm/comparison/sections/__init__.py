@@ -10,6 +10,7 @@ def register_sections():
     return {
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
+        "chance": f"{HERE}.chance:Chances",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",
