@@ -10,6 +10,7 @@ def register_sections():
     return {
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
+        "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",
