@@ -44,7 +44,7 @@ def test_a_ladder_compares_variants_with_seeds_that_are_listed(tmp_path):
     alone = HEAD.replace("variants: {a: {}, b: {model.norm: rms}}\n", "")
     with pytest.raises(RecipeError, match="line 4  ladder  compares variants at several sizes, but there is one"):
         load(tmp_path, alone + SIZES).runs()
-    with pytest.raises(RecipeError, match="line 9  seeds  are added until .* a `ladder` needs a list"):
+    with pytest.raises(RecipeError, match=r"line 9  seeds  are added until .* a `ladder` needs a list"):
         load(tmp_path, HEAD + SIZES + "seeds: {at_most: 5, looks: [3, 5]}\n").runs()
 
 
@@ -81,7 +81,7 @@ def test_values_on_the_command_line_are_variants_at_every_size(tmp_path):
     recipe = load(tmp_path, HEAD.partition("variants")[0] + SIZES, ["model.norm=layer,rms", "model.dropout=0.0,0.1"])
     names = [run.variant for run in recipe.runs()]
     assert names == [f"{norm}-{rate}@{size}" for size in "sm" for norm in ("layer", "rms") for rate in (0.0, 0.1)]
-    with pytest.raises(RecipeError, match="variant '16' sets model.d_model itself"):
+    with pytest.raises(RecipeError, match=r"variant '16' sets model.d_model itself"):
         load(tmp_path, HEAD.partition("variants")[0] + SIZES, ["model.d_model=16,32"]).runs()
 
 

@@ -91,6 +91,10 @@ def test_sizes_that_cost_less_than_the_one_before_are_refused(folder):
         assert done.status == 2 and not (folder / "bad").exists()
         sentence = "line 10  ladder.sizes.l  sizes go from small to large, but 'layer' costs "
         assert sentence in done.err and "at the size before, 'm'" in done.err
-    assert call("check", folder / "mine.yaml").out.startswith(f"{folder / 'mine.yaml'} is sound: 6 variants × 2 seeds")
+    assert call("check", folder / "mine.yaml").out.startswith(
+        f"{folder / 'mine.yaml'} is sound: 2 variants × 3 sizes × 2 seeds"
+    )
+    assert "At 3 sizes: s, m, l" in (described := call("run", folder / "mine.yaml", "--help").out)
+    assert "Runs: 12 (2 seeds a variant at each size)" in described
     beside = call("diff", folder / "mine.yaml", "--json")
     assert [each["one"] for each in json.loads(beside.out)] == ["layer@l"]
