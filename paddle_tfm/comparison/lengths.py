@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
-
-from paddle_tfm.comparison.table import Result
-from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
-from paddle_tfm.protocols import Metric
+from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
+from paddle_tfm.text_lengths import buckets, equal_edges, lengths
 
 MAX_BUCKETS = 8
 MIN_EXAMPLES = 5  # of a bucket; fewer say nothing
@@ -34,22 +31,20 @@ class ScoresByLength(NamedTuple):
     scores: dict[str, list[list[float]]]
 
 
-def scores_by_length(groups: Mapping[str, Sequence[Result]], metric: Metric) -> ScoresByLength | None:
-    """The metric of all runs whose predictions are of the same texts; None where there are none, or one length only."""
-    predictions = {
-        (variant, run.seed): rows
-        for variant, runs in groups.items()
-        for run in runs
-        if (rows := read_undamaged_predictions(predictions_file(run.folder)))
-    }
-    if not predictions:
+def scores_by_length(
+    predictions: Mapping[str, Mapping[int, Sequence[Prediction]]], metric: Metric
+) -> ScoresByLength | None:
+    """The metric of all runs (variant → seed → predictions) that are of the same texts; None where there are none, or
+    one length only."""
+    runs = [(variant, rows) for variant, by_seed in predictions.items() for rows in by_seed.values()]
+    if not runs:
         return None
-    first = next(iter(predictions.values()))
+    first = runs[0][1]
     texts = [(item.source, item.reference) for item in first]
     unit, sizes = lengths([item.source for item in first])
-    members = buckets(sizes)
+    members = members_of_buckets(sizes)
     scores: dict[str, list[list[float]]] = {}
-    for (variant, _), rows in predictions.items():
+    for variant, rows in runs:
         if [(item.source, item.reference) for item in rows] == texts:
             values = [float(metric.compute([rows[i] for i in inside], NO_LIKELIHOOD)) for inside in members]
             scores.setdefault(variant, []).append(values)
@@ -62,26 +57,9 @@ def _bucket(sizes: Sequence[int]) -> Bucket:
     return Bucket(str(low) if low == high else f"{low}–{high}", fmean(sizes), len(sizes))
 
 
-def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """The unit, and the length of each text in it: words between spaces, or characters if most texts have no space
-    (Chinese; single words)."""
-    split = [text.split() for text in texts]
-    if 2 * sum(len(words) > 1 for words in split) >= len(texts):
-        return "words", [len(words) for words in split]
-    return "characters", [sum(map(len, words)) for words in split]
-
-
-def buckets(sizes: Sequence[int]) -> list[list[int]]:
+def members_of_buckets(sizes: Sequence[int]) -> list[list[int]]:
     """The indices of the examples of each bucket, short ones first: one for each length where there are few lengths,
     else `MAX_BUCKETS` of about equal numbers of examples. Those of fewer than `MIN_EXAMPLES` are left out."""
     different = sorted(set(sizes))
-    if len(different) > FEW_LENGTHS:
-        shares = np.arange(1, MAX_BUCKETS) / MAX_BUCKETS
-        edges = sorted({*np.quantile(sizes, shares, method="lower").tolist(), max(sizes)})
-    else:
-        edges = different
-    groups, low = [], -1
-    for high in edges:
-        groups.append([i for i, size in enumerate(sizes) if low < size <= high])
-        low = high
-    return [group for group in groups if len(group) >= MIN_EXAMPLES]
+    edges = different[:-1] if len(different) <= FEW_LENGTHS else equal_edges(sizes, MAX_BUCKETS)
+    return [group for group in buckets(sizes, edges).values() if len(group) >= MIN_EXAMPLES]

@@ -11,6 +11,8 @@ def register_sections():
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
         "seeds": f"{HERE}.seeds:Seeds",
+        "chance": f"{HERE}.chance:Chances",
+        "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",
