@@ -92,11 +92,11 @@ def _table(norms: ByLayer, steps: Sequence[int]) -> Table[tuple[int, str]]:
 
     def column(variant: str) -> Column[tuple[int, str]]:
         def value(row: tuple[int, str]) -> float | None:
-            found = norms[variant].get(row[0], {}).get(row[1])
-            return found if found is not None and math.isfinite(found) else None
+            norm = norms[variant].get(row[0], {}).get(row[1])
+            return norm if norm is not None and math.isfinite(norm) else None
 
         def text(row: tuple[int, str]) -> str:
-            return "–" if (found := value(row)) is None else f"{found:.3g}"
+            return "–" if (norm := value(row)) is None else f"{norm:.3g}"
 
         return Column(variant, text, lambda row: {variant: value(row)}, right=True)
 

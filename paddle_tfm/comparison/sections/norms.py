@@ -84,7 +84,7 @@ def _charts(facts: Facts) -> dict[str, LineChart]:
 def _rows(facts: Facts, variant: str) -> list[dict[str, object]]:
     """Means over the seeds of a variant."""
     runs = [
-        found for run, curve in zip(facts.groups[variant], facts.curves[variant]) if (found := _at_best(run, curve))
+        norms for run, curve in zip(facts.groups[variant], facts.curves[variant]) if (norms := _at_best(run, curve))
     ]
     rows: list[dict[str, object]] = []
     for norm in dict.fromkeys(norm for run in runs for norm in run):

@@ -87,7 +87,7 @@ def _test(name: str, item: Decision) -> str:
 
 
 def _numbers(item: Decision) -> dict[str, object]:
-    found = item.difference
+    verdict = item.difference
     names = ("mean", "low", "high", "p", "verdict")
-    numbers = {name: getattr(found, name) if found else None for name in names}
+    numbers = {name: getattr(verdict, name) if verdict else None for name in names}
     return {"p_adjusted" if name == "p" else name: value for name, value in numbers.items()}
