@@ -25,7 +25,7 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
     probable tokens are the reference's."""
 
     def of_batch(batch: Batch[Tensor]) -> tuple[float, int]:
-        log_probs, correct = _teacher_forced(model, batch)
+        log_probs, correct = teacher_forced(model, batch)
         return -float(log_probs.sum()), correct
 
     batches = worker_batches(examples, max_tokens)
@@ -38,7 +38,7 @@ def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int 
 def log_probs(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> list[float]:
     """The log-probability of each example's target with its end token, in nats, under teacher forcing."""
     batches, sums = worker_batches(examples, max_tokens), [0.0] * len(examples)
-    by_batch = _map_batches(model, lambda batch: _teacher_forced(model, batch)[0].sum(1).tolist(), batches)
+    by_batch = _map_batches(model, lambda batch: teacher_forced(model, batch)[0].sum(1).tolist(), batches)
     for batch, of_batch in zip(batches, by_batch):
         for i, score in zip(batch.index.tolist(), of_batch):
             sums[i] = score
@@ -55,7 +55,7 @@ def _map_batches(model: Transformer, function: Callable[[Batch[Tensor]], Any], b
     return [results[i] for i in range(len(batches))]
 
 
-def _teacher_forced(model: Transformer, batch: Batch[Tensor]) -> tuple[Tensor, int]:
+def teacher_forced(model: Transformer, batch: Batch[Tensor]) -> tuple[Tensor, int]:
     """The log-probability of each target token, float64 [B, T], 0 for padding; and how many are the most probable."""
     with paddle.no_grad():
         h, memory = model(batch)
