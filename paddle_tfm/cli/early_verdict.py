@@ -14,7 +14,7 @@ def early_verdict(sweep: SweepRuns) -> str:
     a verdict of its own, and of one variant. To look early is no test: whoever stops at the look that pleases is
     wrong more often."""
     done, seeds = sweep.complete_seeds(), sweep.seeds()
-    if not done or sweep.is_finished or len(sweep.runs) == len(seeds):  # of one variant there is no verdict
+    if not done or sweep.is_finished or len(sweep.reported) == len(seeds):  # of one variant there is no verdict
         return ""
     return f"After {len(done)} of {len(seeds)} seeds (interim: an early look is no test): {_sentence(sweep, done)}"
 
@@ -33,7 +33,7 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
     from paddle_tfm.comparison.table import collect, compare
     from paddle_tfm.train.about import read_baseline
 
-    runs = [run for run in sweep.runs if run.folder.name in seeds]
+    runs = [run for run in sweep.reported if run.folder.name in seeds]
     results = collect([run.folder for run in runs], with_curves=False)
     variants = {result.variant for result in results}
     baseline = read_baseline(sweep.folder)

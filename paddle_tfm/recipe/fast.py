@@ -43,7 +43,7 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
     if not fast or not isinstance(fast, dict):
         return
     for path in fast:
-        if path.split(".")[0] in OF_THE_RECIPE and path != "seeds":
+        if path.split(".")[0] in OF_THE_RECIPE and path.split(".")[0] not in ("seeds", "tune"):
             yield locate(Problem(f"fast.{path}", "is no part of a budget"), recipe.origins)
     for variant, (overrides, _) in recipe.variants().items():
         set_there, set_here = ([leaf for each in part.items() for leaf in leaves(*each)] for part in (overrides, fast))

@@ -8,6 +8,9 @@ from copy import deepcopy
 from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS
 from paddle_tfm.recipe.yaml_lines import Origins, join
 
+# sections whose keys are names and paths of their own: they are replaced whole
+WHOLE = ("variants", "grid", "fast", "seeds", "tune", "tune.space")
+
 
 def override(data: dict, path: str, value: object, origins: Origins, source: Origins) -> None:
     """Set `path` (dotted) to `value`. Mappings merge key by key; a component is replaced when its name is given, and
@@ -22,7 +25,7 @@ def override(data: dict, path: str, value: object, origins: Origins, source: Ori
             origins.setdefault(section_path, source[path])
     if path in source:
         origins[path] = source[path]
-    if isinstance(value, Mapping) and "name" not in value and path not in ("variants", "grid", "fast", "seeds"):
+    if isinstance(value, Mapping) and "name" not in value and path not in WHOLE:
         if not value and last in section:
             return  # nothing to merge
         section[last] = _opened(path, section.get(last), list(value))

@@ -17,6 +17,8 @@ from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
+from paddle_tfm.recipe.tuning import EXAMPLE as TUNE_EXAMPLE
+from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
 
@@ -126,6 +128,7 @@ class Settings(_Section):
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
     fast: dict[str, Any] = {}
     claims: dict[str, ClaimSettings] = {}
+    tune: TuneSettings | None = None
 
     @field_validator("tokenizer")
     @classmethod
@@ -260,8 +263,12 @@ def _problem(error: dict) -> Problem:
 
 
 # sections with classes of their own, and what is said where a key of theirs is missing
-_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan}
-_MISSING = {"claims": "a claim needs `says`, `source`, `metric` and `variant`", "seeds": f"as in {EXAMPLE}"}
+_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan, "tune": TuneSettings}
+_MISSING = {
+    "claims": "a claim needs `says`, `source`, `metric` and `variant`",
+    "seeds": f"as in {EXAMPLE}",
+    "tune": f"as in {TUNE_EXAMPLE}",
+}
 
 
 def _section(location: Sequence[str | int]) -> Any:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.model.build import build
 from paddle_tfm.recipe import fast
-from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.settings import validate
+from paddle_tfm.recipe.tuning import planned
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
 
@@ -37,9 +40,31 @@ def check(
             plans[run.variant] = plan_run(run, registry)
             problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step)]
     problems += fast.problems(recipe)
+    if not problems:
+        problems += _problems_of_trials(recipe, [plan.run for plan in plans.values()], registry)
     if problems:
         raise RecipeError(recipe.source, dict.fromkeys(problems))
     return [replace(plans[run.variant], run=run) for run in runs]
+
+
+def _problems_of_trials(recipe: Recipe, runs: list[RunSpec], registry: Registry) -> Iterator[Problem]:
+    """What is wrong with the points of a space, for each variant; a model that several trials share is built once."""
+    models: set[str] = set()
+    for run in planned(runs, recipe.tune(), recipe.origins):
+        if run.is_trial:
+            model = json.dumps([run.variant, run.data["model"]], sort_keys=True)
+            yield from trial_problems(run, registry, with_model=model not in models)
+            models.add(model)
+
+
+def trial_problems(run: RunSpec, registry: Registry, with_model: bool = True) -> list[Problem]:
+    """What is wrong with a trial of a variant that is sound by itself."""
+    problems = validate(run.data, run.origins)[1]
+    if problems:
+        return problems
+    plan = plan_run(run, registry)
+    more = _more_problems(plan, step=False) if with_model else (each for e in _errors(plan) for each in e.problems)
+    return [*plan.problems, *plan.located(dict.fromkeys(more))]
 
 
 def _refusals(plan: Plan, step: bool | None) -> list[Problem]:

@@ -263,7 +263,8 @@ class Trainer:
         averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
         if progress.best is not None:
             checkpoint.load_model(checkpoint.existing(self._folder("best"), run.folder), run.model)
-            if examples := run.encoded["test"]:
+            examples = [] if run.plan.run.is_trial else run.encoded["test"]
+            if examples:
                 test, predictions = self.score(examples, examples, self._raise_if_stopped, run.search())
                 write_predictions(predictions_file(run.folder), predictions)
         results = results_of(run, progress, self.metrics, test, averaged, diverged, self._wall())

@@ -1,0 +1,196 @@
+"""Tuning: the settings of every variant are chosen from one space, by as many trials, before its seeds are reported.
+
+tune: {space: {train.schedule.peak: log(3e-4, 1e-2), train.schedule.warmup: [0, 200, 1000]}, trials: 12}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from paddle_tfm.errors import Problem
+from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.space import Axis, Point, points, size
+
+if TYPE_CHECKING:
+    from paddle_tfm.recipe.expansion import RunSpec
+    from paddle_tfm.recipe.yaml_lines import Origins
+
+EXAMPLE = "`tune: {space: {train.schedule.peak: log(3e-4, 1e-2)}, trials: 12}`"
+RECORD = "tuning.json"  # in the comparison's folder: all trials, and what was chosen
+FOLDER = "tuning"  # below the comparison's, where trials are
+TRIAL = "trial-"
+UNTUNED = "untuned-"  # before the name of a run with the recipe's own values
+SECTIONS = ("model", "train")  # whose settings may be tuned: any other changes what is measured
+BUDGET = "train.steps"
+
+
+class TuneSettings(BaseModel):
+    """What `tune` says.
+
+    Args:
+        space: dotted path → axis, as `Axis.parse` reads it. trials: of every variant. steps: of a trial; None: as many
+            as the variant's. halving: of the trials of one variant all begin with few steps, and the best 1 / halving
+            of them go on with so many times more. widen: how often the space is widened for all variants, where the
+            best trial of one lies at its edge. untuned: also report the runs with the recipe's own values. seed: of all
+            trials, and of no run that is reported.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    space: dict[str, Any] = Field(min_length=1)
+    trials: int = Field(ge=2, le=1_000)
+    steps: int | None = Field(None, gt=0)
+    halving: int | None = Field(None, ge=2, le=10)
+    widen: int = Field(1, ge=0, le=10)
+    untuned: bool = False
+    seed: int = Field(0, ge=0, lt=2**31)
+
+    @field_validator("space")
+    @classmethod
+    def _readable(cls, space: dict[str, Any]) -> dict[str, Any]:
+        for path, written in space.items():
+            try:
+                Axis.parse(path, written)
+            except ValueError as error:
+                raise ValueError(str(error), f".{path}") from None
+        return space
+
+    @model_validator(mode="after")
+    def _suffices(self) -> TuneSettings:
+        if (number := size(self.axes())) < self.trials:
+            sentence = f"has {number:.0f} points, but `trials` is {self.trials}, and no point is tried twice"
+            raise ValueError(sentence, ".space")
+        return self
+
+    def axes(self) -> list[Axis]:
+        """The space as it begins."""
+        return [Axis.parse(path, written) for path, written in self.space.items()]
+
+    def rungs(self, steps: int) -> list[int]:
+        """The steps after which trials of one variant are halved, and at last `steps`; without halving these alone."""
+        if self.halving is None:
+            return [steps]
+        rounds = int(math.log(self.trials, self.halving) + 1e-9)
+        return [steps // self.halving**left for left in range(rounds, -1, -1)]
+
+
+def is_trial(place: str) -> bool:
+    """Whether a run's folder below the comparison's is that of a trial."""
+    return place.startswith(f"{FOLDER}/") and place.rpartition("/")[2].startswith(TRIAL)
+
+
+def is_beside(folder: Path) -> bool:
+    """Whether a run's folder is that of a trial, or of a run with the recipe's own values: no seed of its variant."""
+    return folder.parent.parent.name == FOLDER and not folder.name.startswith("seed-")
+
+
+# ------------------------------------------------------------------------------------------------------------- runs
+
+
+def tuned(run: RunSpec, values: Mapping[str, Any], origins: Origins) -> RunSpec:
+    """The run with values of the space; `origins` say where the recipe wrote `tune.space`."""
+    from paddle_tfm.recipe.settings import validate
+
+    data, places = deepcopy(run.data), dict(run.origins)
+    for path, value in values.items():
+        written = f"tune.space.{path}"
+        override(data, path, value, places, {path: origins[written]} if written in origins else {})
+    return replace(run, data=data, origins=places, settings=validate(data, places)[0])
+
+
+def trial(run: RunSpec, tune: TuneSettings, number: int, values: Point, origins: Origins, steps: int) -> RunSpec:
+    """A trial of a variant, of which `run` is any; with fewer steps than a trial has where it is halved."""
+    last = trial_steps(run, tune)
+    name = f"{FOLDER}/{run.variant}/{TRIAL}{number:02}" + ("" if steps == last else f"-steps-{steps}")
+    whole = tuned(run, {**values, BUDGET: steps}, origins)
+    return replace(whole, seed=tune.seed, data={**whole.data, "seeds": [tune.seed]}, place=name)
+
+
+def trial_steps(run: RunSpec, tune: TuneSettings) -> int:
+    """How many steps a trial of a variant has."""
+    return tune.steps or int(run.data["train"]["steps"])
+
+
+def untuned(run: RunSpec) -> RunSpec:
+    """A reported run beside which its tuned one stands."""
+    return replace(run, place=f"{FOLDER}/{run.variant}/{UNTUNED}seed-{run.seed}")
+
+
+def planned(runs: list[RunSpec], tune: TuneSettings | None, origins: Origins) -> list[RunSpec]:
+    """All runs of a recipe whose reported ones are `runs`: first the trials as long as the space is not widened."""
+    if tune is None:
+        return runs
+    variants = {run.variant: run for run in runs}
+    trials = []
+    for rung in range(len(tune.rungs(1))):
+        for number, values in enumerate(points(tune.axes(), survivors(tune, rung)), 1):
+            for run in variants.values():
+                steps = tune.rungs(trial_steps(run, tune))[rung]
+                trials.append(trial(run, tune, number, values, origins, steps))
+    return [*trials, *(untuned(run) for run in runs if tune.untuned), *runs]
+
+
+def survivors(tune: TuneSettings, rung: int, trials: int | None = None) -> int:
+    """How many trials of a variant are trained on a rung."""
+    number = tune.trials if trials is None else trials
+    return number if tune.halving is None else max(1, math.ceil(number / tune.halving**rung))
+
+
+# ---------------------------------------------------------------------------------------------------- what is wrong
+
+
+def problems(
+    tune: TuneSettings, runs: list[RunSpec], overrides: Mapping[str, Mapping], metric: object
+) -> Iterator[Problem]:
+    """What is wrong with a space beside the variants that it is for: `overrides` of each; `metric` decides."""
+    from paddle_tfm.recipe.claims import measured
+
+    yield from _path_problems(tune)
+    for name, said in overrides.items():
+        if name == FOLDER:
+            yield Problem(f"variants.{name}", f"'{FOLDER}' is the folder of the trials; give the variant another name")
+        for path in tune.space:
+            if _sets(said, path):
+                sentence = f"variant '{name}' sets {path} itself, and the space would undo that; keep one of the two"
+                yield Problem(f"tune.space.{path}", sentence)
+    if tune.seed in {run.seed for run in runs}:
+        sentence = f"{tune.seed} is among `seeds`, and a seed that chose the values reports too well; take another"
+        yield Problem("tune.seed", sentence)
+    for run in {run.variant: run for run in runs}.values():
+        if metric != "loss" and metric not in measured(run.data):
+            yield Problem("tune", f"variant '{run.variant}' does not measure '{metric}', by which trials are chosen")
+        if run.settings is not None and tune.rungs(trial_steps(run, tune))[0] < 1:
+            steps, first = trial_steps(run, tune), tune.halving ** (len(tune.rungs(1)) - 1) if tune.halving else 1
+            yield Problem("tune.halving", f"leaves {steps} / {first} steps to the first trials; have more steps")
+
+
+def _path_problems(tune: TuneSettings) -> Iterator[Problem]:
+    for path in tune.space:
+        if path == BUDGET:
+            yield Problem(f"tune.space.{path}", "is the budget, which is equal for all trials: `tune.steps`")
+        elif path.split(".")[0] not in SECTIONS or "." not in path:
+            sentence = "cannot be tuned: settings of `model` and `train` can, as any other changes what is measured"
+            yield Problem(f"tune.space.{path}", sentence)
+        for other in tune.space:
+            if path.startswith(f"{other}."):
+                yield Problem(f"tune.space.{path}", f"stands within {other}, which is in the space too; keep one")
+
+
+def _sets(said: Mapping, path: str) -> bool:
+    """Whether overrides set what stands at a path, or anything within it."""
+    from paddle_tfm.recipe.expansion import is_replaced
+
+    for key, value in said.items():
+        if is_replaced(key, path):
+            return True
+        if path.startswith(f"{key}.") and isinstance(value, Mapping):
+            if _sets(value, path.removeprefix(f"{key}.")):
+                return True
+    return False
