@@ -186,10 +186,10 @@ def _read(file: Path, texts: Sequence[Example], split: str) -> list[Prediction]:
 
 
 def _by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int], scored: Callable) -> dict:
-    from paddle_tfm.train.evaluate import buckets, lengths
+    from paddle_tfm.text_lengths import buckets, equal_edges, lengths
 
     unit, sizes = lengths([item.source if by == "source" else item.reference for item in predictions])
-    rows = buckets(sizes, edges)
+    rows = buckets(sizes, edges or equal_edges(sizes, 4))
     table = [
         {"length": name, "examples": len(indices), "metrics": scored(indices) if indices else {}}
         for name, indices in rows.items()
