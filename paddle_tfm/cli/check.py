@@ -42,8 +42,9 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     plans = check(loaded, registry, step=not no_step)
     variants = {plan.run.variant for plan in plans}
     seeds = len(plans) // len(variants)
-    console().print(
-        f"[green]{escape(loaded.source)} is sound[/]: {count(len(variants), 'variant')} × {count(seeds, 'seed')}"
-    )
+    tune = loaded.tune()
+    trials = f", each tuned by {tune.trials} trials" if tune else ""
+    runs = f"{count(len(variants), 'variant')} × {count(seeds, 'seed')}{trials}"
+    console().print(f"[green]{escape(loaded.source)} is sound[/]: {runs}")
     for sentence in remarks(plans):
         console().print(f"[yellow]note:[/] {escape(sentence)}")

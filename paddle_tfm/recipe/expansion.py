@@ -48,6 +48,11 @@ class RunSpec:
         return self.place or f"{self.variant}/seed-{self.seed}"
 
     @property
+    def steps(self) -> int:
+        """How many steps it has."""
+        return int(self.data["train"]["steps"])
+
+    @property
     def is_trial(self) -> bool:
         """Whether it is a trial of tuning, for which the test split does not exist."""
         return tuning.is_trial(self.place)
@@ -123,6 +128,11 @@ class Recipe:
         if problems:
             raise RecipeError(self.source, problems)
         return runs
+
+    def planned(self) -> list[RunSpec]:
+        """All runs that are known before anything is trained: trials of tuning, and what `runs` returns."""
+        runs, problems = self.expand()
+        return runs if problems else tuning.planned(runs, self.tune(), self.origins)
 
     def expand(self) -> tuple[list[RunSpec], list[Problem]]:
         """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""

@@ -142,9 +142,9 @@ def size(space: Sequence[Axis]) -> float:
 
 
 def points(space: Sequence[Axis], count: int, beyond: Sequence[Axis] = ()) -> list[Point]:
-    """The first `count` points of the scrambled Halton sequence (arXiv:1706.03200) in a space, each once; of a space that
-    was widened those outside of the one before, `beyond`. Fewer where there are no more. Equal spaces have equal points,
-    on every machine and for every variant."""
+    """The first `count` points of the scrambled Halton sequence (arXiv:1706.03200) in a space, each once; of a space
+    that was widened those outside of the one before, `beyond`. Fewer where there are no more. Equal spaces have equal
+    points, on every machine and for every variant."""
     import numpy as np
     from scipy.stats import qmc  # it takes a second to load
 

@@ -115,7 +115,7 @@ def trial(run: RunSpec, tune: TuneSettings, number: int, values: Point, origins:
 
 def trial_steps(run: RunSpec, tune: TuneSettings) -> int:
     """How many steps a trial of a variant has."""
-    return tune.steps or int(run.data["train"]["steps"])
+    return tune.steps or run.steps
 
 
 def untuned(run: RunSpec) -> RunSpec:

@@ -6,38 +6,18 @@ trials before, so that it is the same whoever trained them, and however often th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import json_text, read_json, write_whole
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
-from paddle_tfm.recipe.space import Axis, Point, points
+from paddle_tfm.recipe.space import Axis, points
 from paddle_tfm.recipe.tuning import RECORD, TuneSettings, survivors, trial, trial_steps, tuned, untuned
 from paddle_tfm.sweep.cells import Cell
-
-WORST = (-math.inf, -math.inf)
-
-
-class Trial(NamedTuple):
-    """A point that every variant tries. `round`: how often the space had been widened."""
-
-    number: int
-    round: int
-    values: Point
-
-
-class Score(NamedTuple):
-    """What a trial of one variant reached on the validation split; None where it diverged. `rank`: higher is better.
-    `stopped`: others of its variant were better after these `steps`, and went on."""
-
-    value: float | None
-    rank: tuple[float, float]
-    steps: int
-    stopped: bool
+from paddle_tfm.sweep.trials import WORST, Score, Trial, read_score
 
 
 @dataclass
@@ -129,7 +109,7 @@ class Tuning:
             self.cells += cells.values()
             yield list(cells.values())
             for (variant, number), cell in cells.items():
-                self.scores[variant][number] = _score(cell.folder, self.metric, stopped=rung < last)
+                self.scores[variant][number] = read_score(cell.folder, self.metric, stopped=rung < last)
             for variant, some in left.items():
                 some.sort(key=lambda each: self.scores[variant][each.number].rank, reverse=True)
                 del some[survivors(self.tune, rung + 1, len(trials)) :]
@@ -202,6 +182,7 @@ class Tuning:
         """Write down all trials, what was chosen, and the space as it became. Raises: as `best`."""
         record = {
             "metric": self.metric,
+            "higher_is_better": self.higher_is_better(),
             "seed": self.tune.seed,
             "trials": self.tune.trials,
             "halving": self.tune.halving,
@@ -209,6 +190,11 @@ class Tuning:
             "variants": {variant: self._record_of(variant) for variant in self.variants},
         }
         write_whole(self.folder / RECORD, json_text(record))
+
+    def higher_is_better(self) -> bool:
+        """Whether it is for the deciding metric, as any trial says."""
+        results = read_json(self.cells[0].folder / "results.json", ("directions",))
+        return self.metric != "loss" and bool(results["directions"].get(self.metric, True))
 
     def _record_of(self, variant: str) -> dict[str, Any]:
         best, scores = self.best(variant), self.scores[variant]
@@ -219,14 +205,3 @@ class Tuning:
             values = {"number": each.number, "round": each.round, "values": each.values}
             trials.append({**values, "score": score.value, "steps": score.steps, "stopped": score.stopped})
         return {"chosen": best.number, "values": best.values, "at_edge": edges, "trials": trials}
-
-
-def _score(folder: Path, metric: str, stopped: bool) -> Score:
-    """Raises UserError where the results of a trial cannot be read."""
-    results = read_json(folder / "results.json", ("valid", "directions", "diverged", "steps"))
-    value, loss = (results["valid"].get(name) for name in (metric, "loss"))
-    if results["diverged"] or value is None or not math.isfinite(value):
-        return Score(None, WORST, results["steps"], stopped)
-    higher = metric != "loss" and results["directions"].get(metric, True)
-    rank = (value if higher else -value, -loss if loss is not None and math.isfinite(loss) else -math.inf)
-    return Score(value, rank, results["steps"], stopped)

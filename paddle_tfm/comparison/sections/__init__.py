@@ -11,6 +11,8 @@ def register_sections():
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
         "claims": f"{HERE}.claims:Claims",
+        "tuning": f"{HERE}.tuning:Tuning",
+        "untuned": f"{HERE}.untuned:Untuned",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",
         "costs": f"{HERE}.costs:Costs",
