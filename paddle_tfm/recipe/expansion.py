@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
 from paddle_tfm.recipe import claims, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.settings import Settings, locate, validate
-from paddle_tfm.recipe.sites import STACKS, SUBLAYERS
 from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
@@ -26,7 +25,6 @@ BESIDE = (
 )  # what stands beside the runs in a recipe, and determines no number of theirs
 # what a recipe says of all its runs together, and no variant of itself
 OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "tune", *BESIDE)
-PLACES = (*STACKS, *SUBLAYERS, "source", "target")  # for which a component may be chosen apart
 
 
 @dataclass
@@ -129,11 +127,6 @@ class Recipe:
             raise RecipeError(self.source, problems)
         return runs
 
-    def planned(self) -> list[RunSpec]:
-        """All runs that are known before anything is trained: trials of tuning, and what `runs` returns."""
-        runs, problems = self.expand()
-        return runs if problems else tuning.planned(runs, self.tune(), self.origins)
-
     def expand(self) -> tuple[list[RunSpec], list[Problem]]:
         """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
         runs: list[RunSpec] = []
@@ -174,7 +167,8 @@ class Recipe:
         if settings.tune is None:
             return []
         overrides = {name: overrides for name, (overrides, _) in self.variants().items()}
-        wrong = list(tuning.problems(settings.tune, runs, overrides, settings.evaluate.best))
+        sound, seeds = {run.variant: run.data for run in runs if run.settings}, {run.seed for run in runs}
+        wrong = list(tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best))
         if settings.tune.untuned and self.seed_plan():
             sentence = "has as many seeds as the tuned runs, but those are added as they are needed; list the `seeds`"
             wrong.append(Problem("tune.untuned", sentence))
@@ -217,23 +211,6 @@ class Recipe:
         if isinstance(baseline, str) and baseline not in names:
             return [locate(Problem("baseline", unknown("variant", baseline, names)), self.origins)]
         return []
-
-
-def leaves(path: str, value: object) -> Iterator[str]:
-    """The paths that an override sets, down to its components and values."""
-    if isinstance(value, Mapping) and value and "name" not in value:
-        for key, item in value.items():
-            yield from leaves(f"{path}.{key}", item)
-    else:
-        yield path
-
-
-def is_replaced(path: str, later: str) -> bool:
-    """Whether what was set at `path` is gone once `later` is set: it is that path or stands below it; or above it, and
-    `later` is one of its places. (An option of a component leaves the component.)"""
-    if f"{path}.".startswith(f"{later}."):
-        return True
-    return later.startswith(f"{path}.") and later.removeprefix(f"{path}.").split(".")[0] in PLACES
 
 
 def label(value: object) -> str:

@@ -12,8 +12,8 @@ from copy import deepcopy
 from dataclasses import replace
 
 from paddle_tfm.errors import Problem, UserError
-from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe, is_replaced, leaves
-from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe
+from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.settings import locate, validate
 
 FAST = "--fast"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe import value_lists, yaml_lines
-from paddle_tfm.recipe.expansion import Recipe, leaves
+from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.fast import FAST, hastened
-from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.merging import leaves, override
 from paddle_tfm.recipe.yaml_lines import Origins
 
 BASELINE = "baseline"

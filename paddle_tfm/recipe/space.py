@@ -43,9 +43,7 @@ class Axis:
         """
         if isinstance(written, list):
             if len(written) < 2:
-                raise ValueError(
-                    f"has {len(written) or 'no'} value, so that nothing is to be chosen; write two or more"
-                )
+                raise ValueError(f"has {len(written) or 'no'} value, so that nothing can be chosen; write two or more")
             if twice := [each for number, each in enumerate(written) if each in written[:number]]:
                 raise ValueError(f"has the value {twice[0]!r} twice")
             return cls(path, "", tuple(written))

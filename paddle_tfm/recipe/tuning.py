@@ -6,21 +6,16 @@ tune: {space: {train.schedule.peak: log(3e-4, 1e-2), train.schedule.warmup: [0, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from paddle_tfm.errors import Problem
-from paddle_tfm.recipe.merging import override
-from paddle_tfm.recipe.space import Axis, Point, points, size
-
-if TYPE_CHECKING:
-    from paddle_tfm.recipe.expansion import RunSpec
-    from paddle_tfm.recipe.yaml_lines import Origins
+from paddle_tfm.recipe.claims import measured
+from paddle_tfm.recipe.merging import is_replaced
+from paddle_tfm.recipe.space import Axis, size
 
 EXAMPLE = "`tune: {space: {train.schedule.peak: log(3e-4, 1e-2)}, trials: 12}`"
 RECORD = "tuning.json"  # in the comparison's folder: all trials, and what was chosen
@@ -80,6 +75,14 @@ class TuneSettings(BaseModel):
         rounds = int(math.log(self.trials, self.halving) + 1e-9)
         return [steps // self.halving**left for left in range(rounds, -1, -1)]
 
+    def steps_of(self, data: Mapping[str, Any]) -> int:
+        """How many steps a trial of a variant has, by its resolved recipe."""
+        return self.steps or int(data["train"]["steps"])
+
+    def left(self, rung: int, trials: int) -> int:
+        """How many of the trials of one variant are trained on a rung."""
+        return trials if self.halving is None else max(1, math.ceil(trials / self.halving**rung))
+
 
 def is_trial(place: str) -> bool:
     """Whether a run's folder below the comparison's is that of a trial."""
@@ -91,67 +94,22 @@ def is_beside(folder: Path) -> bool:
     return folder.parent.parent.name == FOLDER and not folder.name.startswith("seed-")
 
 
-# ------------------------------------------------------------------------------------------------------------- runs
-
-
-def tuned(run: RunSpec, values: Mapping[str, Any], origins: Origins) -> RunSpec:
-    """The run with values of the space; `origins` say where the recipe wrote `tune.space`."""
-    from paddle_tfm.recipe.settings import validate
-
-    data, places = deepcopy(run.data), dict(run.origins)
-    for path, value in values.items():
-        written = f"tune.space.{path}"
-        override(data, path, value, places, {path: origins[written]} if written in origins else {})
-    return replace(run, data=data, origins=places, settings=validate(data, places)[0])
-
-
-def trial(run: RunSpec, tune: TuneSettings, number: int, values: Point, origins: Origins, steps: int) -> RunSpec:
-    """A trial of a variant, of which `run` is any; with fewer steps than a trial has where it is halved."""
-    last = trial_steps(run, tune)
-    name = f"{FOLDER}/{run.variant}/{TRIAL}{number:02}" + ("" if steps == last else f"-steps-{steps}")
-    whole = tuned(run, {**values, BUDGET: steps}, origins)
-    return replace(whole, seed=tune.seed, data={**whole.data, "seeds": [tune.seed]}, place=name)
-
-
-def trial_steps(run: RunSpec, tune: TuneSettings) -> int:
-    """How many steps a trial of a variant has."""
-    return tune.steps or run.steps
-
-
-def untuned(run: RunSpec) -> RunSpec:
-    """A reported run beside which its tuned one stands."""
-    return replace(run, place=f"{FOLDER}/{run.variant}/{UNTUNED}seed-{run.seed}")
-
-
-def planned(runs: list[RunSpec], tune: TuneSettings | None, origins: Origins) -> list[RunSpec]:
-    """All runs of a recipe whose reported ones are `runs`: first the trials as long as the space is not widened."""
-    if tune is None:
-        return runs
-    variants = {run.variant: run for run in runs}
-    trials = []
-    for rung in range(len(tune.rungs(1))):
-        for number, values in enumerate(points(tune.axes(), survivors(tune, rung)), 1):
-            for run in variants.values():
-                steps = tune.rungs(trial_steps(run, tune))[rung]
-                trials.append(trial(run, tune, number, values, origins, steps))
-    return [*trials, *(untuned(run) for run in runs if tune.untuned), *runs]
-
-
-def survivors(tune: TuneSettings, rung: int, trials: int | None = None) -> int:
-    """How many trials of a variant are trained on a rung."""
-    number = tune.trials if trials is None else trials
-    return number if tune.halving is None else max(1, math.ceil(number / tune.halving**rung))
-
-
 # ---------------------------------------------------------------------------------------------------- what is wrong
 
 
 def problems(
-    tune: TuneSettings, runs: list[RunSpec], overrides: Mapping[str, Mapping], metric: object
+    tune: TuneSettings,
+    overrides: Mapping[str, Mapping],
+    recipes: Mapping[str, Mapping],
+    seeds: Iterable[int],
+    metric: object,
 ) -> Iterator[Problem]:
-    """What is wrong with a space beside the variants that it is for: `overrides` of each; `metric` decides."""
-    from paddle_tfm.recipe.claims import measured
+    """What is wrong with a space beside the variants that it is for.
 
+    Args:
+        overrides: variant → what it sets. recipes: variant → its resolved recipe, of those that are sound. metric: the
+            one that decides.
+    """
     yield from _path_problems(tune)
     for name, said in overrides.items():
         if name == FOLDER:
@@ -160,15 +118,17 @@ def problems(
             if _sets(said, path):
                 sentence = f"variant '{name}' sets {path} itself, and the space would undo that; keep one of the two"
                 yield Problem(f"tune.space.{path}", sentence)
-    if tune.seed in {run.seed for run in runs}:
+    if tune.seed in seeds:
         sentence = f"{tune.seed} is among `seeds`, and a seed that chose the values reports too well; take another"
         yield Problem("tune.seed", sentence)
-    for run in {run.variant: run for run in runs}.values():
-        if metric != "loss" and metric not in measured(run.data):
-            yield Problem("tune", f"variant '{run.variant}' does not measure '{metric}', by which trials are chosen")
-        if run.settings is not None and tune.rungs(trial_steps(run, tune))[0] < 1:
-            steps, first = trial_steps(run, tune), tune.halving ** (len(tune.rungs(1)) - 1) if tune.halving else 1
-            yield Problem("tune.halving", f"leaves {steps} / {first} steps to the first trials; have more steps")
+    for name, data in recipes.items():
+        if metric != "loss" and metric not in measured(data):
+            yield Problem("tune", f"variant '{name}' does not measure '{metric}', by which trials are chosen")
+        if tune.rungs(tune.steps_of(data))[0] < 1:
+            sentence = (
+                f"begins with fewer than 1 of {tune.steps_of(data)} steps; halve fewer trials, or have more steps"
+            )
+            yield Problem("tune.halving", sentence)
 
 
 def _path_problems(tune: TuneSettings) -> Iterator[Problem]:
@@ -185,12 +145,8 @@ def _path_problems(tune: TuneSettings) -> Iterator[Problem]:
 
 def _sets(said: Mapping, path: str) -> bool:
     """Whether overrides set what stands at a path, or anything within it."""
-    from paddle_tfm.recipe.expansion import is_replaced
-
-    for key, value in said.items():
-        if is_replaced(key, path):
-            return True
-        if path.startswith(f"{key}.") and isinstance(value, Mapping):
-            if _sets(value, path.removeprefix(f"{key}.")):
-                return True
-    return False
+    return any(
+        is_replaced(key, path)
+        or (path.startswith(f"{key}.") and isinstance(value, Mapping) and _sets(value, path.removeprefix(f"{key}.")))
+        for key, value in said.items()
+    )

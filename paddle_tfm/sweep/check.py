@@ -12,7 +12,7 @@ from paddle_tfm.recipe import fast
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.settings import validate
-from paddle_tfm.recipe.tuning import planned
+from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
 
@@ -50,11 +50,11 @@ def check(
 def _problems_of_trials(recipe: Recipe, runs: list[RunSpec], registry: Registry) -> Iterator[Problem]:
     """What is wrong with the points of a space, for each variant; a model that several trials share is built once."""
     models: set[str] = set()
-    for run in planned(runs, recipe.tune(), recipe.origins):
-        if run.is_trial:
-            model = json.dumps([run.variant, run.data["model"]], sort_keys=True)
-            yield from trial_problems(run, registry, with_model=model not in models)
-            models.add(model)
+    tune = recipe.tune()
+    for run in first_trials(recipe, tune, runs) if tune else []:
+        model = json.dumps([run.variant, run.data["model"]], sort_keys=True)
+        yield from trial_problems(run, registry, with_model=model not in models)
+        models.add(model)
 
 
 def trial_problems(run: RunSpec, registry: Registry, with_model: bool = True) -> list[Problem]:

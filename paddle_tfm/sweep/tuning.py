@@ -15,7 +15,8 @@ from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import json_text, read_json, write_whole
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.space import Axis, points
-from paddle_tfm.recipe.tuning import RECORD, TuneSettings, survivors, trial, trial_steps, tuned, untuned
+from paddle_tfm.recipe.trials import own, trial, tuned
+from paddle_tfm.recipe.tuning import RECORD, TuneSettings
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.trials import WORST, Score, Trial, read_score
 
@@ -31,7 +32,7 @@ class Tuning:
 
     recipe: Recipe
     tune: TuneSettings
-    runs: Sequence[RunSpec]
+    runs: list[RunSpec]
     folder: Path
     cell: Callable[[RunSpec], Cell]
     is_sound: Callable[[RunSpec], bool]
@@ -71,10 +72,8 @@ class Tuning:
 
     def names(self) -> list[str]:
         """Of all runs that are known: the trials first."""
-        return [*(cell.name for cell in self.cells), *(run.name for run in self.runs), *self._untuned_names()]
-
-    def _untuned_names(self) -> list[str]:
-        return [untuned(run).name for run in self.runs if self.tune.untuned]
+        reported = [*self.runs, *own(self.tune, self.runs)]
+        return [*(cell.name for cell in self.cells), *(run.name for run in reported)]
 
     # --------------------------------------------------------------------------------------------------------- trials
 
@@ -112,11 +111,10 @@ class Tuning:
                 self.scores[variant][number] = read_score(cell.folder, self.metric, stopped=rung < last)
             for variant, some in left.items():
                 some.sort(key=lambda each: self.scores[variant][each.number].rank, reverse=True)
-                del some[survivors(self.tune, rung + 1, len(trials)) :]
+                del some[self.tune.left(rung + 1, len(trials)) :]
 
-    def _spec(self, run: RunSpec, each: Trial, rung: int) -> RunSpec:
-        steps = self.tune.rungs(trial_steps(run, self.tune))[rung]
-        return trial(run, self.tune, each.number, each.values, self.recipe.origins, steps)
+    def _spec(self, run: RunSpec, each: Trial, rung: int = -1) -> RunSpec:
+        return trial(run, self.tune, each.number, each.values, self.recipe.origins, rung)
 
     # --------------------------------------------------------------------------------------------------- what is chosen
 
@@ -127,8 +125,7 @@ class Tuning:
             UserError: every trial of a variant diverged.
         """
         with_values = [tuned(run, self.best(run.variant).values, self.recipe.origins) for run in self.runs]
-        own = [untuned(run) for run in self.runs if self.tune.untuned]
-        return [self.cell(run) for run in (*with_values, *own)]
+        return [self.cell(run) for run in (*with_values, *own(self.tune, self.runs))]
 
     def best(self, variant: str) -> Trial:
         """The best trial of a variant: by the deciding metric on the validation split, then by the loss.
@@ -174,7 +171,7 @@ class Tuning:
 
     def _is_sound(self, axis: Axis, side: int) -> bool:
         values = {**self.trials[0].values, axis.path: axis.values[0 if side < 0 else -1]}
-        return all(self.is_sound(self._spec(run, Trial(1, 0, values), -1)) for run in self.variants.values())
+        return all(self.is_sound(self._spec(run, Trial(1, 0, values))) for run in self.variants.values())
 
     # ------------------------------------------------------------------------------------------------------- the record
 
