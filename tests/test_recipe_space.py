@@ -8,7 +8,7 @@ from scipy import stats
 
 from paddle_tfm.recipe.space import Axis, points, size
 
-PEAK = Axis.parse("peak", "log(3e-4, 1e-2)")
+PEAK = Axis.parse("peak", {"log": [3e-4, 1e-2]})
 WARMUP = Axis.parse("warmup", [0, 200, 1000])
 
 
@@ -18,16 +18,21 @@ WARMUP = Axis.parse("warmup", [0, 200, 1000])
         ([], "has no value"),
         ([1], "has 1 value, so that nothing can be chosen; write two or more"),
         ([1, 2, 1], "has the value 1 twice"),
-        (3, "must be a list of values, log(a, b), linear(a, b), log_int(a, b) or int(a, b), but is 3"),
-        ({"log": [1, 2]}, "must be a list of values, log(a, b)"),
-        ("log(1e-3)", "must be a list of values"),
-        ("exp(1, 2)", "must be a list of values"),
-        ("linear(a, b)", "must have two numbers as its ends, but is 'linear(a, b)'"),
-        ("log(1, 1)", "must go from a smaller number to a larger one"),
-        ("log(2, 1)", "must go from a smaller number to a larger one"),
-        ("linear(0, inf)", "must go from a smaller number to a larger one"),
-        ("log(0, 1)", "must begin above 0, as it is logarithmic"),
-        ("int(1, 2.5)", "must have whole numbers as its ends"),
+        (3, "must be a list of values, {log: [a, b]}, {linear: [a, b]}, {log_int: [a, b]} or {int: [a, b]}, but is 3"),
+        (
+            "log(0.1",
+            "must be a list of values, {log: [a, b]}, {linear: [a, b]}, {log_int: [a, b]} or {int: [a, b]}, but is 'log(",
+        ),
+        ({"exp": [1, 2]}, "must be a list of values"),
+        ({"log": [1, 2], "int": [1, 2]}, "must be a list of values"),
+        ({"linear": ["a", "b"]}, "must have two numbers as its ends, as {linear: [1, 10]}, but has ['a', 'b']"),
+        ({"linear": [1, 2, 3]}, "must have two numbers as its ends"),
+        ({"linear": 1}, "must have two numbers as its ends"),
+        ({"log": [1, 1]}, "must go from a smaller number to a larger one, but goes from 1 to 1"),
+        ({"log": [2, 1]}, "must go from a smaller number to a larger one"),
+        ({"linear": [0, math.inf]}, "must go from a smaller number to a larger one"),
+        ({"log": [0, 1]}, "must begin above 0, as it is logarithmic, but begins at 0"),
+        ({"int": [1, 2.5]}, "must have whole numbers as its ends"),
     ],
 )
 def test_what_is_wrong_with_an_axis_is_a_sentence(written, sentence):
@@ -36,7 +41,9 @@ def test_what_is_wrong_with_an_axis_is_a_sentence(written, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-@pytest.mark.parametrize("written", ["log(0.0003, 0.01)", "linear(0.0, 0.3)", "log_int(2, 64)", "int(1, 4)", [1, "a"]])
+@pytest.mark.parametrize(
+    "written", [{"log": [0.0003, 0.01]}, {"linear": [0.0, 0.3]}, {"log_int": [2, 64]}, {"int": [1, 4]}, [1, "a"]]
+)
 def test_an_axis_is_written_as_it_is_read(written):
     assert Axis.parse("a.b", written).written() == written
 
@@ -49,7 +56,7 @@ def shares(axis, values):
     return (np.asarray(values) - low) / (high - low)
 
 
-@pytest.mark.parametrize("axis", [PEAK, Axis.parse("dropout", "linear(0.1, 0.5)")])
+@pytest.mark.parametrize("axis", [PEAK, Axis.parse("dropout", {"linear": [0.1, 0.5]})])
 def test_points_are_spread_evenly_by_ratio_or_by_difference(axis):
     for count in (4, 12, 50):
         values = [point[axis.path] for point in points([axis], count)]
@@ -72,7 +79,7 @@ def test_points_of_several_axes_cover_their_product_and_come_from_the_space_alon
         assert any(halves) and not all(halves)
 
 
-@pytest.mark.parametrize(("written", "number"), [([1, 2, 3], 3), ("int(1, 4)", 4), ("log_int(2, 9)", 8)])
+@pytest.mark.parametrize(("written", "number"), [([1, 2, 3], 3), ({"int": [1, 4]}, 4), ({"log_int": [2, 9]}, 8)])
 def test_each_point_of_a_small_space_comes_once(written, number):
     axis = Axis.parse("a.b", written)
     assert axis.size == size([axis]) == number
@@ -83,13 +90,13 @@ def test_each_point_of_a_small_space_comes_once(written, number):
 @pytest.mark.parametrize(
     ("written", "below", "above"),
     [
-        ("log(0.001, 0.1)", "log(0.0001, 0.1)", "log(0.001, 1.0)"),
-        ("linear(0.2, 0.4)", "linear(0.1, 0.4)", "linear(0.2, 0.5)"),
-        ("linear(0.0, 0.4)", "linear(0.0, 0.4)", "linear(0.0, 0.6)"),
-        ("linear(-1.0, 1.0)", "linear(-2.0, 1.0)", "linear(-1.0, 2.0)"),
-        ("int(1, 5)", "int(0, 5)", "int(1, 7)"),
-        ("log_int(4, 64)", "log_int(1, 64)", "log_int(4, 256)"),
-        ("log_int(1, 64)", "log_int(1, 64)", "log_int(1, 512)"),
+        ({"log": [0.001, 0.1]}, {"log": [0.0001, 0.1]}, {"log": [0.001, 1.0]}),
+        ({"linear": [0.2, 0.4]}, {"linear": [0.1, 0.4]}, {"linear": [0.2, 0.5]}),
+        ({"linear": [0.0, 0.4]}, {"linear": [0.0, 0.4]}, {"linear": [0.0, 0.6]}),
+        ({"linear": [-1.0, 1.0]}, {"linear": [-2.0, 1.0]}, {"linear": [-1.0, 2.0]}),
+        ({"int": [1, 5]}, {"int": [0, 5]}, {"int": [1, 7]}),
+        ({"log_int": [4, 64]}, {"log_int": [1, 64]}, {"log_int": [4, 256]}),
+        ({"log_int": [1, 64]}, {"log_int": [1, 64]}, {"log_int": [1, 512]}),
         ([0, 200, 1000], [0, 200, 1000], [0, 200, 1000, 5000]),
         ([0.1, 0.2], [0.05, 0.1, 0.2], [0.1, 0.2, 0.4]),
         ([-1, 0, 1], [-2, -1, 0, 1], [-1, 0, 1, 2]),

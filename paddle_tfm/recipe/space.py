@@ -1,20 +1,19 @@
 """The space that tuning searches: an axis for each setting, and one quasi-random sequence of points in it.
 
-train.schedule.peak: log(3e-4, 1e-2)     # or linear(a, b); log_int and int for whole numbers
-train.schedule.warmup: [0, 200, 1000]    # or any list of values; numbers that rise have edges
+train.schedule.peak: {log: [3e-4, 1e-2]}    # or linear; log_int and int for whole numbers
+train.schedule.warmup: [0, 200, 1000]       # or any list of values; numbers that rise have edges
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 SCALES = ("log", "linear", "log_int", "int")
-FORMS = "a list of values, log(a, b), linear(a, b), log_int(a, b) or int(a, b)"
+FORMS = "a list of values, {log: [a, b]}, {linear: [a, b]}, {log_int: [a, b]} or {int: [a, b]}"
 DIGITS = 4  # of a value between two ends: whoever reads `peak: 0.001873` can type it again
 MOST_DRAWS = 1_000  # for a point that is wanted
 SEED = 0  # of the sequence's scrambling: the points are of the space alone, and of no run's seed
@@ -47,25 +46,26 @@ class Axis:
             if twice := [each for number, each in enumerate(written) if each in written[:number]]:
                 raise ValueError(f"has the value {twice[0]!r} twice")
             return cls(path, "", tuple(written))
-        match = re.fullmatch(r"\s*(\w+)\s*\(([^,()]+),([^,()]+)\)\s*", written) if isinstance(written, str) else None
-        if match is None or match[1] not in SCALES:
-            raise ValueError(f"must be {FORMS}, but is {written!r}")
-        try:
-            low, high = float(match[2]), float(match[3])
-        except ValueError:
-            raise ValueError(f"must have two numbers as its ends, but is {written!r}") from None
-        axis = cls(path, match[1], (low, high))
-        axis._require_range(written)
-        return replace(axis, values=(int(low), int(high))) if axis.is_whole else axis
+        if not isinstance(written, Mapping) or len(written) != 1 or next(iter(written)) not in SCALES:
+            broken = isinstance(written, str) and written.startswith(tuple(f"{scale}(" for scale in SCALES))
+            hint = "; YAML would divide log(a, b) at its comma" if broken else ""
+            raise ValueError(f"must be {FORMS}, but is {written!r}{hint}")
+        ((scale, ends),) = written.items()
+        numbers = isinstance(ends, list) and all(type(each) in (int, float) for each in ends)
+        if not numbers or len(ends) != 2:
+            raise ValueError(f"must have two numbers as its ends, as {{{scale}: [1, 10]}}, but has {ends!r}")
+        axis = cls(path, scale, tuple(ends))
+        axis._require_range(ends)
+        return axis
 
-    def _require_range(self, written: object) -> None:
-        low, high = self.values
+    def _require_range(self, ends: list) -> None:
+        low, high = ends
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"must go from a smaller number to a larger one, but is {written!r}")
+            raise ValueError(f"must go from a smaller number to a larger one, but goes from {low} to {high}")
         if self.is_log and low <= 0:
-            raise ValueError(f"must begin above 0, as it is logarithmic, but is {written!r}")
-        if self.is_whole and not (low.is_integer() and high.is_integer()):
-            raise ValueError(f"must have whole numbers as its ends, but is {written!r}")
+            raise ValueError(f"must begin above 0, as it is logarithmic, but begins at {low}")
+        if self.is_whole and not all(isinstance(end, int) for end in ends):
+            raise ValueError(f"must have whole numbers as its ends, but goes from {low} to {high}")
 
     @property
     def is_log(self) -> bool:
@@ -86,7 +86,14 @@ class Axis:
 
     def written(self) -> object:
         """As a recipe writes it."""
-        return f"{self.scale}({self.values[0]}, {self.values[1]})" if self.scale else list(self.values)
+        return {self.scale: list(self.values)} if self.scale else list(self.values)
+
+    def __str__(self) -> str:
+        """For people: `0.0003 to 0.01 (log)`, or `0, 200 or 1000`."""
+        if not self.scale:
+            *firsts, last = map(str, self.values)
+            return f"{', '.join(firsts)} or {last}"
+        return f"{self.values[0]:g} to {self.values[1]:g} ({self.scale.removesuffix('_int')})"
 
     def at(self, share: float) -> Any:
         """The value at a share of the axis, 0 ≤ share < 1."""

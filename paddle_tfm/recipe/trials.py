@@ -1,4 +1,4 @@
-"""The runs of a recipe that tunes: trials, and the reported runs with what they chose or with the recipe's own values."""
+"""The runs of a recipe that tunes: trials, and reported runs, with what they chose and with the recipe's own values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tuning: the settings of every variant are chosen from one space, by as many trials, before its seeds are reported.
 
-tune: {space: {train.schedule.peak: log(3e-4, 1e-2), train.schedule.warmup: [0, 200, 1000]}, trials: 12}
+tune: {space: {train.schedule.peak: {log: [3e-4, 1e-2]}, train.schedule.warmup: [0, 200, 1000]}, trials: 12}
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from paddle_tfm.recipe.claims import measured
 from paddle_tfm.recipe.merging import is_replaced
 from paddle_tfm.recipe.space import Axis, size
 
-EXAMPLE = "`tune: {space: {train.schedule.peak: log(3e-4, 1e-2)}, trials: 12}`"
+EXAMPLE = "`tune: {space: {train.schedule.peak: {log: [3e-4, 1e-2]}}, trials: 12}`"
 RECORD = "tuning.json"  # in the comparison's folder: all trials, and what was chosen
 FOLDER = "tuning"  # below the comparison's, where trials are
 TRIAL = "trial-"
@@ -39,7 +39,7 @@ class TuneSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    space: dict[str, Any] = Field(min_length=1)
+    space: dict[str, Any]
     trials: int = Field(ge=2, le=1_000)
     steps: int | None = Field(None, gt=0)
     halving: int | None = Field(None, ge=2, le=10)
@@ -50,6 +50,8 @@ class TuneSettings(BaseModel):
     @field_validator("space")
     @classmethod
     def _readable(cls, space: dict[str, Any]) -> dict[str, Any]:
+        if not space:
+            raise ValueError(f"names no setting; as in {EXAMPLE}")
         for path, written in space.items():
             try:
                 Axis.parse(path, written)

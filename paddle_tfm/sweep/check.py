@@ -48,12 +48,17 @@ def check(
 
 
 def _problems_of_trials(recipe: Recipe, runs: list[RunSpec], registry: Registry) -> Iterator[Problem]:
-    """What is wrong with the points of a space, for each variant; a model that several trials share is built once."""
+    """What is wrong with the points of a space, for all variants: of each setting the first that is. A model that
+    several trials share is built once."""
     models: set[str] = set()
+    paths: set[str] = set()
     tune = recipe.tune()
     for run in first_trials(recipe, tune, runs) if tune else []:
         model = json.dumps([run.variant, run.data["model"]], sort_keys=True)
-        yield from trial_problems(run, registry, with_model=model not in models)
+        for problem in trial_problems(run, registry, with_model=model not in models):
+            if problem.path not in paths:
+                yield problem
+            paths.add(problem.path)
         models.add(model)
 
 

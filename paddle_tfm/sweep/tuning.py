@@ -164,8 +164,7 @@ class Tuning:
             axis = space[place].widened(side)
             if axis != space[place] and self._is_sound(axis, side):
                 names = ", ".join(f"“{variant}”" for variant in variants)
-                sentence = f"{path} is widened for all variants, to {axis.written()}"
-                report(f"{sentence}: the best trial of {names} is the outermost")
+                report(f"The best trial of {names} is the outermost: {path} is now {axis} for all variants")
                 space[place] = axis
         return space
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paddle_tfm import units
@@ -12,6 +12,7 @@ from paddle_tfm.comparison.tuned import Chosen, Tuned, read_tuned
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Point, Series
 from paddle_tfm.protocols import Section
+from paddle_tfm.recipe.space import Axis
 from paddle_tfm.tabular import Column, Table
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _axis(written: object) -> str:
-    return f"[{', '.join(map(str, written))}]" if isinstance(written, list) else str(written)
+def _axes(space: Mapping[str, Any], paths: Iterable[str]) -> str:
+    return "; ".join(f"{path} {Axis.parse(path, space[path])}" for path in paths)
 
 
 Row = tuple[str, Chosen]
@@ -120,9 +121,8 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table[Row]:
         number("diverged", lambda item: item.diverged),
         *([number("halved", lambda item: item.stopped)] if not tuned.expected() else []),
     ]
-    space = "; ".join(f"{path}: {_axis(axis)}" for path, axis in last.items())
-    wider = f", widened from {'; '.join(_axis(first[path]) for path in first if first[path] != last[path])}"
-    title = f"Chosen on the validation split from {space}{wider if first != last else ''}"
+    wider = f"; widened from {_axes(first, [path for path in first if first[path] != last[path]])}"
+    title = f"Chosen on the validation split from {_axes(last, last)}{wider if first != last else ''}"
     return Table(columns, list(_variants(facts, tuned).items()), title)
 
 
