@@ -130,11 +130,12 @@ def _complete_executor(context: click.Context, parameter: click.Parameter, incom
 def _describe(name: str) -> str:
     """What the recipe compares and how long it takes."""
     from paddle_tfm.recipe import loading as recipes
+    from paddle_tfm.recipe.ladder import sizes_of
     from paddle_tfm.recipe.seeds import all_seeds
 
     try:
         recipe = recipes.load(name)
-        variants, plan, tune = list(recipe.variants()), recipe.seed_plan(), recipe.tune()
+        variants, plan, tune = list(recipe.written_variants()), recipe.seed_plan(), recipe.tune()
         seeds = all_seeds(plan or list(recipe.data.get("seeds") or []))
     except (UserError, AttributeError, TypeError, ValueError):
         return "A recipe with problems: `paddle-tfm check` lists them."
@@ -144,11 +145,15 @@ def _describe(name: str) -> str:
         if recipe.data.get("baseline"):
             lines.append(f"Baseline: {recipe.data['baseline']}")
     most = "at most " if plan else ""
-    number = f"{most}{len(variants) * len(seeds)} ({most}{len(seeds)} seed{'s' if len(seeds) != 1 else ''} a variant)"
-    lines.append(f"Runs: {number}")
+    at_each = "a variant"
+    if sizes := sizes_of(recipe.data):
+        lines.append(f"At {len(sizes)} sizes: {', '.join(sizes)}")
+        at_each = "a variant at each size"
+    total = len(recipe.variants()) * len(seeds)
+    lines.append(f"Runs: {most}{total} ({most}{len(seeds)} seed{'s' if len(seeds) != 1 else ''} {at_each})")
     if tune:
         again = ", and as many again where the space is widened" if tune.widen else ""
-        lines.append(f"Tuning: {tune.trials} trials of each variant before{again}")
+        lines.append(f"Tuning: {tune.trials} trials of {at_each} before{again}")
     faster = "; with --fast, minutes" if recipe.data.get("fast") else ""
     lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}{faster}")
     if claims := recipe.data.get("claims"):

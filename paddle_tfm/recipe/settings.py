@@ -15,9 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
+from paddle_tfm.recipe.ladder import LadderSettings
 from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
-from paddle_tfm.recipe.tuning import EXAMPLE as TUNE_EXAMPLE
+from paddle_tfm.recipe.tuning import EXAMPLE as TUNE
 from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
@@ -124,11 +126,13 @@ class Settings(_Section):
     smallest_effect: float | None = Field(None, gt=0)
     baseline: str | None = None
     variant: str | None = None
+    size: str | None = None
     variants: dict[str, dict | None] = {}
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
     fast: dict[str, Any] = {}
     claims: dict[str, ClaimSettings] = {}
     tune: TuneSettings | None = None
+    ladder: LadderSettings | None = None
 
     @field_validator("tokenizer")
     @classmethod
@@ -263,11 +267,17 @@ def _problem(error: dict) -> Problem:
 
 
 # sections with classes of their own, and what is said where a key of theirs is missing
-_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan, "tune": TuneSettings}
+_OTHERS: dict[str, Any] = {
+    "claims": ClaimSettings,
+    "seeds": SeedPlan,
+    "ladder": LadderSettings,
+    "tune": TuneSettings,
+}
 _MISSING = {
     "claims": "a claim needs `says`, `source`, `metric` and `variant`",
     "seeds": f"as in {EXAMPLE}",
-    "tune": f"as in {TUNE_EXAMPLE}",
+    "ladder": f"as in {LADDER}",
+    "tune": f"as in {TUNE}",
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from paddle_tfm import create_registry
 from paddle_tfm.comparison import paper
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.sections.chance import Chances
 from paddle_tfm.comparison.sections.costs import Costs
 from paddle_tfm.comparison.sections.differences import Differences
 from paddle_tfm.comparison.sections.gradients import Gradients
@@ -148,3 +149,29 @@ def test_the_paragraph_has_the_numbers_and_cites_what_is_in_the_bibliography(two
     title = re.search(r'title: "(.*?)"', citation)[1]
     assert title in entries["paddle_tfm"].replace("{paddle\\_tfm}", "paddle_tfm")
     assert re.search(r"name: (.*)", citation)[1] in entries["paddle_tfm"].replace("\\_", "_")
+
+
+def test_the_chance_of_each_difference_is_that_of_seeds_or_of_items(tmp_path, registry):
+    """Whether the difference is one between seeds or one between examples decides what is said to limit it."""
+    right = {"base": ["xxxxxxxxxx"] * 3, "a_b & 50%": ["x--x--x--x"] * 3}
+    by_seed = {"base": ["xxxxxxxxxx"] * 3, "a_b & 50%": ["xxxxxxxxxx", "----------", "xxxxx-x---"]}
+    for name, hits, limit in (("items", right, "test items"), ("seeds", by_seed, "seeds")):
+        for variant, patterns in hits.items():
+            for seed, pattern in enumerate(patterns, 1):
+                lines = [(f"s{i}", f"t{i}", f"t{i}" if mark == "x" else "no") for i, mark in enumerate(pattern)]
+                run(tmp_path / name, variant, seed, pattern.count("x") / 10, lines)
+        facts = facts_of(tmp_path / name, registry)
+        assert Chances().applies(facts)
+        (table,) = Chances().tables(facts).values()
+        (row,) = [[column.cell(row) for column in table.columns] for row in table.rows]
+        assert row[:3] == ["a_b & 50%", "3", "10"]
+        assert row[-1] == limit
+        assert "a_b &amp; 50%" in Chances().html(facts)
+        assert json.dumps(Chances().data(facts))
+    # Ten items, of which six change in all runs alike: the standard error of their mean, in points.
+    items = facts_of(tmp_path / "items", registry)
+    assert Chances().data(items)["a_b & 50%"]["of_items"] == pytest.approx((0.24 / 9) ** 0.5)
+
+
+def test_without_predictions_nothing_is_said_of_chance(two):
+    assert not Chances().applies(two)

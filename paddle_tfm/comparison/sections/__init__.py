@@ -10,6 +10,8 @@ def register_sections():
     return {
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
+        "chance": f"{HERE}.chance:Chances",
+        "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
         "tuning": f"{HERE}.tuning:Tuning",
         "untuned": f"{HERE}.untuned:Untuned",
