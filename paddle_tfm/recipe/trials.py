@@ -51,7 +51,7 @@ def own(tune: TuneSettings, runs: list[RunSpec]) -> list[RunSpec]:
 
 
 def first_trials(recipe: Recipe, tune: TuneSettings, runs: list[RunSpec]) -> list[RunSpec]:
-    """The trials of the space as it begins; where they are halved, as many as go on, whichever these will be."""
+    """The trials of the space as it begins; where they are halved, as many as continue, whichever these will be."""
     variants, values = {run.variant: run for run in runs}, points(tune.axes(), tune.trials)
     return [
         trial(run, tune, number, values[number - 1], recipe.origins, rung)

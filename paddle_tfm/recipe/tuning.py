@@ -32,7 +32,7 @@ class TuneSettings(BaseModel):
     Args:
         space: dotted path → axis, as `Axis.parse` reads it. trials: of every variant. steps: of a trial; None: as many
             as the variant's. halving: of the trials of one variant all begin with few steps, and the best 1 / halving
-            of them go on with so many times more. widen: how often the space is widened for all variants, where the
+            of them continue with so many times more. widen: how often the space is widened for all variants, where the
             best trial of one lies at its edge. untuned: also report the runs with the recipe's own values. seed: of all
             trials, and of no run that is reported.
     """

@@ -22,7 +22,7 @@ class Trial(NamedTuple):
 
 class Score(NamedTuple):
     """What a trial of one variant reached on the validation split; None where it diverged. `rank`: higher is better.
-    `stopped`: others of its variant were better after these `steps`, and went on."""
+    `stopped`: others of its variant were better after these `steps`, and continued."""
 
     value: float | None
     rank: tuple[float, float]
