@@ -137,21 +137,29 @@ class Sweep(protocols.Supervisor):
         cells = self.prepare() if cells is None else cells
         trained: list[Cell] = []
         for stage in self._stages(cells):
-            self._write_command()
             self._train_all(stage)
             trained += stage
         return [cell.folder for cell in trained if self.only or not is_beside(cell.folder)]
 
     def _stages(self, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
         """Cells as they are due: trials, then the reported runs, seeds of which may be added."""
-        if self.only is not None:
-            yield cells
-            return
-        if self.tuning is not None:
-            yield from self.tuning.stages(self.report)
+        names = [run.name for run in self.recipe.expand()[0]]
+        if self.tuning is not None and self.only is None:
+            for stage in self.tuning.stages(self.report):
+                self._write_command(names)
+                yield stage
             self.tuning.write()
             cells = self.tuning.chosen()
-        yield from stages(cells, self.recipe.seed_plan(), self.undecided)
+        self._write_command(names)
+
+        def undecided(done: Sequence[Cell]) -> set[str]:
+            """As `self.undecided`; runs that are not to be are taken off the list of those that are waited for."""
+            variants, due = self.undecided(done), {cell.name for cell in done}
+            names[:] = [name for name in names if name in due or name.rpartition("/")[0] in variants]
+            self._write_command(names)
+            return variants
+
+        yield from stages(cells, None if self.only else self.recipe.seed_plan(), undecided)
 
     def _train_all(self, cells: Sequence[Cell]) -> None:
         """Train those that are not trained yet. Raises: as `run`."""
@@ -168,13 +176,15 @@ class Sweep(protocols.Supervisor):
             names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
             raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
 
-    def _write_command(self) -> None:
+    def _write_command(self, names: Sequence[str]) -> None:
         """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""
         if self.only is not None and (self.folder / COMMAND_FILE).exists():
             return
         command = ["paddle-tfm", "run", *self.recipe.arguments, *self._plugin_options()]
-        names = self.tuning.names() if self.tuning else [run.name for run in self.recipe.expand()[0]]
-        write_command(self.folder, command, names, self.recipe.data.get("baseline"))
+        names = self.tuning.names(names) if self.tuning else names
+        plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
+        question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
+        write_command(self.folder, command, names, self.recipe.data.get("baseline"), question)
 
     def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that are to be trained. Of the others it is made sure that their texts are still the same.

@@ -6,7 +6,7 @@ trials before, so that it is the same whoever trained them, and however often th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,9 @@ class Tuning:
             "another place (in Python out=DIR)"
         )
 
-    def names(self) -> list[str]:
-        """Of all runs that are known: the trials first."""
-        reported = [*self.runs, *own(self.tune, self.runs)]
-        return [*(cell.name for cell in self.cells), *(run.name for run in reported)]
+    def names(self, reported: Iterable[str]) -> list[str]:
+        """Of all runs that are known: the trials, and the `reported` ones."""
+        return [*(cell.name for cell in self.cells), *reported, *(run.name for run in own(self.tune, self.runs))]
 
     # --------------------------------------------------------------------------------------------------------- trials
 
