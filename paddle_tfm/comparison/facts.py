@@ -15,6 +15,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison import sides
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
+from paddle_tfm.comparison.further import Further, further
 from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
 from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison, Result, grouped
@@ -62,13 +63,20 @@ class Facts:
     def scores_by_length(self) -> ScoresByLength | None:
         """The deciding metric in buckets of sources of about one length; None where there is nothing to show."""
         metric = self.text_metric()
-        return None if metric is None else scores_by_length(self.groups, metric)
+        test = units.metric_and_test(self.comparison.metric)[1]
+        return None if metric is None else scores_by_length(self.groups, metric, test)
+
+    @cached_property
+    def further(self) -> Further:
+        """What the further tests of the runs say."""
+        return further(self.comparison)
 
     def text_metric(self) -> Metric | None:
         """The deciding metric, if texts suffice for it and it is installed here."""
         stated = (self.recipe.get("evaluate") or {}).get("metrics") or []
         specs = {spec.get("name") if isinstance(spec, Mapping) else spec: spec for spec in stated}
-        plan = self.registry.resolve("metric", specs.get(self.comparison.metric, self.comparison.metric), "metric")
+        name = self.comparison.learned
+        plan = self.registry.resolve("metric", specs.get(name, name), "metric")
         metric = None if plan.problems else plan.build()
         return metric if metric and metric.needs_search and not metric.needs_pieces else None
 
@@ -104,6 +112,8 @@ class Facts:
         text += f" on {self.task}" if self.task else ""
         text += f", and scored by {units.metric_name(comparison.metric)}"
         examples = self.about.get("examples", {}).get("test" if comparison.split == "test" else "valid")
+        if test := units.metric_and_test(comparison.metric)[1]:
+            examples = next((run.tests[test].get("examples") for run in comparison.runs if test in run.tests), None)
         return text + (
             f" on {examples:,} {comparison.split} examples." if examples else f" on the {comparison.split} split."
         )

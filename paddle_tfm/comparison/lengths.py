@@ -34,13 +34,14 @@ class ScoresByLength(NamedTuple):
     scores: dict[str, list[list[float]]]
 
 
-def scores_by_length(groups: Mapping[str, Sequence[Result]], metric: Metric) -> ScoresByLength | None:
-    """The metric of all runs whose predictions are of the same texts; None where there are none, or one length only."""
+def scores_by_length(groups: Mapping[str, Sequence[Result]], metric: Metric, test: str = "") -> ScoresByLength | None:
+    """The metric of all runs whose predictions, of a further `test` or of their own, are of the same texts; None where
+    there are none, or one length only."""
     predictions = {
         (variant, run.seed): rows
         for variant, runs in groups.items()
         for run in runs
-        if (rows := read_undamaged_predictions(predictions_file(run.folder)))
+        if (rows := read_undamaged_predictions(predictions_file(run.folder, test=test)))
     }
     if not predictions:
         return None

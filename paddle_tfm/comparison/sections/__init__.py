@@ -10,6 +10,7 @@ def register_sections():
     return {
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
+        "tests": f"{HERE}.tests:Tests",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",
