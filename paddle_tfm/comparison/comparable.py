@@ -55,15 +55,21 @@ def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str
 def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str) -> Obstacle | None:
     """Whether all runs were scored on the same texts."""
     _, test = units.metric_and_test(metric)
-    for name, group in ((baseline, base), (variant, runs)):
-        if test and not all(run.texts(metric) for run in group):
+    theirs, ours = (_hashes(group, metric) for group in (base, runs))
+    for name, hashes in ((baseline, theirs), (variant, ours)):
+        if test and "" in hashes:
             return Obstacle("no such test", f"“{name}” has no test “{test}”")
-        if (number := len({run.texts(metric) for run in group})) > 1:
-            return Obstacle("other texts", f"the runs of “{name}” are scored on {number} different test texts")
-    if runs[0].texts(metric) == base[0].texts(metric):
+        if len(hashes) > 1:
+            return Obstacle("other texts", f"the runs of “{name}” are scored on {len(hashes)} different test texts")
+    if ours == theirs or not ours or not theirs:
         return None
     reason = _task_changes(*(_text_settings(recipe_of(group[0].folder), test) for group in (base, runs)))
     return Obstacle("other texts", f"“{variant}” is scored on other texts than “{baseline}”: {reason}")
+
+
+def _hashes(runs: Sequence[Scored], metric: str) -> set[str]:
+    """What the runs were scored on; one that diverged before it could be scored says nothing of it."""
+    return {texts for run in runs if (texts := run.texts(metric)) or not run.results.get("diverged")}
 
 
 def _text_settings(recipe: Mapping[str, Any], test: str) -> dict[str, Any]:

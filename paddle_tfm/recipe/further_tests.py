@@ -37,7 +37,7 @@ class FurtherTest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    split: Literal["test", "valid"] = "test"
+    split: Literal["train", "valid", "test"] = "test"
     task: str | dict | None = None
     batch: int | None = Field(None, gt=0)
     padding: int = Field(0, ge=0, le=100_000)
@@ -104,6 +104,11 @@ def why_not_measured(metric: str, metrics: Collection[str], tests: Collection[st
     name, test = units.metric_and_test(metric)
     if name not in metrics:
         return unknown("metric", name, metrics)
-    if test and not tests:
-        return f"'{metric}': there are no further tests; {ADD}"
-    return unknown("test", test, tests) if test and test not in tests else ""
+    return unknown_test(test, tests) if test else ""
+
+
+def unknown_test(name: str, tests: Collection[str]) -> str:
+    """A sentence where no further test has this name, else ""."""
+    if not tests:
+        return f"'{name}' is no further test: there are none; {ADD}"
+    return "" if name in tests else unknown("test", name, tests)
