@@ -143,7 +143,7 @@ def recipes() -> str:
     ]
     for name, file in sorted(shipped().items()):
         recipe = load_recipe(name)
-        variants = [variant for variant in recipe.variants() if variant != "default"]
+        variants = [variant for variant in recipe.written_variants() if variant != "default"]
         link = f"[`{name}`](../recipes/{file.relative_to(HERE.parent / 'recipes').as_posix()})"
         named = ", ".join(f"`{variant}`" for variant in variants) or "one"
         lines.append(f"| {link} | {recipe.data['summary']} | {named} | {recipe.data['duration']} |")

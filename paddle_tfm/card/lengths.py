@@ -13,9 +13,10 @@ from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import SIZE, dot, xlabels
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
-from paddle_tfm.train.evaluate import buckets, lengths
+from paddle_tfm.text_lengths import buckets, equal_edges, lengths
 
 DRAWS = 1000
+BUCKETS = 4
 MIN_EXAMPLES = 5  # examples of a bucket; fewer say nothing
 
 
@@ -24,7 +25,7 @@ def scores_by_length(metric: Metric, predictions: Sequence[Prediction]) -> tuple
     high are the 95% interval of drawing the bucket's examples again."""
     unit, sizes = lengths([item.source for item in predictions])
     rows = []
-    for name, indices in buckets(sizes).items():
+    for name, indices in buckets(sizes, equal_edges(sizes, BUCKETS)).items():
         chosen = [predictions[i] for i in indices]
         if len(chosen) < MIN_EXAMPLES:
             continue

@@ -40,10 +40,10 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     from paddle_tfm.sweep.check import check, remarks
 
     plans = check(loaded, registry, step=not no_step)
-    variants = {plan.run.variant for plan in plans}
-    seeds = len(plans) // len(variants)
-    console().print(
-        f"[green]{escape(loaded.source)} is sound[/]: {count(len(variants), 'variant')} × {count(seeds, 'seed')}"
-    )
+    trained, variants = {plan.run.variant for plan in plans}, loaded.written_variants()
+    sizes = len(trained) // len(variants)
+    counts = [count(len(variants), "variant"), *([count(sizes, "size")] if sizes > 1 else [])]
+    counts.append(count(len(plans) // len(trained), "seed"))
+    console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}")
     for sentence in remarks(plans):
         console().print(f"[yellow]note:[/] {escape(sentence)}")

@@ -119,8 +119,8 @@ def _of_recipe(what: Sequence[str], registry: Registry) -> list[Side]:
             raise UserError(f"{recipe.source}: {unknown('variant', name, known)}")
     if len(known) == 1:
         raise UserError(f"{recipe.source} has one variant, '{known[0]}'; {FORMS}")
-    baseline = str(recipe.data.get("baseline") or known[0])
-    chosen = names if len(names) > 1 else [baseline, *(names or known)]
+    baseline, *others = recipe.largest_variants()
+    chosen = names if len(names) > 1 else [baseline, *(names or others)]
     chosen = list(dict.fromkeys(chosen))
     if len(chosen) == 1:
         raise UserError(f"'{chosen[0]}' is the baseline itself; name another variant: {', '.join(known)}")

@@ -30,12 +30,13 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
     Raises:
         UserError: why they cannot be compared.
     """
+    from paddle_tfm.comparison.sizes import written
     from paddle_tfm.comparison.table import collect, compare
     from paddle_tfm.train.about import read_baseline
 
     runs = [run for run in sweep.runs if run.folder.name in seeds]
     results = collect([run.folder for run in runs], with_curves=False)
-    variants = {result.variant for result in results}
+    variants = {name for result in results for name in (result.variant, written(result))}
     baseline = read_baseline(sweep.folder)
     name = sweep.folder.resolve().name
     return compare(results, name, sweep.folder, runs[0].best, baseline if baseline in variants else None)

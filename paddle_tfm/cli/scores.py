@@ -121,10 +121,10 @@ def edges(buckets: str | None) -> list[int] | None:
 
 def by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int], scored: Callable) -> dict:
     """Scores in buckets of texts of about one length: those of the side `by`, up to each of the edges."""
-    from paddle_tfm.train.evaluate import buckets, lengths
+    from paddle_tfm.text_lengths import buckets, equal_edges, lengths
 
     unit, sizes = lengths([item.source if by == "source" else item.reference for item in predictions])
-    rows = buckets(sizes, edges)
+    rows = buckets(sizes, edges or equal_edges(sizes, 4))
     table = [
         {"length": name, "examples": len(indices), "metrics": scored(indices) if indices else {}}
         for name, indices in rows.items()

@@ -74,7 +74,7 @@ def complete_variant(context: click.Context, parameter: click.Parameter, incompl
         recipe = loading.load(context.info_name or "", overrides)
     except UserError:
         return []
-    return [name for name in recipe.variants() if name.startswith(incomplete)]
+    return [name for name in recipe.written_variants() if name.startswith(incomplete)]
 
 
 def sweep_options(command):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paddle_tfm import plotting
 from paddle_tfm.comparison.facts import Facts
@@ -49,16 +49,15 @@ class LineChart:
             figure = plotting.new_figure((WIDTH, HEIGHT))
             axes = figure.subplots()
             plain(axes)
-            for item in self.series:
-                self._draw(axes, item)
+            # Dots and a line of one variant have one name.
+            by_name = {_text(item.name): self._draw(axes, item) for item in self.series}
             _scale(axes, "x", self.x, short)
             _scale(axes, "y", self.y, self.name)
             axes.grid(axis="y", color=plotting.FAINT, linewidth=0.5, alpha=0.6)
             axes.set_xlabel(_text(self.x_title))
             axes.set_ylabel(_text(self.y_title))
-            if len(self.series) > 1:
-                handles = axes.get_legend_handles_labels()[0]
-                names = [_text(item.name) for item in self.series]
+            if len(by_name) > 1:
+                handles, names = list(by_name.values()), list(by_name)
                 columns = min(LEGEND_COLUMNS, len(names))
                 legend = figure.legend(
                     handles, map(str, range(len(names))), loc="outside lower center", ncols=columns, frameon=False
@@ -67,19 +66,21 @@ class LineChart:
                     text.set(text=name, color=plotting.INK)
         return figure
 
-    def _draw(self, axes: Axes, item: Series) -> None:
+    def _draw(self, axes: Axes, item: Series) -> Any:
+        """Draw it; returns what stands for it in a legend."""
         style = plotting.line_style(item.number)
         x, y = [point.x for point in item.points], [point.y for point in item.points]
         low, high = [point.low for point in item.points], [point.high for point in item.points]
         if len(x) == 1:
             errors = [[y[0] - low[0]], [high[0] - y[0]]]
-            axes.errorbar(x, y, errors, color=style.colour, marker=style.marker, capsize=3, label="one", linestyle="")
-            return
+            return axes.errorbar(x, y, errors, color=style.colour, marker=style.marker, capsize=3, linestyle="")
         if any(b > a for a, b in zip(low, high)):
             axes.fill_between(x, low, high, color=style.colour, alpha=0.16, linewidth=0)
         every = max(1, len(x) // 8)
-        (line,) = axes.plot(x, y, color=style.colour, linewidth=1.6, linestyle=style.style, label="several")
-        line.set(marker=style.marker, markersize=4, markevery=every)
+        (line,) = axes.plot(x, y, color=style.colour, linewidth=1.6, linestyle=style.style)
+        if item.marked:
+            line.set(marker=style.marker, markersize=4, markevery=every)
+        return line
 
 
 @dataclass(frozen=True)
@@ -173,11 +174,16 @@ class ForestPlot:
 
 def key(facts: Facts) -> str:
     """Which colour is which variant, above charts that have no names."""
+    return key_of({row.variant: facts.numbers[row.variant] for row in facts.comparison.rows})
+
+
+def key_of(numbers: Mapping[str, int]) -> str:
+    """Which colour is which name, by the numbers of the colours."""
     items = "".join(
-        f'<li class="{colour(facts.numbers[row.variant])}"><i class="swatch"></i><bdi>{escape(row.variant)}</bdi></li>'
-        for row in facts.comparison.rows
+        f'<li class="{colour(number)}"><i class="swatch"></i><bdi>{escape(name)}</bdi></li>'
+        for name, number in numbers.items()
     )
-    return f'<ul class="key">{items}</ul>' if len(facts.comparison.rows) > 1 else ""
+    return f'<ul class="key">{items}</ul>' if len(numbers) > 1 else ""
 
 
 def plain(axes: Axes) -> None:

@@ -19,7 +19,7 @@ def judge_all(
     comparison: Comparison, claims: Mapping[str, ClaimSettings], departures: Sequence[str] = ()
 ) -> Claims | None:
     """Each claim judged by the runs of the comparison; None where there is none."""
-    groups = grouped(comparison.runs)
+    groups = grouped([*comparison.runs, *comparison.smaller])
     judgements = [_judgement(comparison, groups, name, claim) for name, claim in claims.items()]
     if departures:
         judgements = [replace(each, verdict="no verdict") for each in judgements]
@@ -33,7 +33,7 @@ def recorded(comparison: Comparison, data: Mapping) -> Claims | None:
         claims = {str(each["name"]): ClaimSettings.model_validate(each["claim"]) for each in data.get("claims") or []}
     except (ValidationError, KeyError, TypeError):
         return None
-    here = set(grouped(comparison.runs))
+    here = set(grouped([*comparison.runs, *comparison.smaller]))
     if any({claim.variant, claim.over} - {None} - here for claim in claims.values()):
         return None
     departures = data.get("departures")

@@ -10,7 +10,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import verdicts
 from paddle_tfm.comparison.statistics import Verdict
-from paddle_tfm.comparison.table import Comparison, Result, further_tests, grouped, paired_values
+from paddle_tfm.comparison.table import Comparison, Result, further_tests, grouped, pairs
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ def further(comparison: Comparison) -> Further:
     """What the further tests of all runs say."""
     groups, tests = grouped(comparison.runs), further_tests(comparison.runs)
     baseline = comparison.baseline or next(iter(groups))
-    pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    paired: dict[tuple[str, str], list[tuple[float, float]]] = {}
     apart: dict[tuple[str, str], Obstacle] = {}
     for test in tests:
         metric = metric_on(comparison, test)
         apart |= {(test, variant): each for variant, each in obstacles(groups, baseline, metric).items()}
         for variant, runs in groups.items():
             if variant != baseline and (test, variant) not in apart:
-                pairs[test, variant] = paired_values(runs, groups[baseline], metric)
+                paired[test, variant] = pairs(runs, groups[baseline], metric)
     unit = comparison.unit(comparison.metric)
-    differences = verdicts(pairs, unit, comparison.higher_is_better, comparison.question)
+    differences = verdicts(paired, unit, comparison.higher_is_better, comparison.question)
     changes = {
         (test, variant): each for test in tests for variant, runs in groups.items() if (each := _invariance(runs, test))
     }

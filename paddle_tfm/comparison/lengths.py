@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
-
 from paddle_tfm.comparison.table import Result
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
+from paddle_tfm.text_lengths import buckets, equal_edges, lengths
 
 MAX_BUCKETS = 8
 MIN_EXAMPLES = 5  # of a bucket; fewer say nothing
@@ -48,7 +47,7 @@ def scores_by_length(groups: Mapping[str, Sequence[Result]], metric: Metric, tes
     first = next(iter(predictions.values()))
     texts = [(item.source, item.reference) for item in first]
     unit, sizes = lengths([item.source for item in first])
-    members = buckets(sizes)
+    members = members_of_buckets(sizes)
     scores: dict[str, list[list[float]]] = {}
     for (variant, _), rows in predictions.items():
         if [(item.source, item.reference) for item in rows] == texts:
@@ -63,26 +62,9 @@ def _bucket(sizes: Sequence[int]) -> Bucket:
     return Bucket(str(low) if low == high else f"{low}–{high}", fmean(sizes), len(sizes))
 
 
-def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """The unit, and the length of each text in it: words between spaces, or characters if most texts have no space
-    (Chinese; single words)."""
-    split = [text.split() for text in texts]
-    if 2 * sum(len(words) > 1 for words in split) >= len(texts):
-        return "words", [len(words) for words in split]
-    return "characters", [sum(map(len, words)) for words in split]
-
-
-def buckets(sizes: Sequence[int]) -> list[list[int]]:
+def members_of_buckets(sizes: Sequence[int]) -> list[list[int]]:
     """The indices of the examples of each bucket, short ones first: one for each length where there are few lengths,
     else `MAX_BUCKETS` of about equal numbers of examples. Those of fewer than `MIN_EXAMPLES` are left out."""
     different = sorted(set(sizes))
-    if len(different) > FEW_LENGTHS:
-        shares = np.arange(1, MAX_BUCKETS) / MAX_BUCKETS
-        edges = sorted({*np.quantile(sizes, shares, method="lower").tolist(), max(sizes)})
-    else:
-        edges = different
-    groups, low = [], -1
-    for high in edges:
-        groups.append([i for i, size in enumerate(sizes) if low < size <= high])
-        low = high
-    return [group for group in groups if len(group) >= MIN_EXAMPLES]
+    edges = different[:-1] if len(different) <= FEW_LENGTHS else equal_edges(sizes, MAX_BUCKETS)
+    return [group for group in buckets(sizes, edges).values() if len(group) >= MIN_EXAMPLES]

@@ -13,6 +13,7 @@ from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
@@ -81,7 +82,8 @@ class Row:
 
 @dataclass
 class Comparison:
-    """Variants side by side. `metric` decides the order of `rows`, the best first."""
+    """Variants side by side. `metric` decides the order of `rows`, the best first. Of a ladder, the variants at the
+    largest size; `smaller` are the runs of the other sizes."""
 
     name: str
     folder: Path
@@ -95,6 +97,7 @@ class Comparison:
     question: Question = field(default_factory=Question)
     claims: Claims | None = None  # of the recipe, judged
     obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
+    smaller: list[Result] = field(default_factory=list)
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -108,7 +111,7 @@ class Comparison:
             **({} if self.claims is None else self.claims.data()),
             "not_compared": {variant: obstacle.sentence for variant, obstacle in self.obstacles.items()},
             "rows": [asdict(row) for row in self.rows],
-            "runs": [{"folder": str(run.folder), **run.results} for run in self.runs],
+            "runs": [{"folder": str(run.folder), **run.results} for run in [*self.runs, *self.smaller]],
         }
 
     @property
@@ -178,12 +181,14 @@ def compare(
     question: Question | None = None,
 ) -> Comparison:
     """Runs grouped by variant, the best first, and behind them those that cannot be compared; differences to `baseline`
-    (default: the first variant) by seed, and what they say to the `question`.
+    (default: the first variant) by seed, and what they say to the `question`. Runs of a ladder: those of the largest
+    size.
 
     Raises:
         UserError: the metric was not measured, or the baseline is no variant here.
     """
-    groups = grouped(results)
+    results, smaller = at_largest(results)
+    groups, baseline = grouped(results), as_trained(baseline, results)
     directions = {"loss": False}
     for result in results:
         directions |= result.results["directions"]
@@ -201,8 +206,8 @@ def compare(
         {variant: [_counted(run, metric) for run in runs] for variant, runs in groups.items()}, unit, higher
     )
     others = [variant for variant in groups if variant != baseline and variant not in apart]
-    pairs = {variant: paired_values(groups[variant], groups[baseline], metric) for variant in others}
-    differences = verdicts(pairs, unit, higher, question)
+    paired = {variant: pairs(groups[variant], groups[baseline], metric) for variant in others}
+    differences = verdicts(paired, unit, higher, question)
     rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]
     for row in rows:
         row.difference = differences.get(row.variant)
@@ -218,10 +223,11 @@ def compare(
         metric_units,
         baseline,
         rows,
-        list(results),
+        results,
         _signatures(results),
         question,
         obstacles=apart,
+        smaller=smaller,
     )
 
 
@@ -307,7 +313,7 @@ def _counted(run: Result, metric: str) -> float | None:
     return None if run.results.get("diverged") else run.metric(metric)
 
 
-def paired_values(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:
+def pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:
     """(variant, baseline) over common seeds, in order; NaN where a run diverged. Without the metric: left out."""
     values = {run.seed: run for run in base}
     both = [(run, values[run.seed]) for run in sorted(group, key=lambda run: run.seed) if run.seed in values]

@@ -18,6 +18,8 @@ def table(comparison: Comparison) -> Table[Row]:
     """The comparison for a page of any width, which keeps to the last what it is read for: the variant, its score and
     the verdict."""
     title = f"{comparison.name}: {len(comparison.runs)} run{'' if len(comparison.runs) == 1 else 's'}"
+    if comparison.smaller:
+        title += f" at the largest size; {len(comparison.smaller)} at smaller ones: see “By size”"
     first, *others = comparison.shown()
     against = _against(comparison) if len(comparison.rows) > 1 else []
     # The loss comes after what the recipe measures: it decides nothing, unless it is what decides.

@@ -28,11 +28,13 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A line and the band around it. `number` decides its looks and which checkbox hides it."""
+    """A line and the band around it. `number` decides its looks and which checkbox hides it. marked: with a dot at each
+    point, where they are few."""
 
     number: int
     name: str
     points: Sequence[Point]
+    marked: bool = True
 
 
 def colour(number: int) -> str:
@@ -117,7 +119,7 @@ def _series(item: Series, x: Axis, y: Axis, name: Callable[[float], str]) -> str
         band = f'<path class="interval" d="M{_at(x.share(point.x))} {top}V{bottom}"/>'
     line = f'<path class="line" d="{path([(point.x, point.y) for point in item.points], x, y)}"/>'
     dots = ""
-    if len(item.points) <= MAX_DOTS:
+    if item.marked and len(item.points) <= MAX_DOTS:
         for point in item.points:
             text = f"{item.name}: {name(point.y)} at {short(point.x)}"
             d = dot(x.share(point.x), 1 - y.share(point.y))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from paddle_tfm.recipe.yaml_lines import join
 
-DESCRIPTIVE = ("name", "summary", "duration", "variant", "seeds", "baseline")  # keys that change no number
+DESCRIPTIVE = ("name", "summary", "duration", "variant", "size", "seeds", "baseline")  # keys that change no number
 
 
 class Absent:

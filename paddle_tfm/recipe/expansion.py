@@ -10,22 +10,17 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
-from paddle_tfm.recipe import claims
+from paddle_tfm.recipe import claims, ladder
 from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.settings import Settings, locate, validate
-from paddle_tfm.recipe.sites import STACKS, SUBLAYERS
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
-BESIDE = (
-    "smallest_effect",
-    "fast",
-    "claims",
-)  # what stands beside the runs in a recipe, and determines no number of theirs
+# what stands beside the runs in a recipe, and determines no number of theirs
+BESIDE = ("smallest_effect", "fast", "claims", "ladder")
 # what a recipe says of all its runs together, and no variant of itself
-OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", *BESIDE)
-PLACES = (*STACKS, *SUBLAYERS, "source", "target")  # for which a component may be chosen apart
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", *BESIDE)
 
 
 @dataclass
@@ -62,8 +57,19 @@ class Recipe:
         return str(self.data.get("name", self.source))
 
     def variants(self) -> dict[str, tuple[dict, Origins]]:
-        """Variant name → its overrides, from `variants` or from the product of `grid`; without either, one: the
-        recipe itself. What is of a wrong form is left out (`runs` says so)."""
+        """What is trained: name → its overrides. With a ladder, each variant at each size, the smallest size first."""
+        return ladder.at_sizes(self.written_variants(), self.data, self.origins)
+
+    def largest_variants(self) -> list[str]:
+        """The names of what is trained at the largest size, the baseline first; without a ladder, of all."""
+        size = next(reversed(ladder.sizes_of(self.data)), None)
+        names = [ladder.at(name, size) for name in self.written_variants()]
+        baseline = ladder.at(str(self.data.get("baseline") or next(iter(self.written_variants()))), size)
+        return sorted(names, key=lambda name: name != baseline)
+
+    def written_variants(self) -> dict[str, tuple[dict, Origins]]:
+        """Variant name → its overrides, from `variants` or from the product of `grid`; without either, one: the recipe
+        itself. What is of a wrong form is left out (`runs` says so)."""
         if self.data.get("grid"):
             return dict(self._grid())
         named = self.data.get("variants")
@@ -131,10 +137,12 @@ class Recipe:
                 override(data, path, value, origins, override_origins)
             data["variant"] = name
             data["seeds"] = self.data.get("seeds")
-            problems += self._variant_problems(name, overrides)
             settings, of_the_variant = validate(data, origins)
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
+        for name, (overrides, _) in self.written_variants().items():
+            problems += self._variant_problems(name, overrides)
+        problems += self._ladder_problems()
         problems += [*of_the_recipe, *self._baseline_problems(), *self._plan_problems(sound_seeds)]
         if settings_of_all is not None:
             recipes = {run.variant: run.data for run in runs}
@@ -159,47 +167,42 @@ class Recipe:
         if section == "grid" and Counter(label for label, _ in self._grid())[name] > 1:
             sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
             yield locate(Problem(path, sentence), self.origins)
+        yield from self._override_problems(f"variant '{name}'", path, overrides)
+
+    def _override_problems(self, who: str, path: str, overrides: Mapping) -> Iterator[Problem]:
+        """Keys that only the recipe has, and what the command line set in vain: `who`, at `path`, sets it too."""
         for key in overrides:
             if key.split(".")[0] in OF_THE_RECIPE:
-                yield locate(Problem(f"{path}.{key}", "belongs to the recipe; a variant cannot set it"), self.origins)
+                sentence = f"belongs to the recipe; a {who.split()[0]} cannot set it"
+                yield locate(Problem(f"{path}.{key}", sentence), self.origins)
             for leaf in leaves(key, overrides[key]):
                 for overridden in (overridden for overridden in self.overridden if is_replaced(overridden, leaf)):
-                    sentence = f"variant '{name}' sets {leaf} itself, so this would change nothing there"
+                    sentence = f"{who} sets {leaf} itself, so this would change nothing there"
                     another = f"several values, {key}=…,…, take the place of the grid's"
-                    instead = f"override {path}.{leaf}" if section == "variants" else another
+                    instead = another if path == "grid" else f"override {path}.{leaf}"
                     yield Problem(overridden, f"{sentence}; {instead}", COMMAND_LINE)
+
+    def _ladder_problems(self) -> Iterator[Problem]:
+        """What of the ladder does not fit to the rest, and to what the command line set."""
+        for problem in ladder.problems(self.written_variants(), self.data):
+            yield locate(problem, self.origins)
+        for size, settings in ladder.sizes_of(self.data).items():
+            yield from self._override_problems(f"size '{size}'", f"ladder.sizes.{size}", settings)
 
     def _plan_problems(self, sound_seeds: bool) -> list[Problem]:
         """Seeds are added for variants that are compared, and claims know nothing of looks."""
         sentence = ""
-        if sound_seeds and self.seed_plan() and len(self.variants()) == 1:
+        if sound_seeds and self.seed_plan() and len(self.written_variants()) == 1:
             sentence = "are added until variants are told apart, but there is one variant; write `seeds: [1, 2, 3]`"
         elif sound_seeds and self.seed_plan() and self.data.get("claims"):
             sentence = "are added until variants are told apart; `claims` need a list that is set before, `[1, 2, 3]`"
         return [locate(Problem("seeds", sentence), self.origins)] if sentence else []
 
     def _baseline_problems(self) -> list[Problem]:
-        baseline, names = self.data.get("baseline"), self.variants()
+        baseline, names = self.data.get("baseline"), self.written_variants()
         if isinstance(baseline, str) and baseline not in names:
             return [locate(Problem("baseline", unknown("variant", baseline, names)), self.origins)]
         return []
-
-
-def leaves(path: str, value: object) -> Iterator[str]:
-    """The paths that an override sets, down to its components and values."""
-    if isinstance(value, Mapping) and value and "name" not in value:
-        for key, item in value.items():
-            yield from leaves(f"{path}.{key}", item)
-    else:
-        yield path
-
-
-def is_replaced(path: str, later: str) -> bool:
-    """Whether what was set at `path` is gone once `later` is set: it is that path or stands below it; or above it, and
-    `later` is one of its places. (An option of a component leaves the component.)"""
-    if f"{path}.".startswith(f"{later}."):
-        return True
-    return later.startswith(f"{path}.") and later.removeprefix(f"{path}.").split(".")[0] in PLACES
 
 
 def label(value: object) -> str:

@@ -12,8 +12,9 @@ from copy import deepcopy
 from dataclasses import replace
 
 from paddle_tfm.errors import Problem, UserError
-from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe, is_replaced, leaves
-from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe
+from paddle_tfm.recipe.ladder import sizes_of
+from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.settings import locate, validate
 
 FAST = "--fast"
@@ -45,11 +46,13 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
     for path in fast:
         if path.split(".")[0] in OF_THE_RECIPE and path != "seeds":
             yield locate(Problem(f"fast.{path}", "is no part of a budget"), recipe.origins)
-    for variant, (overrides, _) in recipe.variants().items():
+    parts = {f"variant '{name}'": overrides for name, (overrides, _) in recipe.written_variants().items()}
+    parts |= {f"size '{name}'": settings for name, settings in sizes_of(recipe.data).items()}
+    for who, overrides in parts.items():
         set_there, set_here = ([leaf for each in part.items() for leaf in leaves(*each)] for part in (overrides, fast))
         for path in set_here:
             if any(is_replaced(path, leaf) for leaf in set_there):
-                sentence = f"variant '{variant}' sets {path} itself, so this would change nothing there"
+                sentence = f"{who} sets {path} itself, so this would change nothing there"
                 yield locate(Problem(f"fast.{path}", sentence), recipe.origins)
     quick = hastened(recipe)
     yield from validate(quick.data, quick.origins)[1]

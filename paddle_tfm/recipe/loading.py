@@ -9,9 +9,9 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe import value_lists, yaml_lines
-from paddle_tfm.recipe.expansion import Recipe, leaves
+from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.fast import FAST, hastened
-from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.merging import leaves, override
 from paddle_tfm.recipe.yaml_lines import Origins
 
 BASELINE = "baseline"
@@ -95,7 +95,7 @@ def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
     if not beside.is_file() and name not in shipped():
         raise UserError(f"{path} line {origins['base'][1]}: base '{base}' is no file beside it and no shipped recipe")
     merged, merged_origins = _with_base(beside if beside.is_file() else shipped()[name], [*chain, path.resolve()])
-    for key in ("name", "duration", "baseline", "variants", "grid", "smallest_effect", "fast", "claims"):
+    for key in ("name", "duration", "baseline", "variants", "grid", "smallest_effect", "fast", "claims", "ladder"):
         merged.pop(key, None)  # they describe the base's own runs
     for key, value in data.items():
         override(merged, key, value, merged_origins, origins)

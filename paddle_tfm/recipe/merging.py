@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 
 from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS
 from paddle_tfm.recipe.yaml_lines import Origins, join
+
+PLACES = (*STACKS, *SUBLAYERS, "source", "target")  # for which a component may be chosen apart
+WHOLE = ("variants", "grid", "fast", "seeds", "ladder")  # mappings that are replaced and not merged
 
 
 def override(data: dict, path: str, value: object, origins: Origins, source: Origins) -> None:
@@ -22,7 +25,7 @@ def override(data: dict, path: str, value: object, origins: Origins, source: Ori
             origins.setdefault(section_path, source[path])
     if path in source:
         origins[path] = source[path]
-    if isinstance(value, Mapping) and "name" not in value and path not in ("variants", "grid", "fast", "seeds"):
+    if isinstance(value, Mapping) and "name" not in value and path not in WHOLE:
         if not value and last in section:
             return  # nothing to merge
         section[last] = _opened(path, section.get(last), list(value))
@@ -60,3 +63,25 @@ def _branches(path: str) -> tuple[str, ...]:
         sublayers = PER_SITE[parts[1]].get(parts[-1], ())
         return STACKS if len(parts) == 2 else tuple(s for s in sublayers if (parts[1], s) != ("position", "cross"))
     return ()
+
+
+def leaves(path: str, value: object) -> Iterator[str]:
+    """The paths that an override sets, down to its components and values."""
+    yield from (leaf for leaf, _ in leaf_values(path, value))
+
+
+def leaf_values(path: str, value: object) -> Iterator[tuple[str, object]]:
+    """The paths that an override sets, each with its component or value."""
+    if isinstance(value, Mapping) and value and "name" not in value:
+        for key, item in value.items():
+            yield from leaf_values(f"{path}.{key}", item)
+    else:
+        yield path, value
+
+
+def is_replaced(path: str, later: str) -> bool:
+    """Whether what was set at `path` is gone once `later` is set: it is that path or stands below it; or above it, and
+    `later` is one of its places. (An option of a component leaves the component.)"""
+    if f"{path}.".startswith(f"{later}."):
+        return True
+    return later.startswith(f"{path}.") and later.removeprefix(f"{path}.").split(".")[0] in PLACES

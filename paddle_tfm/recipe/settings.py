@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.further_tests import FurtherTest, check_names
+from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
+from paddle_tfm.recipe.ladder import LadderSettings
 from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
@@ -130,10 +132,12 @@ class Settings(_Section):
     smallest_effect: float | None = Field(None, gt=0)
     baseline: str | None = None
     variant: str | None = None
+    size: str | None = None
     variants: dict[str, dict | None] = {}
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
     fast: dict[str, Any] = {}
     claims: dict[str, ClaimSettings] = {}
+    ladder: LadderSettings | None = None
 
     @field_validator("tokenizer")
     @classmethod
@@ -268,8 +272,12 @@ def _problem(error: dict) -> Problem:
 
 
 # sections with classes of their own, and what is said where a key of theirs is missing
-_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan}
-_MISSING = {"claims": "a claim needs `says`, `source`, `metric` and `variant`", "seeds": f"as in {EXAMPLE}"}
+_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan, "ladder": LadderSettings}
+_MISSING = {
+    "claims": "a claim needs `says`, `source`, `metric` and `variant`",
+    "seeds": f"as in {EXAMPLE}",
+    "ladder": f"as in {LADDER}",
+}
 
 
 def _section(location: Sequence[str | int]) -> Any:

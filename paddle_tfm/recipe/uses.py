@@ -27,7 +27,7 @@ def uses(kind: str, name: str, registry: Registry) -> dict[str, list[str]]:
             continue
         loaded = loading.load(recipe)
         variants = []
-        for variant, (overrides, origins) in loaded.variants().items():
+        for variant, (overrides, origins) in loaded.written_variants().items():
             data = deepcopy({key: value for key, value in loaded.data.items() if key not in ("variants", "grid")})
             for path, value in overrides.items():
                 override(data, path, value, {}, origins)

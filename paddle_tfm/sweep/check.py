@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.model.build import build
+from paddle_tfm.model.size import matrix_parameters, training_flops
 from paddle_tfm.recipe import fast
 from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.ladder import at, sizes_of
 from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.settings import locate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
 
@@ -32,27 +36,50 @@ def check(
     runs, problems = recipe.expand()
     runs = [run for run in runs if only is None or run.name in only]
     plans: dict[str, Plan] = {}
+    matrices: dict[str, int] = {}
     for run in runs:
         if run.variant not in plans:
             plans[run.variant] = plan_run(run, registry)
-            problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step)]
+            problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step, matrices)]
     problems += fast.problems(recipe)
+    if not problems:
+        problems += _not_larger(recipe, plans, matrices)
     if problems:
         raise RecipeError(recipe.source, dict.fromkeys(problems))
     return [replace(plans[run.variant], run=run) for run in runs]
 
 
-def _refusals(plan: Plan, step: bool | None) -> list[Problem]:
+def _not_larger(recipe: Recipe, plans: Mapping[str, Plan], matrices: Mapping[str, int]) -> Iterator[Problem]:
+    """The sizes of a ladder that cost no more to train than the one before, by the most tokens that their batches
+    hold."""
+    for name in recipe.written_variants():
+        costs = {}
+        for size in sizes_of(recipe.data):
+            if (variant := at(name, size)) in plans:
+                train = plans[variant].settings.train
+                tokens = train.steps * train.accumulate * train.max_tokens
+                costs[size] = training_flops(matrices[variant], tokens)
+        for (before, less), (size, more) in pairwise(costs.items()):
+            if more <= less:
+                sentence = (
+                    f"sizes go from small to large, but '{name}' costs {more:.3g} floating-point operations here "
+                    f"(6 · matrix parameters · tokens) and {less:.3g} at the size before, '{before}'"
+                )
+                yield locate(Problem(f"ladder.sizes.{size}", sentence), recipe.origins)
+
+
+def _refusals(plan: Plan, step: bool | None, matrices: dict[str, int]) -> list[Problem]:
     """What constructors refuse, with file and line, and what a step fails with if there is nothing else.
-    Components that have problems of their own are left out."""
-    return plan.located(dict.fromkeys(_more_problems(plan, step)))
+    Components that have problems of their own are left out. `matrices` gets the variant's `matrix_parameters`."""
+    return plan.located(dict.fromkeys(_more_problems(plan, step, matrices)))
 
 
-def _more_problems(plan: Plan, step: bool | None) -> Iterator[Problem]:
+def _more_problems(plan: Plan, step: bool | None, matrices: dict[str, int]) -> Iterator[Problem]:
     model, problems = None, list(plan.problems)
     if plan.model is not None:
         try:
             model = build(plan.model, CHECK_VOCABULARY, CHECK_VOCABULARY)
+            matrices[plan.run.variant] = matrix_parameters(model)
         except RecipeError as error:
             problems += error.problems
             yield from (problem for problem in error.problems if problem not in plan.model.problems)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import paddle
 from paddle import Tensor
 
@@ -143,32 +140,3 @@ def text_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
 def signatures(metrics: Mapping[str, Metric]) -> dict[str, str]:
     """The signatures (version and options) of the metrics that have one, to be reported with their values."""
     return {name: signature for name, metric in metrics.items() if (signature := metric.signature())}
-
-
-def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """The unit, and the length of each text in it: words between spaces, or characters if most texts have no space
-    (Chinese; single words)."""
-    split = [text.split() for text in texts]
-    if 2 * sum(len(words) > 1 for words in split) >= len(texts):
-        return "words", [len(words) for words in split]
-    return "characters", [sum(map(len, words)) for words in split]
-
-
-def buckets(sizes: Sequence[int], edges: Sequence[int] = ()) -> dict[str, list[int]]:
-    """The indices of the examples in each length bucket, by the bucket's name. The buckets: up to the first of the
-    ascending `edges`, above it up to the second, …, above the last. Without edges: four buckets of about equal numbers
-    of examples, fewer if many lengths are equal."""
-    if not edges:
-        quarters = np.quantile(sizes, (0.25, 0.5, 0.75), method="lower").tolist()
-        edges = sorted({size for size in quarters if size < max(sizes)})
-    ends = pairwise([-math.inf, *edges, math.inf])
-    return {_range(low, high): [i for i, size in enumerate(sizes) if low < size <= high] for low, high in ends}
-
-
-def _range(low: float, high: float) -> str:
-    """The name of the bucket of lengths above `low` and up to `high`."""
-    if low == -math.inf:
-        return "all" if high == math.inf else f"≤ {high}"
-    if high == math.inf:
-        return f"> {low}"
-    return str(high) if high == low + 1 else f"{low + 1}–{high}"

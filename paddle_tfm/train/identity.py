@@ -19,7 +19,7 @@ from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 
 RECIPE_CHANGED = "recipe changed"
-DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant")  # keys of a recipe that change no number
+DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant", "size")  # keys of a recipe that change no number
 
 
 def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from paddle_tfm.model.size import matrix_parameters
 from paddle_tfm.protocols import Metric
 from paddle_tfm.train.evaluate import signatures
 from paddle_tfm.train.final_tests import FinalTests
@@ -30,13 +31,16 @@ def results_of(
         diverged: a sentence if the loss or its gradient became NaN or infinite.
         wall_seconds: time of the whole run, with evaluations and checkpoints.
     """
+    size = run.recipe.get("size")
     return {
         "recipe": run.plan.run.recipe,
         "variant": run.plan.run.variant,
+        **({} if size is None else {"size": size}),
         "seed": run.seed,
         "data": run.fingerprint["test" if run.encoded["test"] else "valid"],
         "steps": run.step,
         "parameters": run.parameters(),
+        "matrix_parameters": matrix_parameters(run.model),
         "tokens": progress.tokens,
         "seconds": round(progress.seconds, 3),
         "wall_seconds": round(wall_seconds, 3),

@@ -287,7 +287,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, tr
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
     (again,) = re.findall(r"^default/seed-1 is saved\. Continue with: paddle-tfm (.*)$", done.err, re.M)
-    assert shlex.split(again)[-4:] == ["--plugin=a plugin.py", "--device=cpu", "--strict", "--resume"]
+    assert {"--out=an out", "--plugin=a plugin.py", "--device=cpu", "--strict"} <= set(shlex.split(again))
     assert "not finished: --resume" in call("ls", "runs", "--out", "an out").out
     done = call(*shlex.split(again))
     assert done.status == 0, done.err

@@ -11,6 +11,7 @@ def register_sections():
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
         "tests": f"{HERE}.tests:Tests",
+        "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",

@@ -1,12 +1,11 @@
-"""Variance components, the best of k trials, and ladders: against formulas, subsets and simulation."""
+"""Variance components and the best of k trials: against formulas, subsets and simulation."""
 
 import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from paddle_tfm.comparison.statistics import components, expected_best, held_out, slope
+from paddle_tfm.comparison.statistics import components, expected_best
 
 
 def table(rng, seeds, items, deviations):
@@ -67,51 +66,3 @@ def test_it_is_unbiased_where_drawing_with_replacement_is_not(rng):
     ours = np.array([expected_best(row)[k - 1] for row in trials])
     assert ours.mean() == pytest.approx(truth, abs=0.06)
     assert with_replacement.mean() < truth - 0.15
-
-
-def test_a_slope_is_least_squares_with_students_interval(rng):
-    rungs = {10.0**i: list(0.5 * i - 1.2 + 0.1 * rng.standard_normal(3)) for i in range(4)}
-    found = slope(rungs)
-    x = np.repeat([0.0, 1, 2, 3], 3)
-    fit = stats.linregress(x, np.concatenate(list(rungs.values())))
-    assert found.slope == pytest.approx(fit.slope)
-    assert found.high - found.slope == pytest.approx(stats.t.ppf(0.975, 10) * fit.stderr)
-    assert found.place == "inside" and found.crossing == pytest.approx(10 ** (1.2 / 0.5), rel=0.5)
-    held = [
-        (line := slope({10.0**i: rng.standard_normal(3) + i for i in range(3)})).low <= 1 <= line.high
-        for _ in range(500)
-    ]
-    assert np.mean(held) == pytest.approx(0.95, abs=0.03)
-
-
-def test_nothing_is_said_beyond_four_times_what_was_tested():
-    def line(zero):
-        return slope({c: [np.log10(c / zero)] * 2 for c in (1.0, 10.0, 100.0)})
-
-    assert (line(30).place, line(300).place, line(0.3).place, line(500).place) == (
-        "inside",
-        "outside",
-        "outside",
-        "none",
-    )
-    assert line(500).crossing is None and line(300).crossing == pytest.approx(300)
-    assert line(30).at(390) == pytest.approx(np.log10(13))
-    with pytest.raises(ValueError, match="4 times"):
-        line(30).at(410)
-    assert slope({1.0: [0.2, 0.2], 10.0: [0.2, 0.2]}).place == "none"  # never 0
-    with pytest.raises(ValueError, match="two sizes"):
-        slope({1.0: [0.2, 0.2, 0.3]})
-
-
-def test_a_line_beats_one_size_where_differences_turn_and_not_where_they_are_noise(rng):
-    sizes = (1.0, 3.0, 9.0, 27.0)
-    turning = {f"v{i}": {c: [tilt * np.log10(c / 15)] * 3 for c in sizes} for i, tilt in enumerate((1, -1, 0.5))}
-    found = held_out(turning)
-    assert found.line_is_better and found.line_order == 1 and found.single_order == 0
-    assert found.line_error == pytest.approx(0, abs=1e-12)
-    steady = {f"v{i}": {c: list(i - 1 + rng.standard_normal(3)) for c in sizes} for i in range(12)}
-    assert held_out(steady).line_error > held_out(steady).single_error
-    with pytest.raises(ValueError, match="three sizes"):
-        held_out({"v": {1.0: [1.0, 2.0], 3.0: [1.0, 1.0]}})
-    with pytest.raises(ValueError, match="4 times"):
-        held_out({"v": {1.0: [1.0, 2.0], 3.0: [1.0, 1.0], 30.0: [1.0]}})

@@ -1,0 +1,169 @@
+"""What `paddle-tfm run RECIPE` does: train, compare, and say what continues it where it was stopped."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddle_tfm.cli import forecast
+from paddle_tfm.cli.common import Stop, console, create_registry, notes, use_device, warn
+from paddle_tfm.cli.run_request import Request
+from paddle_tfm.cli.sweep_options import save
+from paddle_tfm.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from paddle_tfm.recipe.expansion import Recipe
+    from paddle_tfm.registry import Registry
+    from paddle_tfm.sweep.cells import Cell
+    from paddle_tfm.sweep.sweep import Sweep
+
+
+def train(wanted: Request) -> None:
+    """Load, check, train and compare; then say where everything is. Of one cell only the first three; of a dry run
+    the first two, and what the rest would cost.
+
+    Raises:
+        UserError: something is wrong with the recipe, its data, the folder or the options.
+    """
+    from paddle_tfm import runtime
+
+    started = time.monotonic()
+    wanted.require_sound()
+    recipe = wanted.recipe()
+    registry = create_registry(wanted.plugins)
+    executor = _executor(wanted, registry)
+    device = use_device(wanted.device)
+    folder = wanted.out or Path("runs") / recipe.name
+    workers = wanted.workers or (1 if device.startswith("gpu") else runtime.threads())
+    if wanted.budget is not None:
+        wanted = _within_budget(wanted, recipe, registry, folder, workers, started)
+        recipe = wanted.recipe()
+    if wanted.dry_run:
+        runs = [run for run in recipe.runs() if not (wanted.resume and (folder / run.name / "results.json").exists())]
+        at_once = min(workers, max(len(runs), 1))
+        forecast.show(forecast.probed(recipe, registry, at_once), runs, at_once, wanted.form)
+        return
+
+    from paddle_tfm.cli.data import bars
+    from paddle_tfm.sweep.sweep import Sweep
+
+    sweep = Sweep(
+        recipe,
+        registry,
+        folder,
+        wanted.resume,
+        report=warn,
+        strict=wanted.strict,
+        workers=min(workers, _count(wanted, recipe)),
+        plugin_files=wanted.plugins,
+        device=device,
+        executor=executor,
+        only=wanted.cell,
+        cell_options=[f"--device={wanted.device}"] if wanted.device else [],
+    )
+    if recipe.seed_plan():
+        from paddle_tfm.comparison.of_recipe import undecided
+
+        sweep.undecided = undecided(recipe, folder, notes().print)
+    with bars():
+        cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
+    if wanted.save is not None:
+        save(recipe, wanted.save)
+    folders = _trained(wanted, sweep, cells)
+    if not wanted.cell:
+        _compare(wanted, sweep, folders)
+
+
+def _executor(wanted: Request, registry: Registry):
+    """The executor that `--executor` names; None where it is this machine.
+
+    Raises:
+        UserError: there is none of that name, its options are wrong, or it says itself what --workers says.
+    """
+    if wanted.executor is None:
+        return None
+    from paddle_tfm.recipe import yaml_lines
+
+    executor = registry.build("executor", yaml_lines.value(wanted.executor), "--executor")
+    if wanted.workers and executor.at_once is not None:
+        raise UserError(
+            f"--workers={wanted.workers}: {wanted.executor} says itself how many runs it trains side by side; leave it "
+            "out"
+        )
+    return executor
+
+
+def _within_budget(
+    wanted: Request, recipe: Recipe, registry: Registry, folder: Path, workers: int, started: float
+) -> Request:
+    """The same, with the seeds that fit into --budget; those that it began with where it is continued."""
+    seeds = forecast.recorded_seeds(folder) if wanted.resume else None
+    if seeds is None:
+        chosen = wanted.seeds is not None
+        seeds = f"seeds={forecast.seeds_for(wanted.budget or 0, recipe, registry, workers, chosen, started)}"
+    return replace(wanted, overrides=[*wanted.settings, seeds], seeds=None, baseline=None)
+
+
+def _count(wanted: Request, recipe: Recipe) -> int:
+    """How many runs there will be, at most."""
+    return 1 if wanted.cell else max(1, len(recipe.expand()[0]))
+
+
+def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]:
+    """Train all cells under a bar; where that does not end, say what continues it, and exit."""
+    from rich.markup import escape
+
+    from paddle_tfm.cli.progress import SweepProgress
+    from paddle_tfm.sweep.overview import FolderReader
+    from paddle_tfm.sweep.sweep import RunsFailed
+    from paddle_tfm.train.trainer import Interrupted
+
+    at_once = (sweep.executor.at_once if sweep.executor else None) or sweep.workers
+    reader = FolderReader(sweep.folder / (wanted.cell or ""), at_once)
+    sweep.on_event = progress = SweepProgress(notes(), reader, _count(wanted, sweep.recipe))
+    again = escape(wanted.to_resume())
+    try:
+        with Stop() as sweep.stop:
+            return sweep.run(cells)
+    except RunsFailed as end:
+        progress.close()
+        notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)
+        raise click.exceptions.Exit(1) from None
+    except Interrupted as end:
+        progress.close()
+        saved = f"{end} is saved" if str(end) else "Nothing was under way"
+        notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
+        raise click.exceptions.Exit(130) from None
+    finally:
+        progress.close()
+
+
+def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
+    """What the runs say together; exit status 1 if every one of them diverged."""
+    from rich.markup import escape
+
+    # Imported after the training: it needs SciPy, which takes a second to load.
+    from paddle_tfm.cli.compare import present
+    from paddle_tfm.comparison.claim_values import judge_all
+    from paddle_tfm.comparison.of_recipe import compare_recipe
+
+    recipe = sweep.recipe
+    comparison = compare_recipe(recipe, folders, sweep.folder)
+    comparison.claims = judge_all(comparison, recipe.claims(), recipe.arguments[1:])
+    sweep.registry.plugins.emit("on_comparison_end", sweep.report, sweep.strict, comparison=comparison)
+    present(comparison, console(), sweep.registry, form=wanted.form)
+    if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
+        again = shlex.join(["paddle-tfm", "lr", wanted.name, *wanted.settings])
+        notes().print(
+            "[red]Every run diverged.[/] A smaller learning rate or a longer warmup (`train.schedule`) may help, or "
+            f"`train.clip_norm=1.0`; this finds a rate: {escape(again)}",
+            soft_wrap=True,
+        )
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,61 @@
+"""Runs of a ladder by their size: which are of the largest, and what each cost to train."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from paddle_tfm.model.size import training_flops
+from paddle_tfm.recipe.ladder import at, without_size
+
+
+class Sized(Protocol):
+    """A finished run, as far as its size is concerned."""
+
+    variant: str
+    results: dict[str, Any]
+
+
+Run = TypeVar("Run", bound=Sized)
+
+
+def size_of(run: Sized) -> str | None:
+    """The size at which a run was trained; None where its recipe has no ladder."""
+    size = run.results.get("size")
+    return size if isinstance(size, str) else None
+
+
+def flops_of(run: Sized) -> float:
+    """The floating-point operations of a run's training (`training_flops`); 0 where they are not known."""
+    return training_flops(run.results.get("matrix_parameters") or 0, run.results.get("tokens") or 0)
+
+
+def by_size(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Size → its runs, the smallest first; empty where not all runs have one."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        if (size := size_of(run)) is None or not flops_of(run):
+            return {}
+        groups.setdefault(size, []).append(run)
+    # By the most that a run of it took: one that diverged ended early.
+    return dict(sorted(groups.items(), key=lambda item: max(map(flops_of, item[1]))))
+
+
+def at_largest(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+    """The runs of the largest size and those of the smaller ones; without a ladder, all and none."""
+    *smaller, largest = by_size(runs).values() or [list(runs)]
+    return largest, [run for group in smaller for run in group]
+
+
+def as_trained(baseline: str | None, runs: Sequence[Sized]) -> str | None:
+    """The name under which runs of one size have the baseline that a recipe names; another name stays as it is."""
+    names, sizes = {run.variant for run in runs}, {size_of(run) for run in runs}
+    if baseline is None or baseline in names or len(sizes) != 1:
+        return baseline
+    named = at(baseline, next(iter(sizes)))
+    return named if named in names else baseline
+
+
+def written(run: Sized) -> str:
+    """The variant of a run as its recipe calls it."""
+    return without_size(run.variant, size_of(run))

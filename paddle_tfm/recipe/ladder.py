@@ -1,0 +1,103 @@
+"""The sizes at which every variant is trained: a ladder, each rung a name and settings, from small to large.
+
+ladder:
+  sizes:
+    s: {model.d_model: 32, model.d_ff: 128}
+    m: {model.d_model: 64, model.d_ff: 256}
+
+A variant `rms` is then trained as `rms@s` and `rms@m`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from paddle_tfm.errors import Problem
+from paddle_tfm.recipe.merging import is_replaced, leaf_values, leaves
+from paddle_tfm.recipe.yaml_lines import Origins
+
+EXAMPLE = "`ladder: {sizes: {s: {model.d_model: 32}, m: {model.d_model: 64}}}`"
+Overrides = Mapping[str, tuple[dict, Origins]]  # name → what is set at which path, and where that was written
+
+
+class LadderSettings(BaseModel):
+    """The `ladder:` section.
+
+    Args:
+        sizes: name → settings, each larger than the one before: what it costs to train is compared before it is trained
+            (`model.size`).
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    sizes: dict[str, dict[str, Any]]
+
+    @field_validator("sizes")
+    @classmethod
+    def _several(cls, sizes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        if len(sizes) < 2:
+            number = f"there is one, '{next(iter(sizes))}'" if sizes else "there is none"
+            raise ValueError(f"must be two or more, or there is no slope, but {number}; as in {EXAMPLE}")
+        for name in sizes:
+            if not re.fullmatch(r"\w[\w.-]{0,29}", name):
+                raise ValueError(f"{name!r} must be at most 30 letters, digits, `_`, `.` and `-`", f".{name}")
+        return sizes
+
+
+def sizes_of(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The sizes of a merged recipe; none without a ladder. What is of a wrong form is left out."""
+    ladder = data.get("ladder")
+    sizes = ladder.get("sizes") if isinstance(ladder, Mapping) else None
+    sizes = sizes if isinstance(sizes, Mapping) else {}
+    return {str(name): dict(settings) for name, settings in sizes.items() if isinstance(settings, Mapping)}
+
+
+def at(variant: str, size: str | None) -> str:
+    """What a variant is called at a size; without a size, as it is."""
+    return variant if size is None else f"{variant}@{size}"
+
+
+def without_size(variant: str, size: str | None) -> str:
+    """What a recipe calls the variant that is trained under this name."""
+    return variant if size is None else variant.removesuffix(f"@{size}")
+
+
+def at_sizes(variants: Overrides, data: Mapping[str, Any], origins: Origins) -> dict[str, tuple[dict, Origins]]:
+    """Each variant at each size, the smallest first: the settings of the size, and then its own."""
+    sizes = sizes_of(data)
+    if not sizes:
+        return dict(variants)
+    trained = {}
+    for size, settings in sizes.items():
+        prefix = f"ladder.sizes.{size}."
+        lines = {path.removeprefix(prefix): line for path, line in origins.items() if path.startswith(prefix)}
+        for name, (overrides, own_lines) in variants.items():
+            # As leaves: what the two set of one section stands side by side.
+            set_here = (leaf for each in (*settings.items(), *overrides.items()) for leaf in leaf_values(*each))
+            both = {"size": size, **dict(set_here)}
+            trained[at(name, size)] = (both, {**lines, **own_lines})
+    return trained
+
+
+def problems(variants: Overrides, data: Mapping[str, Any]) -> Iterator[Problem]:
+    """What of a ladder does not fit to the rest of the recipe."""
+    sizes = sizes_of(data)
+    if not sizes:
+        return
+    if len(variants) == 1:
+        sentence = "compares variants at several sizes, but there is one variant; add `variants`, or leave it out"
+        yield Problem("ladder", sentence)
+    if isinstance(data.get("seeds"), Mapping):
+        sentence = "are added until variants are told apart at one size; a `ladder` needs a list, `[1, 2, 3]`"
+        yield Problem("seeds", sentence)
+    for name, (overrides, _) in variants.items():
+        own = [leaf for each in overrides.items() for leaf in leaves(*each)]
+        for size, settings in sizes.items():
+            for path in (leaf for each in settings.items() for leaf in leaves(*each)):
+                if any(is_replaced(path, leaf) for leaf in own):
+                    sentence = f"variant '{name}' sets {path} itself, so it would be the same at every size"
+                    yield Problem(f"ladder.sizes.{size}.{path}", sentence)
