@@ -141,8 +141,8 @@ def command(
     elif not has_source:
         predictions = [Prediction(text.source, squeezed(text.target), "") for text in texts]
     else:
-        decoder = open_engine(loaded, engine, decoding, checkpoint, device=device, report=note)
-        decoder = decoder or functools.partial(decode_all, loaded.model, **conditions)
+        exported = open_engine(loaded, engine, decoding, checkpoint, device=device, report=note)
+        decoder = exported or functools.partial(decode_all, loaded.model, **conditions)
         predictions = predict(loaded.model, loaded.codec, examples, decoding, decode=decoder)
 
     def scored(rows: Sequence[int]) -> dict[str, float]:
