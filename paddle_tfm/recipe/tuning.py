@@ -13,7 +13,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from paddle_tfm.errors import Problem
-from paddle_tfm.recipe.claims import measured
 from paddle_tfm.recipe.merging import is_replaced
 from paddle_tfm.recipe.space import Axis, size
 
@@ -124,13 +123,19 @@ def problems(
         sentence = f"{tune.seed} is among `seeds`, and a seed that chose the values reports too well; take another"
         yield Problem("tune.seed", sentence)
     for name, data in recipes.items():
-        if metric != "loss" and metric not in measured(data):
+        if metric != "loss" and metric not in _metrics(data):
             yield Problem("tune", f"variant '{name}' does not measure '{metric}', by which trials are chosen")
         if tune.rungs(tune.steps_of(data))[0] < 1:
             sentence = (
                 f"begins with fewer than 1 of {tune.steps_of(data)} steps; halve fewer trials, or have more steps"
             )
             yield Problem("tune.halving", sentence)
+
+
+def _metrics(data: Mapping[str, Any]) -> list[str]:
+    """The names of the metrics that a recipe measures."""
+    specs = data["evaluate"]["metrics"]
+    return [str(spec["name"]) if isinstance(spec, Mapping) else str(spec) for spec in specs]
 
 
 def _path_problems(tune: TuneSettings) -> Iterator[Problem]:

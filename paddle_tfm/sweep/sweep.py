@@ -14,6 +14,7 @@ from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
+from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
@@ -99,7 +100,7 @@ class Sweep(protocols.Supervisor):
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
-        for plan in {str(plan.run.data["task"]): plan for plan in plans}.values():
+        for plan in {texts_key(plan.run.data): plan for plan in plans}.values():
             datasets.fetch_all(plan)
         return cells
 
@@ -198,10 +199,10 @@ class Sweep(protocols.Supervisor):
             if not cell.is_finished:
                 waiting.append(cell)
                 continue
-            plan, task = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
-            if task not in texts:
-                texts[task] = load_corpus(plan).fingerprint
-            cell.require_unchanged(plan, texts[task])
+            plan, key = plan_run(cell.spec, self.registry), texts_key(cell.spec.data)
+            if key not in texts:
+                texts[key] = load_corpus(plan).fingerprint
+            cell.require_unchanged(plan, texts[key])
             self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
         return waiting
 
