@@ -44,6 +44,8 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     sizes = len(trained) // len(variants)
     counts = [count(len(variants), "variant"), *([count(sizes, "size")] if sizes > 1 else [])]
     counts.append(count(len(plans) // len(trained), "seed"))
-    console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}")
+    tune = loaded.tune()
+    trials = f", each tuned by {tune.trials} trials" if tune else ""
+    console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}{trials}")
     for sentence in remarks(plans):
         console().print(f"[yellow]note:[/] {escape(sentence)}")

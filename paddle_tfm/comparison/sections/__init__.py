@@ -10,10 +10,13 @@ def register_sections():
     return {
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
+        "tests": f"{HERE}.tests:Tests",
         "seeds": f"{HERE}.seeds:Seeds",
         "chance": f"{HERE}.chance:Chances",
         "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
+        "tuning": f"{HERE}.tuning:Tuning",
+        "untuned": f"{HERE}.untuned:Untuned",
         "compared": f"{HERE}.compared:Compared",
         "beside": f"{HERE}.beside:Beside",
         "costs": f"{HERE}.costs:Costs",
