@@ -33,6 +33,7 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     from rich.markup import escape
 
     from paddle_tfm.recipe import loading as recipes
+    from paddle_tfm.recipe.equal import of
 
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
@@ -45,5 +46,9 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     counts = [count(len(variants), "variant"), *([count(sizes, "size")] if sizes > 1 else [])]
     counts.append(count(len(plans) // len(trained), "seed"))
     console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}")
-    for sentence in remarks(plans):
+    budget, setting = of(loaded.data)
+    notes = (
+        [f"equal {budget}: {setting} of each variant but the baseline is solved when `run` begins"] if setting else []
+    )
+    for sentence in [*remarks(plans), *notes]:
         console().print(f"[yellow]note:[/] {escape(sentence)}")

@@ -13,6 +13,7 @@ def register_sections():
         "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
         "compared": f"{HERE}.compared:Compared",
+        "budgets": f"{HERE}.budgets:Budgets",
         "beside": f"{HERE}.beside:Beside",
         "costs": f"{HERE}.costs:Costs",
         "curves": f"{HERE}.curves:Curves",
