@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from paddle_tfm.comparison.table import Result
-from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
-from paddle_tfm.protocols import Metric
+from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.text_lengths import buckets, equal_edges, lengths
 
@@ -33,22 +31,20 @@ class ScoresByLength(NamedTuple):
     scores: dict[str, list[list[float]]]
 
 
-def scores_by_length(groups: Mapping[str, Sequence[Result]], metric: Metric) -> ScoresByLength | None:
-    """The metric of all runs whose predictions are of the same texts; None where there are none, or one length only."""
-    predictions = {
-        (variant, run.seed): rows
-        for variant, runs in groups.items()
-        for run in runs
-        if (rows := read_undamaged_predictions(predictions_file(run.folder)))
-    }
-    if not predictions:
+def scores_by_length(
+    predictions: Mapping[str, Mapping[int, Sequence[Prediction]]], metric: Metric
+) -> ScoresByLength | None:
+    """The metric of all runs (variant → seed → predictions) that are of the same texts; None where there are none, or
+    one length only."""
+    runs = [(variant, rows) for variant, by_seed in predictions.items() for rows in by_seed.values()]
+    if not runs:
         return None
-    first = next(iter(predictions.values()))
+    first = runs[0][1]
     texts = [(item.source, item.reference) for item in first]
     unit, sizes = lengths([item.source for item in first])
     members = members_of_buckets(sizes)
     scores: dict[str, list[list[float]]] = {}
-    for (variant, _), rows in predictions.items():
+    for variant, rows in runs:
         if [(item.source, item.reference) for item in rows] == texts:
             values = [float(metric.compute([rows[i] for i in inside], NO_LIKELIHOOD)) for inside in members]
             scores.setdefault(variant, []).append(values)

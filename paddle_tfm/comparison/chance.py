@@ -1,0 +1,74 @@
+"""Which chance limits a comparison: that of another training, or that of another test set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_tfm.comparison.statistics.components import RESIDUAL, components
+from paddle_tfm.protocols import Metric, Prediction
+
+MAX_GROUPS = 400  # of test items that are left out together
+ORDER = 20151  # seed of the order in which items are grouped: the same for all runs, whose items are compared in pairs
+SEED, ITEM = "seed", "item"
+
+Predictions = Mapping[int, Sequence[Prediction]]  # seed → of the same examples, in the same order
+
+
+class Chance(NamedTuple):
+    """The standard deviations that each source of chance gives to a mean difference of `seeds` pairs of runs on `items`
+    test items: other seeds, other items, and what only both together change. `limiting`: SEED or ITEM, of which more
+    would help most."""
+
+    seeds: int
+    items: int
+    of_seeds: float
+    of_items: float
+    of_both: float
+    limiting: str
+
+
+def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Chance | None:
+    """The chance in the mean difference of two variants, paired by seed and by test item. None where there are fewer
+    than two pairs or two items, where two runs are not of the same texts, or where the metric is no function of sums
+    over predictions.
+
+    A metric such as BLEU is no mean over items. Its jackknife pseudo-values take their place (Tukey 1958; Efron and
+    Tibshirani 1993, chapter 11): with v the value on all items and v₋ᵢ that without item i of n, n v − (n − 1) v₋ᵢ.
+    Of a mean they are the items' own values. The table of their differences, [seeds, items], is taken apart by
+    `components`.
+    """
+    seeds = sorted(variant.keys() & baseline.keys())
+    runs = [side[seed] for side in (variant, baseline) for seed in seeds]
+    if len(seeds) < 2 or len(runs[0]) < 2 or type(metric).statistics is Metric.statistics:
+        return None
+    texts = [(item.source, item.reference) for item in runs[0]]
+    if any([(item.source, item.reference) for item in run] != texts for run in runs):
+        return None
+    try:
+        values = np.array([pseudo_values(metric, run) for run in runs])
+    except ValueError:  # without some items there is nothing to measure
+        return None
+    table = values[: len(seeds)] - values[len(seeds) :]
+    parts = components(table, (SEED, ITEM))
+    of_seeds, of_items, of_both = (math.sqrt(parts.of_mean[name]) for name in (SEED, ITEM, RESIDUAL))
+    return Chance(len(seeds), len(texts), of_seeds, of_items, of_both, parts.limiting)
+
+
+def pseudo_values(metric: Metric, predictions: Sequence[Prediction]) -> np.ndarray:
+    """float64 [G]: the jackknife pseudo-values of single items, or, of more than `MAX_GROUPS` items, of that many
+    random groups of about one size. Their mean is the metric, but for what it is no linear function of.
+
+    Raises:
+        ValueError: without some items there is nothing to measure.
+    """
+    rows = metric.statistics(predictions)
+    number = min(len(rows), MAX_GROUPS)
+    order = np.random.default_rng(ORDER).permutation(len(rows))
+    sums = np.array([rows[group].sum(0) for group in np.array_split(order, number)])
+    total = rows.sum(0)
+    without = np.array([metric.value(total - group) for group in sums])
+    return number * metric.value(total) - (number - 1) * without

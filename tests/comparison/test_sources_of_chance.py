@@ -1,0 +1,96 @@
+"""Which chance limits a comparison: recovered from simulated runs, and beside the bootstrap."""
+
+import numpy as np
+import pytest
+
+from paddle_tfm.comparison.bootstrap import resampled_values
+from paddle_tfm.comparison.chance import ITEM, MAX_GROUPS, SEED, chance, pseudo_values
+from paddle_tfm.protocols import Metric, Prediction
+from paddle_tfm_plugins.metric.bleu import Bleu
+from paddle_tfm_plugins.metric.exact_match import ExactMatch
+
+WORDS = "the a man woman dog is on in red street walks runs two children play ball"
+
+
+class Mean(Metric):
+    """The mean of the numbers that the hypotheses are."""
+
+    def statistics(self, predictions):
+        return np.array([(float(item.hypothesis), 1.0) for item in predictions])
+
+    def value(self, total):
+        return total[0] / total[1]
+
+
+def simulated(rng, seeds, items, of_seed, of_item, noise):
+    """Runs whose value of an item is a sum of normal effects: seed → predictions."""
+    by_item = rng.normal(0, of_item, items)
+    rows = by_item + rng.normal(0, of_seed, (seeds, 1)) + rng.normal(0, noise, (seeds, items))
+    return {
+        seed: [Prediction(str(i), str(i), repr(float(value))) for i, value in enumerate(row)]
+        for seed, row in enumerate(rows, 1)
+    }
+
+
+def zeros(seeds, items):
+    return {seed: [Prediction(str(i), str(i), "0") for i in range(items)] for seed in range(1, seeds + 1)}
+
+
+@pytest.mark.parametrize(("of_seed", "of_item", "limiting"), [(0.5, 0.5, SEED), (0.02, 4.0, ITEM)])
+def test_the_sources_of_a_simulated_difference_are_found(of_seed, of_item, limiting):
+    seeds, items = 8, 300
+    rng = np.random.default_rng(3)
+    drawn = [
+        chance(Mean(), simulated(rng, seeds, items, of_seed, of_item, 1.0), zeros(seeds, items)) for _ in range(30)
+    ]
+    assert {each.limiting for each in drawn} == {limiting}
+    assert np.sqrt(np.mean([each.of_items**2 for each in drawn])) == pytest.approx(of_item / np.sqrt(items), rel=0.1)
+    assert np.sqrt(np.mean([each.of_both**2 for each in drawn])) == pytest.approx(1 / np.sqrt(seeds * items), rel=0.1)
+    if limiting == SEED:
+        found = np.sqrt(np.mean([each.of_seeds**2 for each in drawn]))
+        assert found == pytest.approx(of_seed / np.sqrt(seeds), rel=0.2)
+
+
+def captions(rng, right, size):
+    """References of some words, and hypotheses of which a share `right` of the words is kept."""
+    rows = []
+    for _ in range(size):
+        words = rng.choice(WORDS.split(), rng.integers(4, 14)).tolist()
+        kept = [word if rng.random() < right else str(rng.choice(WORDS.split())) for word in words]
+        rows.append(Prediction(" ".join(words), " ".join(words), " ".join(kept)))
+    return rows
+
+
+@pytest.mark.parametrize(("metric", "size"), [(Bleu(), 250), (ExactMatch(), 250), (Bleu(), 3 * MAX_GROUPS)])
+def test_items_move_a_difference_as_far_as_the_bootstrap_says(metric, size):
+    rng = np.random.default_rng(7)
+    one = captions(rng, 0.9, size)
+    # A tenth of the outputs is another one, all of these at the end of the test set.
+    other = [*one[: -size // 10], *(item._replace(hypothesis=item.reference) for item in one[-size // 10 :])]
+    # Two seeds that write the same: all the chance is the items'.
+    found = chance(metric, {1: other, 2: other}, {1: one, 2: one})
+    values = resampled_values(metric, (one, other), 4000)
+    assert found.of_items == pytest.approx((values[:, 1] - values[:, 0]).std(), rel=0.12)
+    assert (found.of_seeds, found.of_both, found.limiting) == (0, pytest.approx(0, abs=1e-6), ITEM)
+    assert found.items == size
+
+
+def test_pseudo_values_of_a_mean_are_its_items():
+    rows = [Prediction(str(i), "1", "1" if i % 3 else "0") for i in range(50)]
+    values = pseudo_values(ExactMatch(), rows)
+    assert sorted(values) == pytest.approx(sorted(ExactMatch().statistics(rows)[:, 0]))
+
+
+def test_where_there_is_nothing_to_compare_nothing_is_said():
+    rows = zeros(3, 20)
+    assert chance(Mean(), {1: rows[1]}, {1: rows[1]}) is None  # one pair
+    assert chance(Mean(), {1: rows[1], 2: rows[2]}, {3: rows[3]}) is None  # none
+    assert chance(Mean(), {1: rows[1], 2: rows[2][:-1]}, rows) is None  # other texts
+
+    class Longest(Metric):
+        """A function of all predictions at once."""
+
+        def compute(self, predictions, likelihood):
+            return float(max(len(item.hypothesis) for item in predictions))
+
+    assert chance(Longest(), rows, rows) is None
