@@ -149,8 +149,8 @@ class Recipe:
         problems += [locate(each, self.origins) for each in wrong]
         problems += [*of_the_recipe, *self._baseline_problems(), *self._plan_problems(sound_seeds)]
         if settings_of_all is not None:
-            metrics = {run.variant: claims.measured(run.data) for run in runs}
-            problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, metrics)]
+            recipes = {run.variant: run.data for run in runs}
+            problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, recipes)]
         return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
 
     def seed_plan(self) -> SeedPlan | None:

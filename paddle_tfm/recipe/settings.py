@@ -9,13 +9,14 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.equal import parse
+from paddle_tfm.recipe.further_tests import FurtherTest, check_names
 from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
 from paddle_tfm.recipe.ladder import LadderSettings
 from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan, Seeds
@@ -98,6 +99,13 @@ class EvaluateSettings(_Section):
     best: str
     examples: int | None = Field(gt=0)
     search: Component
+    tests: dict[str, FurtherTest] = {}
+
+    @field_validator("tests")
+    @classmethod
+    def _callable(cls, tests: dict[str, FurtherTest]) -> dict[str, FurtherTest]:
+        check_names(tests)
+        return tests
 
 
 class VocabularySettings(_Section):
@@ -285,7 +293,10 @@ def _section(location: Sequence[str | int]) -> Any:
     """The class of the settings at a path."""
     section: Any = Settings
     for part in location:
-        section = section.model_fields[part].annotation
+        if get_origin(section) is dict:  # part is a name that the user chose
+            section = get_args(section)[1]
+        else:
+            section = section.model_fields[part].annotation
     return section
 
 

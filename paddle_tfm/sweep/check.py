@@ -96,13 +96,17 @@ def _errors(plan: Plan) -> Iterator[RecipeError]:
     givens = {}
     if plan.run.settings is not None:
         givens = {"d_model": plan.settings.model.d_model, "steps": plan.settings.train.steps}
+    refused: set[str] = set()  # a further test is refused for what its own part of the task says, and not over again
     for path, component in plan.components.items():
         if path.startswith("model.") or component.problems or (not givens and component.missing(givens)):
             continue
         try:
             component.build(**givens)
         except RecipeError as error:
-            yield error
+            sentence = f"{component.kind}: {error.problems[0].message}"
+            if component.kind != "task" or sentence not in refused:
+                yield error
+            refused.add(sentence)
 
 
 def remarks(plans: Iterable[Plan]) -> list[str]:

@@ -18,6 +18,7 @@ from paddle_tfm.model.size import matrix_parameters, training_flops
 from paddle_tfm.recipe import ladder
 from paddle_tfm.recipe.equal import Equal, of, value_at
 from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.settings import locate, validate
@@ -103,7 +104,7 @@ class _Solver:
 
     def _measure(self, plan: Plan) -> _Measured:
         if plan.run.variant not in self.measured:
-            key = str(plan.run.data["task"])
+            key = texts_key(plan.run.data)
             if key not in self.corpora:
                 self.corpora[key] = load_corpus(plan)
             self.measured[plan.run.variant] = _Measured(plan, self.corpora[key], self.registry, self.workers)

@@ -15,6 +15,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.equal import of
 from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
@@ -190,10 +191,10 @@ class Sweep(protocols.Supervisor):
             if not cell.is_finished:
                 waiting.append(cell)
                 continue
-            plan, task = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
-            if task not in texts:
-                texts[task] = load_corpus(plan).fingerprint
-            cell.require_unchanged(plan, texts[task])
+            plan, key = plan_run(cell.spec, self.registry), texts_key(cell.spec.data)
+            if key not in texts:
+                texts[key] = load_corpus(plan).fingerprint
+            cell.require_unchanged(plan, texts[key])
             self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
         return waiting
 
@@ -230,5 +231,5 @@ class Sweep(protocols.Supervisor):
 
 
 def _fetch(plans: Sequence[Plan]) -> None:
-    for plan in {str(plan.run.data["task"]): plan for plan in plans}.values():
+    for plan in {texts_key(plan.run.data): plan for plan in plans}.values():
         datasets.fetch_all(plan)

@@ -10,6 +10,7 @@ def register_sections():
     return {
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
+        "tests": f"{HERE}.tests:Tests",
         "seeds": f"{HERE}.seeds:Seeds",
         "chance": f"{HERE}.chance:Chances",
         "ladder": f"{HERE}.ladder:Ladders",
