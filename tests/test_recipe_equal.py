@@ -46,6 +46,11 @@ def test_a_variant_that_sets_what_is_solved_for_is_refused_and_the_baseline_is_n
         assert load(tmp_path, f"{text}equal: {budget}\nbaseline: b\n").runs()
     with pytest.raises(RecipeError, match="is for variants beside a baseline, but there is one variant"):
         load(tmp_path, HEAD.partition("variants")[0] + "equal: flops\n").runs()
+    tune = "tune: {space: {model.dropout: [0.0, 0.1]}, trials: 2}\n"
+    with pytest.raises(
+        RecipeError, match="line 6  equal  flops are solved before any training, and values that `tune`"
+    ):
+        load(tmp_path, f"{HEAD}{tune}equal: flops\n").runs()
     claim = "claims: {c: {says: s, source: of our own, metric: loss, variant: a, at_most: 1}}\n"
     with pytest.raises(RecipeError, match="seconds are not reproducible, so no claim can be judged by them"):
         load(tmp_path, f"{HEAD}{claim}equal: seconds\n").runs()

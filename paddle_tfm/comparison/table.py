@@ -18,6 +18,7 @@ from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.further_tests import why_not_measured
+from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.train.logs import read_rows
 
 REQUIRED_KEYS = (
@@ -147,7 +148,8 @@ class Comparison:
 
 
 def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
-    """Finished runs in `folders`, each a run or a folder that holds some. `with_curves`: with their evaluations, for
+    """Finished runs in `folders`, each a run or a folder that holds some; trials of tuning only where they are named.
+    `with_curves`: with their evaluations, for
     which their whole logs are read.
 
     Raises:
@@ -156,7 +158,9 @@ def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
     results: dict[Path, Result] = {}
     for folder in folders:
         files = (
-            [folder / "results.json"] if (folder / "results.json").is_file() else sorted(folder.rglob("results.json"))
+            [folder / "results.json"]
+            if (folder / "results.json").is_file()
+            else sorted(file for file in folder.rglob("results.json") if not is_beside(file.parent))
         )
         if not files:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")

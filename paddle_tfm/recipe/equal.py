@@ -71,6 +71,9 @@ def problems(
     budget, setting = of(data)
     if not setting:
         return
+    if data.get("tune"):
+        sentence = f"{budget} are solved before any training, and values that `tune` chooses would undo it; keep one"
+        yield Problem("equal", sentence)
     if len(variants) == 1:
         yield Problem("equal", "is for variants beside a baseline, but there is one variant; add `variants`")
     baseline = str(data.get("baseline") or next(iter(variants)))

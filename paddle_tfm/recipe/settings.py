@@ -21,6 +21,8 @@ from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
 from paddle_tfm.recipe.ladder import LadderSettings
 from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
+from paddle_tfm.recipe.tuning import EXAMPLE as TUNE
+from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
 
@@ -139,6 +141,7 @@ class Settings(_Section):
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
     fast: dict[str, Any] = {}
     claims: dict[str, ClaimSettings] = {}
+    tune: TuneSettings | None = None
     ladder: LadderSettings | None = None
     equal: Any = "steps"
 
@@ -281,11 +284,17 @@ def _problem(error: dict) -> Problem:
 
 
 # sections with classes of their own, and what is said where a key of theirs is missing
-_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan, "ladder": LadderSettings}
+_OTHERS: dict[str, Any] = {
+    "claims": ClaimSettings,
+    "seeds": SeedPlan,
+    "ladder": LadderSettings,
+    "tune": TuneSettings,
+}
 _MISSING = {
     "claims": "a claim needs `says`, `source`, `metric` and `variant`",
     "seeds": f"as in {EXAMPLE}",
     "ladder": f"as in {LADDER}",
+    "tune": f"as in {TUNE}",
 }
 
 

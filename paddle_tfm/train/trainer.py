@@ -274,7 +274,8 @@ class Trainer:
         averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
         if progress.best is not None:
             checkpoint.load_model(checkpoint.existing(self._folder("best"), run.folder), run.model)
-            final.do()
+            if not run.plan.run.is_trial:  # the test split chooses nothing
+                final.do()
         results = results_of(run, progress, self.metrics, final, averaged, diverged, self._wall())
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         checkpoint.keep_snapshots(self._folder(""), [])

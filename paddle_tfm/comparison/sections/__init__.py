@@ -15,6 +15,8 @@ def register_sections():
         "chance": f"{HERE}.chance:Chances",
         "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
+        "tuning": f"{HERE}.tuning:Tuning",
+        "untuned": f"{HERE}.untuned:Untuned",
         "compared": f"{HERE}.compared:Compared",
         "budgets": f"{HERE}.budgets:Budgets",
         "beside": f"{HERE}.beside:Beside",
