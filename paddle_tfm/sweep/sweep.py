@@ -16,7 +16,7 @@ from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.equal import of
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.further_tests import texts_key
-from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
