@@ -18,6 +18,7 @@ def register_sections():
         "tuning": f"{HERE}.tuning:Tuning",
         "untuned": f"{HERE}.untuned:Untuned",
         "compared": f"{HERE}.compared:Compared",
+        "budgets": f"{HERE}.budgets:Budgets",
         "beside": f"{HERE}.beside:Beside",
         "costs": f"{HERE}.costs:Costs",
         "curves": f"{HERE}.curves:Curves",
