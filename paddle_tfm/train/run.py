@@ -26,6 +26,7 @@ from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.sites import DECODER_ONLY
+from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.identity import changes, identity, missing_plugins, read_identity
@@ -212,7 +213,7 @@ def write_start(run: Run) -> None:
 
 
 def find_run(path: Path) -> Path:
-    """The folder of a run: `path` itself, or that of the only run below it.
+    """The folder of a run: `path` itself, or that of the only run below it, beside which trials of tuning do not count.
 
     Raises:
         UserError: there is none, or there are several (they are listed).
@@ -220,6 +221,7 @@ def find_run(path: Path) -> Path:
     if (path / "identity.json").is_file():
         return path
     folders = sorted(file.parent for file in path.rglob("identity.json"))
+    folders = [folder for folder in folders if not is_beside(folder)] or folders
     if len(folders) == 1:
         return folders[0]
     if not folders:
