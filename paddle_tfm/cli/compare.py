@@ -82,7 +82,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     then = recorded_comparison(folders[0]).get("baseline")
     baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
     then_recorded = recorded_comparison(folders[0])
-    comparison = compare(results, name, out or folders[0], metric, baseline, Question.recorded(then_recorded))
+    comparison = compare(results, name, out or folders[0], metric, baseline, Question.recorded(folders[0]))
     comparison.claims = recorded(comparison, then_recorded)
     return comparison
 

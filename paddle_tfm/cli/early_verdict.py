@@ -11,12 +11,17 @@ if TYPE_CHECKING:
 
 def early_verdict(sweep: SweepRuns) -> str:
     """The verdict over the seeds under which every run has results; "" before the first of them, at the end, which has
-    a verdict of its own, and of one variant. To look early is no test: whoever stops at the look that pleases is
-    wrong more often."""
+    a verdict of its own, and of one variant. Where seeds are listed, to look early is no test: whoever stops at the
+    look that pleases is wrong more often. Where the recipe says when to look, the verdict holds: it is that of the
+    last look so far."""
     done, seeds = sweep.complete_seeds(), sweep.seeds()
     if not done or sweep.is_finished or len(sweep.runs) == len(seeds):  # of one variant there is no verdict
         return ""
-    return f"After {len(done)} of {len(seeds)} seeds (interim: an early look is no test): {_sentence(sweep, done)}"
+    from paddle_tfm.comparison.question import Question
+
+    planned = Question.recorded(sweep.folder).plan is not None
+    what = "interim, adjusted for looks" if planned else "interim: an early look is no test"
+    return f"After {len(done)} of {len(seeds)} seeds ({what}): {_sentence(sweep, done)}"
 
 
 def final_verdict(sweep: SweepRuns) -> str:
@@ -30,6 +35,7 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
     Raises:
         UserError: why they cannot be compared.
     """
+    from paddle_tfm.comparison.question import Question
     from paddle_tfm.comparison.sizes import written
     from paddle_tfm.comparison.table import collect, compare
     from paddle_tfm.train.about import read_baseline
@@ -39,7 +45,8 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
     variants = {name for result in results for name in (result.variant, written(result))}
     baseline = read_baseline(sweep.folder)
     name = sweep.folder.resolve().name
-    return compare(results, name, sweep.folder, runs[0].best, baseline if baseline in variants else None)
+    baseline, question = baseline if baseline in variants else None, Question.recorded(sweep.folder)
+    return compare(results, name, sweep.folder, runs[0].best, baseline, question)
 
 
 def _sentence(sweep: SweepRuns, seeds: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
@@ -20,12 +20,15 @@ MAX_BINS = 100  # of a run's training loss, which has a value at every step
 
 class RunCurves(NamedTuple):
     """Of a run: axis → step → how much of it had passed; and metric → step → value. `loss` is that of training, and
-    `logged` what else each step logs: the norm of its gradient."""
+    `logged` what else each step logs: the norm of its gradient. Some steps log more: `gradients`, step → layer → norm
+    of its gradient, and `discrepancies`, step → norm → how far its running statistics are from those of a batch."""
 
     passed: dict[str, dict[int, float]]
     values: dict[str, dict[int, float]]
     loss: dict[int, float]
     logged: dict[str, dict[int, float]]
+    gradients: dict[int, dict[str, float]]
+    discrepancies: dict[int, dict[str, dict[str, float]]]
 
 
 def read_curves(folder: Path) -> RunCurves:
@@ -46,8 +49,23 @@ def read_curves(folder: Path) -> RunCurves:
             passed[axis] = {0: 0.0, **{step: total for (step, _), total in zip(counts, totals)}}
     lines = {name: _binned(_finite(steps, name)) for name in LOGGED}
     return RunCurves(
-        passed, values, _binned(_finite(steps, "loss")), {name: line for name, line in lines.items() if line}
+        passed,
+        values,
+        _binned(_finite(steps, "loss")),
+        {name: line for name, line in lines.items() if line},
+        {row["step"]: by_layer(row["gradient_norms"]) for row in steps if row.get("gradient_norms")},
+        {row["step"]: row["norms"] for row in rows if row.get("norms")},
     )
+
+
+def by_layer(norms: Mapping[str, float]) -> dict[str, float]:
+    """Path of a parameter → norm, as layer → joint norm of its parameters, in the order of the model:
+    `encoder.layers.0`, and what stands around the layers (`source_embedding`, `decoder.final_norm`, `head`)."""
+    squares: dict[str, float] = {}
+    for path, norm in norms.items():
+        layer = path.split(".")[: 3 if ".layers." in path else 2 if path.startswith(("encoder.", "decoder.")) else 1]
+        squares[".".join(layer)] = squares.get(".".join(layer), 0.0) + norm * norm
+    return {layer: math.sqrt(square) for layer, square in squares.items()}
 
 
 def _finite(rows: Sequence[dict], name: str) -> dict[int, float]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from paddle_tfm import units
 from paddle_tfm.comparison import sides
+from paddle_tfm.comparison.added import Decision, decisions
 from paddle_tfm.comparison.chance import Chance, chance
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
@@ -58,6 +59,12 @@ class Facts:
     def curves(self) -> dict[str, list[RunCurves]]:
         """variant → what the logs of its runs hold."""
         return {variant: [read_curves(run.folder) for run in runs] for variant, runs in self.groups.items()}
+
+    @cached_property
+    def decisions(self) -> list[Decision]:
+        """What each look at the seeds so far decided; empty where seeds were listed, or another metric decided then."""
+        deciding = self.section("evaluate").get("best", self.comparison.metric)
+        return decisions(self.comparison) if deciding == self.comparison.metric else []
 
     @cached_property
     def scores_by_length(self) -> ScoresByLength | None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddle_tfm.comparison.statistics import Looks, OneLook, OpenEnded, Rule
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
 from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.train.about import read_question
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
@@ -27,11 +31,10 @@ class Question:
         return cls(recipe.seed_plan(), recipe.data.get("smallest_effect"))
 
     @classmethod
-    def recorded(cls, data: Mapping[str, Any]) -> Question:
-        """What a `comparison.json` holds of it; one look at all seeds where it holds nothing, or is damaged."""
-        question = data.get("question")
-        if not isinstance(question, Mapping):
-            return cls()
+    def recorded(cls, folder: Path) -> Question:
+        """What the sweep in `folder` asks: by its `command.json`, which is there from its first run on, or else by its
+        `comparison.json`; one look at all seeds where neither says it, or what they hold is damaged."""
+        question = read_question(folder) or _of_comparison(folder)
         try:
             plan = None if question.get("seeds") is None else SeedPlan.model_validate(question["seeds"])
             smallest = question.get("smallest_effect")
@@ -49,3 +52,11 @@ class Question:
         if self.plan is None:
             return OneLook()
         return OpenEnded() if self.plan.open_ended else Looks(self.plan.looks)
+
+
+def _of_comparison(folder: Path) -> Mapping[str, Any]:
+    try:
+        question = read_json(folder / "comparison.json").get("question")
+    except UserError:
+        return {}
+    return question if isinstance(question, Mapping) else {}

@@ -85,6 +85,7 @@ class TrainSettings(_Section):
     average: int | None = Field(gt=1)
     precision: Literal["float32", "bfloat16"]
     products: Literal["float32", "bfloat16"] = "float32"
+    gradient_norms: int | None = Field(None, gt=0)
 
 
 class EvaluateSettings(_Section):

@@ -123,10 +123,19 @@ class Sweep(protocols.Supervisor):
             Interrupted: `stop` said so; `resume` continues.
         """
         cells = self.prepare() if cells is None else cells
-        self._write_command()
+        names = [run.name for run in self.recipe.expand()[0]]
+        self._write_command(names)
         plan = None if self.only else self.recipe.seed_plan()
         trained: list[Cell] = []
-        for stage in stages(cells, plan, self.undecided):
+
+        def undecided(done: Sequence[Cell]) -> set[str]:
+            """As `self.undecided`; runs that are not to be are taken off the list of those that are waited for."""
+            variants, due = self.undecided(done), {cell.name for cell in done}
+            names[:] = [name for name in names if name in due or name.rpartition("/")[0] in variants]
+            self._write_command(names)
+            return variants
+
+        for stage in stages(cells, plan, undecided):
             self._train_all(stage)
             trained += stage
         return [cell.folder for cell in trained]
@@ -146,13 +155,14 @@ class Sweep(protocols.Supervisor):
             names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
             raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
 
-    def _write_command(self) -> None:
+    def _write_command(self, names: Sequence[str]) -> None:
         """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""
         if self.only is not None and (self.folder / COMMAND_FILE).exists():
             return
         command = ["paddle-tfm", "run", *self.recipe.arguments, *self._plugin_options()]
-        names = [run.name for run in self.recipe.expand()[0]]
-        write_command(self.folder, command, names, self.recipe.data.get("baseline"))
+        plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
+        question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
+        write_command(self.folder, command, names, self.recipe.data.get("baseline"), question)
 
     def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that are to be trained. Of the others it is made sure that their texts are still the same.

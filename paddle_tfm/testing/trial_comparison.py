@@ -12,7 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.recipe.seeds import SeedPlan
 from paddle_tfm.registry import Registry
 
 # What a user may call a variant, and write in a text: LaTeX, HTML and formulas of matplotlib mean something else by it.
@@ -55,13 +57,14 @@ def trials(registry: Registry) -> Iterator[list[Trial]]:
             "dead": "runs that all diverged",
             "old": "runs whose folders hold results and nothing else",
         }
-        yield [Trial(what, _facts(root / name, registry)) for name, what in kinds.items()]
+        plans = {"many": SeedPlan(at_most=3, looks=[3])}
+        yield [Trial(what, _facts(root / name, registry, plans.get(name))) for name, what in kinds.items()]
 
 
-def _facts(folder: Path, registry: Registry) -> Facts:
+def _facts(folder: Path, registry: Registry, plan: SeedPlan | None) -> Facts:
     results = collect([folder])
     baseline = next((run.variant for run in results if run.variant == "base"), None)
-    return Facts(compare(results, HOSTILE, folder, METRIC, baseline), registry)
+    return Facts(compare(results, HOSTILE, folder, METRIC, baseline, Question(plan)), registry)
 
 
 def _variant(root: Path, name: str, values: Sequence[float], old: bool = False) -> None:
@@ -101,9 +104,11 @@ def _beside(folder: Path, value: float) -> None:
     steps = range(1, STEPS // 2 if math.isnan(value) else STEPS + 1)
     rows: list[dict[str, Any]] = []
     for step in steps:
-        rows.append({"step": step, "loss": 4.0 / step, "tokens": 100, "gradient_norm": 1.0 / step})
+        logged = {"gradient_norms": {"head.weight": 1.0 / step}} if step in (1, EVERY) else {}
+        rows.append({"step": step, "loss": 4.0 / step, "tokens": 100, "gradient_norm": 1.0 / step, **logged})
         if step % EVERY == 0 and not math.isnan(value):
-            rows.append({"step": step, "evaluation": {METRIC: value * step / STEPS, "perplexity": 2.0}})
+            numbers = {METRIC: value * step / STEPS, "perplexity": 2.0, "norm_discrepancy_mean": 1.0 / step}
+            rows.append({"step": step, "evaluation": numbers, "norms": {"encoder.final_norm": {"mean": 1.0 / step}}})
     times = [{"step": step, "seconds": 0.5, "tokens_per_second": 200.0} for step in steps]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     (folder / "timings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in times), "utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -55,10 +55,17 @@ def read_about(folder: Path) -> dict[str, Any]:
     return about if isinstance(about.get("trainings", []), list) else {}
 
 
-def write_command(folder: Path, command: Sequence[str], runs: Iterable[str] = (), baseline: str | None = None) -> None:
-    """Write what trains the sweep in `folder` again, the names of its runs in their order, and the baseline that its
-    recipe names. A sweep whose runs become more or fewer writes it again: who watches it goes by this list."""
-    stored = {"command": list(command), "runs": list(runs), "baseline": baseline}
+def write_command(
+    folder: Path,
+    command: Sequence[str],
+    runs: Iterable[str] = (),
+    baseline: str | None = None,
+    question: Mapping[str, Any] | None = None,
+) -> None:
+    """Write what trains the sweep in `folder` again, the names of its runs in their order, the baseline that its recipe
+    names, and what it asks of its seeds. A sweep whose runs become fewer writes it again: who watches it goes by this
+    list."""
+    stored = {"command": list(command), "runs": list(runs), "baseline": baseline, "question": question}
     write_whole(folder / COMMAND_FILE, json_text(stored))
 
 
@@ -77,13 +84,24 @@ def read_baseline(folder: Path) -> str | None:
     return next(iter(_texts_of(folder, "baseline")), None)
 
 
+def read_question(folder: Path) -> dict[str, Any]:
+    """What the recipe of the sweep in `folder` asks of its seeds; empty where none is recorded."""
+    stored = _stored(folder).get("question")
+    return stored if isinstance(stored, dict) else {}
+
+
 def _texts_of(folder: Path, key: str) -> list[str]:
     """A list of texts, or a text, that `command.json` holds."""
-    try:
-        stored = read_json(folder / COMMAND_FILE).get(key)
-    except UserError:
-        return []
+    stored = _stored(folder).get(key)
     return list(map(str, stored)) if isinstance(stored, list) else [stored] if isinstance(stored, str) else []
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    """What `command.json` holds; empty where there is none, or where it is damaged."""
+    try:
+        return read_json(folder / COMMAND_FILE)
+    except UserError:
+        return {}
 
 
 def _texts(run: Run) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float | None) -> floa
 
 
 def gradient_norms(model: Transformer, joint_norm: float) -> dict[str, float]:
-    """Path of a parameter → norm of its gradient before clipping; of the first step, so of the initial values.
+    """Path of a parameter → norm of its gradient before clipping.
 
     Clipping has scaled all gradients alike, so that the joint norm before it, `joint_norm`, undoes it.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -141,12 +141,17 @@ class Trainer:
         progress.epoch, progress.position = self.stream.epoch, self.stream.position
         progress.tokens += int(metrics["tokens"])
         progress.seconds += seconds
-        more = {"gradient_norms": gradient_norms(run.model, metrics["gradient_norm"])} if step == 1 else {}
-        append_row(self.run.folder / "metrics.jsonl", {"step": step, **metrics, **more})
+        append_row(self.run.folder / "metrics.jsonl", {"step": step, **metrics, **self._by_parameter(step, metrics)})
         append_row(self.run.folder / "timings.jsonl", {"step": step, "seconds": round(seconds, 6)})
         speed, left = progress.tokens_per_second, (run.settings.train.steps - step) * progress.seconds / step
         self.emit("on_step_end", step=step, metrics={**metrics, "tokens_per_second": speed, "seconds_left": left})
         return None
+
+    def _by_parameter(self, step: int, metrics: Mapping[str, float]) -> dict[str, dict[str, float]]:
+        """The norm of each parameter's gradient, of the first step and of every `train.gradient_norms`-th."""
+        every = self.run.settings.train.gradient_norms
+        wanted = step == 1 or (every is not None and step % every == 0)
+        return {"gradient_norms": gradient_norms(self.run.model, metrics["gradient_norm"])} if wanted else {}
 
     def _evaluate(self) -> None:
         """Score the validation split, log the scores and the discrepancies of running statistics, save the best

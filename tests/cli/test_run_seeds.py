@@ -39,6 +39,11 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
     assert "adjusted for 2 variants (Holm) and looks after 3 and 4 seeds" in " ".join(done.out.split())
     trained = sorted(path.parent.relative_to("one").as_posix() for path in Path("one").rglob("results.json"))
     assert trained == [f"{v}/seed-{s}" for v, n in (("long", 4), ("same", 4), ("short", 3)) for s in range(1, n + 1)]
+    # Who watches it waits for no run that will not be, and hears the verdict of the end.
+    watched = json.loads(call("watch", "one", "--json").out)
+    assert watched["finished"] and len(watched["runs"]) == 11
+    said = watched["sweeps"][0]["verdict"]
+    assert said in " ".join(done.out.split()) and "1 is worse" in said
     rows = {row["variant"]: row["difference"] for row in read("one")["rows"]}
     assert (rows["short"]["verdict"], rows["short"]["pairs"], rows["same"]["pairs"]) == ("worse", 3, 4)
     assert rows["same"]["verdict"] == "undetermined" and rows["same"]["more"]["number"] > 0
@@ -49,9 +54,24 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
     done = call("run", "mine.yaml", "--out=two", "--resume", "--executor=local", "--workers=1")
     assert done.status == 0, done.err
     assert {row["variant"]: row["difference"] for row in read("two")["rows"]} == rows
+    assert read("two")["sections"]["seeds"] == read("one")["sections"]["seeds"]
+    assert [(row["seeds"], row["variant"]) for row in read("one")["sections"]["seeds"]["looks"]] == [
+        (3, "same"), (3, "short"), (4, "same")
+    ]  # fmt: skip
     assert not Path("two/short/seed-4").exists()
 
     # `compare` judges as the recipe asked.
     call("compare", "one", "--out=elsewhere")
     assert {row["variant"]: row["difference"] for row in read("elsewhere")["rows"]} == rows
     assert read("elsewhere")["question"] == {"seeds": {"at_most": 4, "looks": [3, 4]}, "smallest_effect": 0.001}
+
+    # Before the end too: a verdict so far is adjusted for looks.
+    Path("one/comparison.json").unlink()
+    for name in ("long", "same"):
+        Path("one", name, "seed-4/results.json").unlink()
+    command = json.loads(Path("one/command.json").read_text("utf-8"))
+    assert command["question"] == {"seeds": {"at_most": 4, "looks": [3, 4]}, "smallest_effect": 0.001}
+    said = json.loads(call("watch", "one", "--json").out)["sweeps"][0]["verdict"]
+    assert said.startswith("After 3 of 4 seeds (interim, adjusted for looks): ")
+    call("compare", "one", "--out=elsewhere")
+    assert "looks after 3 and 4 seeds" in Path("elsewhere/comparison.html").read_text("utf-8")

@@ -12,11 +12,14 @@ import pytest
 from paddle_tfm import create_registry
 from paddle_tfm.comparison import paper
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.sections.beside import Beside
 from paddle_tfm.comparison.sections.chance import Chances
 from paddle_tfm.comparison.sections.costs import Costs
 from paddle_tfm.comparison.sections.differences import Differences
 from paddle_tfm.comparison.sections.gradients import Gradients
+from paddle_tfm.comparison.sections.layers import Layers
 from paddle_tfm.comparison.sections.lengths import Lengths
+from paddle_tfm.comparison.sections.norms import Norms
 from paddle_tfm.comparison.sections.outputs import Outputs
 from paddle_tfm.comparison.table import collect, compare
 
@@ -80,13 +83,31 @@ def test_a_forest_plot_has_the_interval_of_the_verdict_on_the_page_and_for_a_pap
 def test_costs_are_shown_beside_the_baselines(two):
     (table,) = Costs().tables(two).values()
     cells = {table.columns[0].cell(row): [column.cell(row) for column in table.columns[2:]] for row in table.rows}
-    assert cells == {"base": ["1,000", "", "1:00", ""], "a_b & 50%": ["1,250", "+25.0%", "1:30", "+50.0%"]}
+    assert cells == {"base": ["1,000", "1:00"], "a_b & 50%": ["1,250 (+25.0%)", "1:30 (+50.0%)"]}
     figures = Costs().figures(two)
     assert set(figures) == {"quality-by-parameters", "quality-by-time"}
     drawn = [
         tuple(line.get_xydata()[0]) for line in figures["quality-by-time"].axes[0].lines if line.get_marker() in "os"
     ]
     assert sorted(drawn) == [pytest.approx((1.0, 0.55)), pytest.approx((1.5, 0.75))]
+
+
+def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
+    for variant, values in SCORES.items():
+        for seed, value in enumerate(values, 1):
+            more = {"parameters": 1021, "tokens": 440} if variant != "base" else {}
+            folder = run(tmp_path, variant, seed, value, **more)
+            peak = 20.0 if variant == "base" else 25.0
+            (folder / "about.json").write_text(json.dumps({"trainings": [{"peak_memory_mib": peak}]}), "utf-8")
+    facts = facts_of(tmp_path, registry)
+    html = Costs().html(facts)
+    assert html.count("+2.1% parameters: an advantage that is not the variant") == 1
+    assert {"quality-by-memory", "quality-by-tokens"} <= set(Costs().figures(facts))
+    (table,) = Costs().tables(facts).values()
+    record = next(row for row in table.records() if row["variant"] == "a_b & 50%")
+    assert (record["peak_memory_mib"], record["peak_memory_mib_of_baseline"], record["tokens"]) == (25, 20, 440)
+    assert [item["what"] for item in Costs().data(facts)["a_b & 50%"]] == ["parameters", "tokens", "peak_memory_mib"]
+    assert not Beside().applies(facts)
 
 
 def test_where_sizes_are_the_same_no_chart_of_them_is_drawn(tmp_path, registry):
@@ -102,6 +123,53 @@ def test_gradient_norms_are_means_over_seeds_with_their_range(two):
     (base,) = [line for line in axes.lines if line.get_color() == "#0072B2"]
     assert base.get_xydata().tolist() == [[1, 8.0], [2, 2.0], [3, 1.0]]  # 4, 8 and 12 at the first step
     assert axes.get_xlabel() == "training steps" and axes.get_ylabel().startswith("norm of the gradient")
+
+
+def log(folder, *rows):
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "metrics.jsonl").write_text(text, "utf-8")
+
+
+def test_gradients_by_layer_are_joint_norms_of_its_parameters(tmp_path, registry):
+    for seed, size in ((1, 1.0), (2, 3.0)):
+        norms = {
+            "head.weight": 2.0, "encoder.layers.0.a.weight": 3 * size, "encoder.layers.0.b.bias": 4 * size,
+            "encoder.layers.10.a.weight": 7.0, "encoder.final_norm.weight": 0.5,
+        }  # fmt: skip
+        rows = [{"step": step, "loss": 1.0, "gradient_norms": norms} for step in (1, 100, 200)]
+        log(run(tmp_path, "base", seed, 0.5), {"step": 0, "evaluation": {}}, *rows, {"step": 201, "loss": 1.0})
+    log(run(tmp_path, "a_b & 50%", 1, 0.5), {"step": 1, "loss": 1.0, "gradient_norms": {"head.weight": 9.0}})
+    facts = facts_of(tmp_path, registry)
+    (table,) = Layers().tables(facts).values()
+    rows = {(row["step"], row["layer"]): row for row in table.records()}
+    assert len(rows) == 12  # of the first, the hundredth and the last
+    assert rows[100, "encoder.layers.0"]["base"] == pytest.approx(10)  # 5 and 15
+    assert rows[1, "encoder.layers.10"]["base"] == 7 and rows[200, "encoder.final_norm"]["base"] == 0.5
+    assert rows[1, "head"]["a_b & 50%"] == 9 and rows[200, "head"]["a_b & 50%"] is None
+    axes = Layers().figures(facts)["gradient-norms-by-layer"].axes
+    assert axes[0].get_title() == "base" and axes[0].images[0].get_array().shape == (4, 3)
+    assert Layers().html(facts).count("<tr") == 1 + 2 * 4
+
+
+def test_discrepancies_are_those_of_the_checkpoint_that_is_scored(tmp_path, registry):
+    def evaluation(step, *numbers):
+        norms = {f"encoder.layers.{i}": {"mean": mean, "deviation": 0.5} for i, mean in enumerate(numbers)}
+        overall = {"norm_discrepancy_mean": sum(numbers) / 2, "norm_discrepancy_deviation": 0.5}
+        return {"step": step, "evaluation": overall, "norms": norms}
+
+    for seed, best in ((1, 2), (2, 4)):
+        folder = run(tmp_path, "base", seed, 0.5, best_step=best)
+        log(folder, evaluation(2, 0.1, 0.3), evaluation(4, 0.2, 0.6))
+    log(run(tmp_path, "a_b & 50%", 1, 0.5), {"step": 2, "evaluation": {}})
+    facts = facts_of(tmp_path, registry)
+    (table,) = Norms().tables(facts).values()
+    rows = [tuple(row.values()) for row in table.records()]
+    assert rows == [
+        ("base", "encoder.layers.0", pytest.approx(0.15), 0.5),
+        ("base", "encoder.layers.1", pytest.approx(0.45), 0.5),
+    ]
+    line = Norms().figures(facts)["norm-discrepancy-of-means"].axes[0].lines[0]
+    assert line.get_xydata().tolist() == [[2, pytest.approx(0.2)], [4, pytest.approx(0.4)]]
 
 
 def test_scores_by_length_are_those_of_the_examples_of_a_length(tmp_path, registry):

@@ -10,6 +10,7 @@ def register_sections():
     return {
         "results": f"{HERE}.results:Results",
         "differences": f"{HERE}.differences:Differences",
+        "seeds": f"{HERE}.seeds:Seeds",
         "chance": f"{HERE}.chance:Chances",
         "ladder": f"{HERE}.ladder:Ladders",
         "claims": f"{HERE}.claims:Claims",
@@ -18,6 +19,8 @@ def register_sections():
         "costs": f"{HERE}.costs:Costs",
         "curves": f"{HERE}.curves:Curves",
         "gradients": f"{HERE}.gradients:Gradients",
+        "layers": f"{HERE}.layers:Layers",
+        "norms": f"{HERE}.norms:Norms",
         "lengths": f"{HERE}.lengths:Lengths",
         "outputs": f"{HERE}.outputs:Outputs",
         "runs": f"{HERE}.runs:Runs",

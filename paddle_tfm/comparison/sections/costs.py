@@ -1,8 +1,10 @@
-"""Quality against what it costs: parameters, time of training, speed."""
+"""Quality against what it costs: parameters, tokens, time and memory of training."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +12,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.charts import LineChart, key
 from paddle_tfm.comparison.columns import around, clock
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.sides import confounds
 from paddle_tfm.comparison.table import Row
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.pages.chart import Point, Series
@@ -21,15 +24,34 @@ if TYPE_CHECKING:
 
 
 class Cost(NamedTuple):
-    """What a variant costs: `name` of the chart, the title of its axis, and the values of its runs."""
+    """A cost of a run (`sides.COSTS`): what it is called, the title of its axis with what one of its units is there,
+    and a value as text."""
 
+    key: str
     name: str
     title: str
-    values: dict[str, list[float]]
+    unit: float
+    text: Callable[[float], str]
+
+
+COSTS = (
+    Cost("parameters", "parameters", "parameters", 1, lambda value: f"{value:,.0f}"),
+    Cost("tokens", "tokens", "target tokens of training", 1, lambda value: f"{value:,.0f}"),
+    Cost("seconds", "time", "minutes of training steps", 60, clock),
+    Cost(
+        "peak_memory_mib",
+        "memory",
+        "MiB of tensors at the peak of training",
+        1,
+        lambda value: f"{value:,.3g} MiB" if value < 100 else f"{value:,.0f} MiB",
+    ),
+)
+ALWAYS = ("parameters", "seconds")  # others are shown where they differ
 
 
 class Costs(Section):
-    """Each variant's score beside its size and the time of its training: what is better may only be larger."""
+    """Each variant's score beside its size, and the time and memory of its training: what is better may only be
+    larger."""
 
     heading = "Quality and cost"
     place = 220
@@ -39,41 +61,70 @@ class Costs(Section):
         return len(_scored(facts)) > 1
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """Size and time of each variant, and how they differ from the baseline's."""
+        """What each variant costs, and how that differs from the baseline's."""
         return {"costs": _table(facts)}
 
     def figures(self, facts: Facts) -> dict[str, Figure]:
         """A chart for each cost that differs."""
-        return {f"quality-by-{cost.name}": _chart(facts, cost).figure() for cost in _costs(facts)}
+        return {f"quality-by-{cost.name}": _chart(facts, cost).figure() for cost in _differing(facts)}
 
     def html(self, facts: Facts) -> str:
-        """The charts, then the table."""
-        charts = "".join(_chart(facts, cost).html() for cost in _costs(facts))
+        """The charts, then the table and what it means for the scores."""
+        charts = "".join(_chart(facts, cost).html() for cost in _differing(facts))
         note = "A dot is a variant’s mean over seeds, its bar the range of the seeds."
-        return f'{key(facts)}<div class="charts">{charts}</div><p class="note">{note}</p>{_table(facts).html()}'
+        meant = "".join(f"<p><bdi>{escape(name)}</bdi>: {escape(text)}.</p>" for name, text in _meanings(facts))
+        return f'{key(facts)}<div class="charts">{charts}</div><p class="note">{note}</p>{_table(facts).html()}{meant}'
+
+    def data(self, facts: Facts) -> dict[str, list[dict[str, object]]]:
+        """The costs of each variant that are not the baseline's."""
+        base, *others = facts.sides()
+        items = {side.name: [cost._asdict() for cost in confounds(base, side)] for side in others}
+        return {name: costs for name, costs in items.items() if costs}
+
+
+def _meanings(facts: Facts) -> list[tuple[str, str]]:
+    """Of each variant what a difference of scores may be owed to, as `paddle-tfm diff` says it."""
+    base, *others = facts.sides()
+    texts = ((side.name, "; ".join(cost.sentence for cost in confounds(base, side))) for side in others)
+    return [(name, text) for name, text in texts if text]
 
 
 def _scored(facts: Facts) -> list[Row]:
     return [row for row in facts.comparison.rows if math.isfinite(row.mean[facts.comparison.metric])]
 
 
-def _costs(facts: Facts) -> list[Cost]:
-    """Those in which variants differ; parameters only where their numbers do."""
-    runs = {row.variant: facts.groups[row.variant] for row in _scored(facts)}
-    sizes = {variant: [float(run.results["parameters"]) for run in group] for variant, group in runs.items()}
-    minutes = {variant: [run.results["seconds"] / 60 for run in group] for variant, group in runs.items()}
-    costs = [Cost("time", "minutes of training steps", minutes)]
-    if len({value for values in sizes.values() for value in values}) > 1:
-        costs.insert(0, Cost("parameters", "parameters", sizes))
-    return costs
+def _values(facts: Facts) -> Mapping[str, Mapping[str, Sequence[float]]]:
+    """Variant → cost → a number a run, where it is known."""
+    return {side.name: side.costs for side in facts.sides()}
+
+
+def _known(facts: Facts) -> list[Cost]:
+    """The costs that are known of every variant, and always shown or not the same in all runs."""
+    costs = _values(facts)
+    return [
+        cost
+        for cost in COSTS
+        if all(cost.key in of_variant for of_variant in costs.values())
+        and (cost.key in ALWAYS or _differs(costs, cost.key))
+    ]
+
+
+def _differing(facts: Facts) -> list[Cost]:
+    """Those that charts show: time, and others where they differ."""
+    costs = {row.variant: _values(facts)[row.variant] for row in _scored(facts)}
+    return [cost for cost in _known(facts) if cost.key == "seconds" or _differs(costs, cost.key)]
+
+
+def _differs(costs: Mapping[str, Mapping[str, Sequence[float]]], key: str) -> bool:
+    return len({value for of_variant in costs.values() for value in of_variant[key]}) > 1
 
 
 def _chart(facts: Facts, cost: Cost) -> LineChart:
-    comparison, metric = facts.comparison, facts.comparison.metric
+    comparison, metric, costs = facts.comparison, facts.comparison.metric, _values(facts)
     unit, series = comparison.unit(metric), []
     for row in reversed(_scored(facts)):
         scores = [value for run in facts.groups[row.variant] if math.isfinite(value := run.metric(metric))]
-        x = fmean(cost.values[row.variant])
+        x = fmean(costs[row.variant][cost.key]) / cost.unit
         series.append(
             Series(facts.numbers[row.variant], row.variant, [Point(x, row.mean[metric], min(scores), max(scores))])
         )
@@ -105,30 +156,31 @@ def _axis(values: list[float]) -> Axis:
 
 def _table(facts: Facts) -> Table[Row]:
     comparison = facts.comparison
-    base = next((row for row in comparison.rows if row.variant == comparison.baseline), comparison.rows[0])
 
-    def share(value: float, other: float) -> str:
-        return f"{100 * (value / other - 1):+.1f}%".replace("-", "−") if other else "–"
-
-    def size(row: Row) -> str:
-        return "" if row is base else share(row.parameters, base.parameters)
-
-    def time(row: Row) -> str:
-        return "" if row is base else share(row.seconds, base.seconds)
+    def score(row: Row) -> dict[str, object]:
+        return {comparison.metric: row.mean[comparison.metric]}
 
     columns = [
         Column[Row]("variant", lambda row: row.variant, lambda row: {"variant": row.variant}),
         Column[Row](
-            units.metric_name(comparison.metric),
-            lambda row: around(comparison, comparison.metric, row),
-            lambda row: {comparison.metric: row.mean[comparison.metric]},
+            units.metric_name(comparison.metric), lambda row: around(comparison, comparison.metric, row), score,
             right=True,
         ),
-        Column[Row](
-            "parameters", lambda row: f"{row.parameters:,}", lambda row: {"parameters": row.parameters}, right=True
-        ),
-        Column[Row]("beside baseline", size, lambda row: {"parameters_of_baseline": base.parameters}, right=True),
-        Column[Row]("time", lambda row: clock(row.seconds), lambda row: {"seconds": row.seconds}, right=True),
-        Column[Row]("beside baseline", time, lambda row: {"seconds_of_baseline": base.seconds}, right=True),
-    ]
-    return Table(columns, comparison.rows, "What each variant costs: mean over seeds, time of training steps")
+    ]  # fmt: skip
+    title = "What each variant costs, and how much more than the baseline: means over seeds, time of training steps"
+    return Table([*columns, *(_column(facts, cost) for cost in _known(facts))], comparison.rows, title)
+
+
+def _column(facts: Facts, cost: Cost) -> Column[Row]:
+    means = {name: fmean(costs[cost.key]) for name, costs in _values(facts).items()}
+    base = means[facts.baseline]
+
+    def text(row: Row) -> str:
+        value = means[row.variant]
+        if value == base or not base:
+            return cost.text(value)
+        return f"{cost.text(value)} ({100 * (value / base - 1):+.1f}%)".replace("-", "−")
+
+    return Column(
+        cost.name, text, lambda row: {cost.key: means[row.variant], f"{cost.key}_of_baseline": base}, right=True
+    )

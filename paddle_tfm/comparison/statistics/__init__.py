@@ -3,6 +3,7 @@
 `decide` ties them together: paired values of variants and their baseline → a verdict on each.
 """
 
+from paddle_tfm.comparison.statistics.at_look import AtLook, at_look
 from paddle_tfm.comparison.statistics.components import Components, components
 from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, paired_differences
 from paddle_tfm.comparison.statistics.holm import holm
@@ -25,6 +26,7 @@ __all__ = [
     "CONFIDENCE",
     "SIGNIFICANCE",
     "VERDICTS",
+    "AtLook",
     "Components",
     "Difference",
     "HeldOut",
@@ -36,6 +38,7 @@ __all__ = [
     "Rule",
     "Slope",
     "Verdict",
+    "at_look",
     "components",
     "decide",
     "draw_counts",

@@ -1,0 +1,140 @@
+"""Which seeds a sweep added, and why: looks computed again from finished runs, beside SciPy and published bounds."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from paddle_tfm import create_registry
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.sections.seeds import Seeds
+from paddle_tfm.comparison.statistics import Looks, OpenEnded, at_look
+from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.sweep.stages import stages
+
+PLAN = SeedPlan(at_most=8, looks=[3, 5, 8])
+NOISE = np.random.default_rng(5).normal(0, 0.01, 8)
+BASE = 0.5 + np.random.default_rng(6).normal(0, 0.02, 8)
+SCORES = {"base": BASE, "far": BASE - 0.3 + NOISE, "near": BASE + 0.1 * NOISE, "late": BASE + 0.03 + 0.5 * NOISE[::-1]}
+
+
+def write(root, scores, seeds):
+    """Finished runs of `seeds` of each variant: variant → how many, or which."""
+    for variant, values in scores.items():
+        for seed in range(1, seeds[variant] + 1):
+            folder = root / variant / f"seed-{seed}"
+            folder.mkdir(parents=True, exist_ok=True)
+            results = {
+                "recipe": "r", "variant": variant, "seed": seed, "steps": 4, "parameters": 1, "tokens": 4,
+                "seconds": 1.0, "tokens_per_second": 4.0, "best_step": 4, "dropped": {}, "diverged": None,
+                "directions": {"exact_match": True}, "units": {"exact_match": "%"}, "signatures": {}, "valid": {},
+                "test": {"exact_match": values[seed - 1]},
+            }  # fmt: skip
+            (folder / "results.json").write_text(json.dumps(results), "utf-8")
+
+
+def facts(root, plan=PLAN):
+    comparison = compare(collect([root]), "r", root, "exact_match", "base", Question(plan))
+    return Facts(comparison, create_registry())
+
+
+class Spec:
+    def __init__(self, variant, seed):
+        self.variant, self.seed, self.name = variant, seed, f"{variant}/seed-{seed}"
+
+
+def trained_by_stages(root):
+    """What a sweep trains, look by look: variant → its last seed."""
+    cells = [Cell(Spec(variant, seed), root, [], {}) for seed in range(1, 9) for variant in SCORES]
+    counts = dict.fromkeys(SCORES, 0)
+
+    def undecided(done):
+        write(root, SCORES, counts)
+        comparison = compare(collect([root]), "r", root, "exact_match", "base", Question(PLAN))
+        names = {row.variant for row in comparison.rows if row.difference and not row.difference.is_settled}
+        return names | {"base"} if names else set()
+
+    for stage in stages(cells, PLAN, undecided):
+        for cell in stage:
+            counts[cell.spec.variant] = max(counts[cell.spec.variant], cell.spec.seed)
+    write(root, SCORES, counts)
+    return counts
+
+
+def test_the_looks_are_those_of_the_sweep(tmp_path):
+    counts = trained_by_stages(tmp_path)
+    assert counts["far"] == 3 < counts["near"]
+    found = facts(tmp_path).decisions
+    last = {item.variant: (item.seeds, item.is_settled) for item in found}
+    for variant in ("far", "near", "late"):
+        assert last[variant][0] == counts[variant], variant
+        assert last[variant][1] or counts[variant] == 8
+    sizes = [item.seeds for item in found if item.variant == "near"]
+    assert sizes == [3, 5, 8][: len(sizes)]
+    settled = {item.variant: item.decided for item in found if item.is_settled}
+    assert settled["far"] == "settled: worse"
+    assert next(item for item in found if item.variant == "near").decided == "open; gets more"
+
+
+def test_seeds_of_a_settled_variant_that_somebody_trained_later_change_nothing(tmp_path):
+    before = trained_by_stages(tmp_path / "one")
+    trained_by_stages(tmp_path / "two")
+    write(tmp_path / "two", SCORES, {**before, "far": 8})
+    one, two = (facts(tmp_path / name).decisions for name in ("one", "two"))
+    assert one == two
+
+
+def test_each_look_has_the_p_of_a_paired_t_test_and_its_bound(tmp_path):
+    write(tmp_path, {name: SCORES[name] for name in ("base", "near")}, {"base": 8, "near": 8})
+    for item in facts(tmp_path).decisions:
+        p = stats.ttest_rel(SCORES["near"][: item.seeds], BASE[: item.seeds]).pvalue
+        assert item.test.p == pytest.approx(p)
+        assert item.test.size == item.seeds
+
+
+def test_the_bounds_are_those_of_the_plan():
+    """Of looks after 3, 5, 8 and 12 pairs at the level of 5%: p < .0063, .0080, .0162 and .0305."""
+    values = np.random.default_rng(1).normal(size=(12, 2))
+    bounds = [at_look(values[:size], Looks([3, 5, 8, 12]), 0.05).bound for size in (3, 5, 8, 12)]
+    assert bounds == pytest.approx([0.0063, 0.0080, 0.0162, 0.0305], abs=6e-5)
+    assert at_look(values[:7], Looks([3, 5, 8, 12]), 0.05).size == 5
+    assert at_look(values[:2], Looks([3, 5]), 0.05) is None
+    assert at_look([(1.0, 1.0)] * 3, Looks([3, 5]), 0.05) is None
+    assert at_look([(1.0, float("nan"))] * 3, Looks([3, 5]), 0.05) is None
+    strict = at_look(values, OpenEnded(), 0.05)
+    assert 0 < strict.bound < 0.05 and strict.size == 12
+
+
+def test_a_look_that_is_yet_to_come_is_not_told(tmp_path):
+    write(tmp_path, SCORES, {"base": 5, "far": 3, "near": 4, "late": 5})
+    assert {item.seeds for item in facts(tmp_path).decisions} == {3}
+
+
+def test_looks_after_every_seed_are_told_where_something_ended(tmp_path):
+    write(tmp_path, SCORES, {"base": 7, "far": 4, "near": 7, "late": 7})
+    found = facts(tmp_path, SeedPlan(at_most=8, open_ended=True)).decisions
+    assert sorted({item.seeds for item in found}) == [3, 4, 7]
+
+
+def test_listed_seeds_and_another_metric_have_no_looks(tmp_path):
+    write(tmp_path, SCORES, dict.fromkeys(SCORES, 3))
+    assert facts(tmp_path, None).decisions == [] and not Seeds().applies(facts(tmp_path, None))
+    (tmp_path / "base/seed-1/recipe.yaml").write_text("name: r\nevaluate: {best: loss}\n", "utf-8")
+    assert facts(tmp_path).decisions == []
+
+
+def test_the_section_says_how_many_seeds_each_got(tmp_path):
+    counts = trained_by_stages(tmp_path)
+    of = facts(tmp_path)
+    (line,) = Seeds().text(of)
+    assert f"“far” {counts['far']} seeds (settled: worse)" in line
+    rows = Seeds().data(of)["looks"]
+    assert rows[0]["seeds"] == 3 and {"p", "bound", "decided", "verdict"} <= set(rows[0])
+    html = Seeds().html(of)
+    assert "must be below" in html and "looks after 3, 5 and 8 seeds" in html
