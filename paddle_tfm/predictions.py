@@ -8,13 +8,16 @@ from pathlib import Path
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.protocols import Prediction
+from paddle_tfm.units import AT
 
 COLUMNS = ("right", "source", "reference", "hypothesis", "score")
 
 
-def predictions_file(folder: Path, split: str | None = None) -> Path:
-    """Where a run's predictions are: those of its end, or those that were written of a `split` afterwards."""
-    return folder / ("predictions.tsv" if split is None else f"predictions-{split}.tsv")
+def predictions_file(folder: Path, split: str | None = None, test: str = "") -> Path:
+    """Where a run's predictions are: those of its end, of its own test or of a further `test`; or those that were
+    written of a `split` afterwards."""
+    name = "predictions" if split is None else f"predictions-{split}"
+    return folder / f"{name}{AT if test else ''}{test}.tsv"
 
 
 def squeezed(text: str) -> str:

@@ -14,11 +14,19 @@ UNITS = {
     "points": "a score that is on a scale of 0 to 100 by itself: 34.21",
 }
 MAX_DECIMALS = 6
+AT = "@"  # between a metric and the further test (`evaluate.tests`) that it is of
 
 
 def metric_name(name: str) -> str:
-    """A metric's name in words: `exact match`."""
-    return name.replace("_", " ")
+    """A metric's name in words: `exact match`; that of a further test stays beside it, `exact match@beyond`."""
+    metric, at, test = name.partition(AT)
+    return f"{metric.replace('_', ' ')}{at}{test}"
+
+
+def metric_and_test(name: str) -> tuple[str, str]:
+    """`exact_match@beyond` as ("exact_match", "beyond"); a metric of a run's own test with "" for it."""
+    metric, _, test = name.partition(AT)
+    return metric, test
 
 
 def bounds(unit: str, higher_is_better: bool) -> tuple[float, float]:

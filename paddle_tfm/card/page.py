@@ -90,11 +90,12 @@ def _scores(facts: RunFacts, metrics: dict[str, Metric]) -> str:
     names = list(dict.fromkeys([facts.deciding, *results["test"], *results["valid"]]))
     arrows = {True: " ↑", False: " ↓", None: ""}
     directions = {"loss": False, **results["directions"]}
-    rows, splits = [], [split for split in SPLITS if results[split]]
+    rows, splits, tests = [], [split for split in SPLITS if results[split]], results.get("tests") or {}
     for name in names:
         cells = [facts.text(name, results[split].get(name)) for split in splits]
+        cells += [facts.text(name, tests[test]["scores"].get(name)) for test in tests]
         rows.append([escape(units.metric_name(name)) + arrows[directions.get(name)], *cells])
-    header = ["metric", *(SPLITS[split] for split in splits)]
+    header = ["metric", *(SPLITS[split] for split in splits), *tests]
     text = table("the best checkpoint, chosen by the validation split", header, rows)
     for name, signature in results.get("signatures", {}).items():
         text += f'<p class="note">{escape(units.metric_name(name))}: <code>{escape(signature)}</code></p>'

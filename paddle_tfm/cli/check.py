@@ -33,6 +33,7 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     from rich.markup import escape
 
     from paddle_tfm.recipe import loading as recipes
+    from paddle_tfm.recipe.equal import of
 
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
@@ -44,6 +45,10 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     sizes = len(trained) // len(variants)
     counts = [count(len(variants), "variant"), *([count(sizes, "size")] if sizes > 1 else [])]
     counts.append(count(len(plans) // len(trained), "seed"))
-    console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}")
-    for sentence in remarks(plans):
+    tune = loaded.tune()
+    trials = f", each tuned by {tune.trials} trials" if tune else ""
+    console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}{trials}")
+    budget, setting = of(loaded.data)
+    solved = f"equal {budget}: {setting} of each variant but the baseline is solved when `run` begins"
+    for sentence in [*remarks(plans), *([solved] if setting else [])]:
         console().print(f"[yellow]note:[/] {escape(sentence)}")

@@ -93,8 +93,10 @@ def _variants(folder: Path) -> list[Side]:
     """The variants in a folder, the recorded baseline first; a run or the runs of one variant are one."""
     from paddle_tfm.cli.compare import recorded_comparison
     from paddle_tfm.comparison.sides import of_runs
+    from paddle_tfm.recipe.tuning import is_beside
 
     inner = sorted({file.parent for name in ("identity.json", "results.json") for file in folder.rglob(name)})
+    inner = [run for run in inner if not is_beside(run)] or inner
     if not inner:
         raise UserError(f"{folder}: no run is here; `paddle-tfm ls runs` shows where runs are")
     groups: dict[Path, list[Path]] = {}

@@ -15,7 +15,7 @@ def early_verdict(sweep: SweepRuns) -> str:
     look that pleases is wrong more often. Where the recipe says when to look, the verdict holds: it is that of the
     last look so far."""
     done, seeds = sweep.complete_seeds(), sweep.seeds()
-    if not done or sweep.is_finished or len(sweep.runs) == len(seeds):  # of one variant there is no verdict
+    if not done or sweep.is_finished or len(sweep.reported) == len(seeds):  # of one variant there is no verdict
         return ""
     from paddle_tfm.comparison.question import Question
 
@@ -40,7 +40,7 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
     from paddle_tfm.comparison.table import collect, compare
     from paddle_tfm.train.about import read_baseline
 
-    runs = [run for run in sweep.runs if run.folder.name in seeds]
+    runs = [run for run in sweep.reported if run.folder.name in seeds]
     results = collect([run.folder for run in runs], with_curves=False)
     variants = {name for result in results for name in (result.variant, written(result))}
     baseline = read_baseline(sweep.folder)

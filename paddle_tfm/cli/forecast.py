@@ -33,10 +33,17 @@ def require_alone(dry_run: bool, budget: float | None, cell: str | None, executo
 
 def probed(recipe: Recipe, registry: Registry, at_once: int) -> list[Probe]:
     """What a run of each variant costs, after everything that is wrong with the recipe was said."""
+    from paddle_tfm.recipe.equal import of
     from paddle_tfm.sweep.check import check
+    from paddle_tfm.sweep.equal import equalized
     from paddle_tfm.sweep.probe import STEPS, probes
 
     plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
+    if of(recipe.data).setting:
+        recipe, sentences = equalized(recipe, plans, registry, None, at_once)
+        for sentence in sentences:
+            note(sentence)
+        plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
     plans = {name: plans[name] for name in recipe.variants()}
     note(f"Taking {STEPS} steps of {count(len(plans), 'variant')} …")
     return list(probes(plans.values(), registry, at_once))
@@ -54,6 +61,11 @@ def seeds_for(
     from paddle_tfm.cli.runs_table import clock
     from paddle_tfm.sweep.probe import duration, seeds_within, steps_within
 
+    if recipe.data.get("tune"):
+        raise UserError(
+            f"--budget chooses the number of seeds, and cannot know how many trials `tune` of {recipe.source} takes; "
+            "leave it out (--dry-run says what the runs cost)"
+        )
     seeds = recipe.data.get("seeds")
     if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
         raise UserError(f"--budget chooses the number of seeds, and so does `seeds` of {recipe.source}; add --seeds N")
@@ -90,8 +102,8 @@ def show(measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form:
     from paddle_tfm.sweep.probe import duration
 
     by_name = {probe.variant: probe for probe in measured}
-    seconds = duration([by_name[run.variant].seconds() for run in runs], at_once)
-    tokens = sum(by_name[run.variant].tokens * by_name[run.variant].steps for run in runs)
+    seconds = duration([by_name[run.variant].seconds(run.steps) for run in runs], at_once)
+    tokens = sum(by_name[run.variant].tokens * run.steps for run in runs)
     table = _table(measured, runs)
     if form is not None:
         whole = {"runs": len(runs), "at_once": at_once, "tokens": round(tokens), "seconds": round(seconds, 1)}
@@ -102,6 +114,18 @@ def show(measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form:
         f"{count(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of training, about {clock(seconds)} on "
         "this machine. Nothing was trained or written."
     )
+
+
+def show_tuning(recipe: Recipe, form: str | None) -> None:
+    """How many of the runs are trials, and how many more there may be; for people."""
+    if (tune := recipe.tune()) is None or form is not None:
+        return
+    variants, more = len(recipe.variants()), f"{tune.widen} times " if tune.widen > 1 else ""
+    trials = f"Among them {tune.trials} trials of each variant"
+    if tune.halving:
+        trials += f", some of them with fewer steps (halving: {tune.halving})"
+    wider = f"; {more}{count(tune.trials * variants, 'trial')} more where the space is widened" if tune.widen else ""
+    console().print(f"{trials}{wider}.")
 
 
 def _table(measured: Sequence[Probe], runs: Sequence[RunSpec]) -> Table:

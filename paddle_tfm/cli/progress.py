@@ -74,7 +74,7 @@ class SweepProgress:
         number = self.finished + len(self.under_way) + 1
         self.under_way.add(card.name)
         self.console.print(
-            f"[bold]{number}/{self.runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
+            f"[bold]{number}/{max(number, self.runs)}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
             f"{card.examples:,} training examples, {card.steps:,} steps{padding}{resumed}"
         )
 

@@ -41,11 +41,13 @@ def resample(
     from paddle_tfm.files import json_text, write_whole
     from paddle_tfm.predictions import predictions_file, read_predictions
     from paddle_tfm.train.run import find_run
+    from paddle_tfm.units import AT
 
     one, two = map(find_run, runs)
-    baseline, other = (read_predictions(predictions_file(folder)) for folder in (one, two))
+    metric, _, test = (metric or "").partition(AT)
+    baseline, other = (read_predictions(predictions_file(folder, test=test)) for folder in (one, two))
     require_same_examples(baseline, other, (str(one), str(two)))
-    metrics = _metrics(one, metric, registry)
+    metrics = {f"{name}{AT if test else ''}{test}": item for name, item in _metrics(one, metric, registry).items()}
     results = [paired_bootstrap(name, item, baseline, other, draws or DRAWS) for name, item in metrics.items()]
     facts: dict[str, object] = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}
     facts["metrics"] = [asdict(result) for result in results]
@@ -59,7 +61,7 @@ def resample(
             console().print(f"numbers  {out / 'bootstrap.json'}", markup=False, soft_wrap=True)
 
 
-def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, Metric]:
+def _metrics(folder: Path, option: str, registry: Registry) -> dict[str, Metric]:
     """All metrics of the run's recipe that texts suffice for; or the one that `--metric` names, with the recipe's
     options if the recipe has it."""
     from paddle_tfm.components import Spec
@@ -71,7 +73,7 @@ def _metrics(folder: Path, option: str | None, registry: Registry) -> dict[str, 
 
     (run,) = recipe.load(str(folder / "recipe.yaml")).runs()
     specs: Sequence[object] = plan_run(run, registry).settings.evaluate.metrics
-    if option is not None:
+    if option:
         value = yaml_lines.value(option)
         specs = [spec for spec in specs if Spec.parse(spec).name == value] or [value]
     built = [(registry.build("metric", spec, "--metric"), spec) for spec in specs]

@@ -135,9 +135,9 @@ def _describe(name: str) -> str:
 
     try:
         recipe = recipes.load(name)
-        variants, plan = list(recipe.written_variants()), recipe.seed_plan()
+        variants, plan, tune = list(recipe.written_variants()), recipe.seed_plan(), recipe.tune()
         seeds = all_seeds(plan or list(recipe.data.get("seeds") or []))
-    except (UserError, AttributeError, TypeError):
+    except (UserError, AttributeError, TypeError, ValueError):
         return "A recipe with problems: `paddle-tfm check` lists them."
     lines = [f"{recipe.data.get('summary', '')}.", "", "\b"]
     if len(variants) > 1:
@@ -151,6 +151,9 @@ def _describe(name: str) -> str:
         at_each = "a variant at each size"
     total = len(recipe.variants()) * len(seeds)
     lines.append(f"Runs: {most}{total} ({most}{len(seeds)} seed{'s' if len(seeds) != 1 else ''} {at_each})")
+    if tune:
+        again = ", and as many again where the space is widened" if tune.widen else ""
+        lines.append(f"Tuning: {tune.trials} trials of {at_each} before{again}")
     faster = "; with --fast, minutes" if recipe.data.get("fast") else ""
     lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}{faster}")
     if claims := recipe.data.get("claims"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,8 @@ import click
 from paddle_tfm.cli.common import console, notes, warn
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
+
+QUARTERS = "quarters"
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,6 +64,9 @@ def show(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
         for name, value in results["metrics"].items()
     ]
     print_table(Table([column("metric", style="cyan"), column("value", right=True)], rows))
+    if "drift" in results:
+        changed = f"{results['changed_outputs']:,} of {results['examples']:,} outputs changed"
+        console().print(f"{changed}, log-probabilities by up to {results['drift']:.2g} nats", markup=False)
     for name, signature in results["signatures"].items():
         console().print(escape(f"{units.metric_name(name)}  {signature}"))
     if results["buckets"]:
@@ -98,3 +103,30 @@ def table(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> Table:
 def _unit(name: str, metrics: Mapping[str, Metric]) -> str:
     """The unit of a metric; the loss is a plain number."""
     return metrics[name].unit if name in metrics else ""
+
+
+def edges(buckets: str | None) -> list[int] | None:
+    """The ends of the buckets that `--buckets` names; none: quarters."""
+    from paddle_tfm.errors import UserError
+
+    if buckets in (None, QUARTERS):
+        return None if buckets is None else []
+    ends = [int(part) if part.strip().isdecimal() else 0 for part in buckets.split(",")]
+    if ends != sorted(set(ends)) or ends[0] < 1:
+        raise UserError(
+            f"--buckets {buckets}: must be ascending lengths such as 5,10,15, or nothing for four of like size"
+        )
+    return ends
+
+
+def by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int], scored: Callable) -> dict:
+    """Scores in buckets of texts of about one length: those of the side `by`, up to each of the edges."""
+    from paddle_tfm.text_lengths import buckets, equal_edges, lengths
+
+    unit, sizes = lengths([item.source if by == "source" else item.reference for item in predictions])
+    rows = buckets(sizes, edges or equal_edges(sizes, 4))
+    table = [
+        {"length": name, "examples": len(indices), "metrics": scored(indices) if indices else {}}
+        for name, indices in rows.items()
+    ]
+    return {"by": by, "unit": unit, "rows": table}

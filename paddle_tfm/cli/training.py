@@ -33,6 +33,7 @@ def train(wanted: Request) -> None:
         UserError: something is wrong with the recipe, its data, the folder or the options.
     """
     from paddle_tfm import runtime
+    from paddle_tfm.recipe.trials import planned
 
     started = time.monotonic()
     wanted.require_sound()
@@ -46,9 +47,11 @@ def train(wanted: Request) -> None:
         wanted = _within_budget(wanted, recipe, registry, folder, workers, started)
         recipe = wanted.recipe()
     if wanted.dry_run:
-        runs = [run for run in recipe.runs() if not (wanted.resume and (folder / run.name / "results.json").exists())]
+        begun = folder if wanted.resume else None
+        runs = [run for run in planned(recipe) if not (begun and (begun / run.name / "results.json").exists())]
         at_once = min(workers, max(len(runs), 1))
         forecast.show(forecast.probed(recipe, registry, at_once), runs, at_once, wanted.form)
+        forecast.show_tuning(recipe, wanted.form)
         return
 
     from paddle_tfm.cli.data import bars
@@ -112,8 +115,10 @@ def _within_budget(
 
 
 def _count(wanted: Request, recipe: Recipe) -> int:
-    """How many runs there will be, at most."""
-    return 1 if wanted.cell else max(1, len(recipe.expand()[0]))
+    """How many runs there will be, at most; of trials, as long as their space is not widened."""
+    from paddle_tfm.recipe.trials import planned
+
+    return 1 if wanted.cell else max(1, len(planned(recipe)))
 
 
 def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]:

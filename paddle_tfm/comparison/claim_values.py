@@ -44,10 +44,10 @@ def _judgement(
     comparison: Comparison, groups: Mapping[str, Sequence[Result]], name: str, claim: ClaimSettings
 ) -> Judgement:
     unit = comparison.unit(claim.metric)
-    runs = {(run.seed, run.corpus): _value(run, claim) for run in groups.get(claim.variant, ())}
+    runs = {(run.seed, run.texts(claim.metric)): _value(run, claim) for run in groups.get(claim.variant, ())}
     if claim.over is None:
         return judge(name, claim, list(runs.values()), None, unit)
-    others = {(run.seed, run.corpus): _value(run, claim) for run in groups.get(claim.over, ())}
+    others = {(run.seed, run.texts(claim.metric)): _value(run, claim) for run in groups.get(claim.over, ())}
     pairs = [(value, others[key]) for key, value in runs.items() if key in others]
     return judge(name, claim, [value for value, _ in pairs], [other for _, other in pairs], unit)
 

@@ -96,4 +96,4 @@ def heading(comparison: Comparison, name: str) -> str:
     for run in comparison.runs:
         directions |= run.results["directions"]
     arrows = {True: "\u00a0↑", False: "\u00a0↓", None: ""}
-    return f"{units.metric_name(name)}{arrows[directions.get(name)]}"
+    return f"{units.metric_name(name)}{arrows[directions.get(units.metric_and_test(name)[0])]}"

@@ -21,9 +21,8 @@ class Scored(Protocol):
     folder: Path
     results: dict
 
-    @property
-    def corpus(self) -> str:
-        """The hash of the texts that it was scored on."""
+    def texts(self, metric: str) -> str:
+        """The hash of the texts that a metric is of."""
 
 
 class Obstacle(NamedTuple):
@@ -47,26 +46,41 @@ def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str
     for variant, runs in groups.items():
         if variant == baseline:
             continue
-        obstacle = _texts(variant, runs, baseline, base) or _metric(variant, runs, baseline, base, metric)
+        obstacle = _texts(variant, runs, baseline, base, metric) or _metric(variant, runs, baseline, base, metric)
         if obstacle is not None:
             apart[variant] = obstacle
     return apart
 
 
-def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored]) -> Obstacle | None:
+def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str) -> Obstacle | None:
     """Whether all runs were scored on the same texts."""
-    for name, group in ((baseline, base), (variant, runs)):
-        if (number := len({run.corpus for run in group})) > 1:
-            return Obstacle("other texts", f"the runs of “{name}” are scored on {number} different test texts")
-    if runs[0].corpus == base[0].corpus:
+    _, test = units.metric_and_test(metric)
+    theirs, ours = (_hashes(group, metric) for group in (base, runs))
+    for name, hashes in ((baseline, theirs), (variant, ours)):
+        if test and "" in hashes:
+            return Obstacle("no such test", f"“{name}” has no test “{test}”")
+        if len(hashes) > 1:
+            return Obstacle("other texts", f"the runs of “{name}” are scored on {len(hashes)} different test texts")
+    if ours == theirs or not ours or not theirs:
         return None
-    reason = _task_changes(recipe_of(base[0].folder), recipe_of(runs[0].folder))
+    reason = _task_changes(*(_text_settings(recipe_of(group[0].folder), test) for group in (base, runs)))
     return Obstacle("other texts", f"“{variant}” is scored on other texts than “{baseline}”: {reason}")
+
+
+def _hashes(runs: Sequence[Scored], metric: str) -> set[str]:
+    """What the runs were scored on; one that diverged before it could be scored says nothing of it."""
+    return {texts for run in runs if (texts := run.texts(metric)) or not run.results.get("diverged")}
+
+
+def _text_settings(recipe: Mapping[str, Any], test: str) -> dict[str, Any]:
+    """What of a recipe says which texts a test is of, and in what batches."""
+    tests = (recipe.get("evaluate") or {}).get("tests") or {}
+    return {"task": recipe.get("task"), **({f"evaluate.tests.{test}": tests.get(test)} if test else {})}
 
 
 def _task_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """In what the tasks of two recipes differ."""
-    changed = differences({"task": there.get("task")}, {"task": here.get("task")})
+    changed = differences(there, here)
     if not changed:
         return "the task is the same, but not its texts (their hashes differ)"
     texts = [f"{item.path} is {recipe_text(item.other)}, and there {recipe_text(item.one)}" for item in changed]
@@ -93,7 +107,7 @@ def _metric(
 
 def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None:
     """What a metric is, as its run recorded it: signature, direction, unit; None if it was not measured."""
-    results = run.results
+    results, (metric, _) = run.results, units.metric_and_test(metric)
     if metric != "loss" and metric not in results["directions"]:
         return None
     return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")

@@ -17,6 +17,7 @@ from paddle_tfm.comparison.added import Decision, decisions
 from paddle_tfm.comparison.chance import Chance, chance
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
+from paddle_tfm.comparison.further import Further, further
 from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
 from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison, Result, grouped
@@ -73,6 +74,11 @@ class Facts:
         return None if metric is None else scores_by_length(self.predictions, metric)
 
     @cached_property
+    def further(self) -> Further:
+        """What the further tests of the runs say."""
+        return further(self.comparison)
+
+    @cached_property
     def chances(self) -> dict[str, Chance]:
         """variant → where the chance in its difference to the baseline comes from; of those that can be compared, by
         the deciding metric, where there are predictions."""
@@ -86,9 +92,11 @@ class Facts:
 
     @cached_property
     def predictions(self) -> dict[str, dict[int, list[Prediction]]]:
-        """variant → seed → what the run wrote for each example; runs that wrote nothing are left out."""
+        """variant → seed → what the run wrote for each example of the deciding test; runs that wrote nothing are left
+        out."""
+        test = units.metric_and_test(self.comparison.metric)[1]
         read = {
-            variant: {run.seed: read_undamaged_predictions(predictions_file(run.folder)) for run in runs}
+            variant: {run.seed: read_undamaged_predictions(predictions_file(run.folder, test=test)) for run in runs}
             for variant, runs in self.groups.items()
         }
         return {variant: {seed: rows for seed, rows in runs.items() if rows} for variant, runs in read.items()}
@@ -97,7 +105,8 @@ class Facts:
         """The deciding metric, if texts suffice for it and it is installed here."""
         stated = (self.recipe.get("evaluate") or {}).get("metrics") or []
         specs = {spec.get("name") if isinstance(spec, Mapping) else spec: spec for spec in stated}
-        plan = self.registry.resolve("metric", specs.get(self.comparison.metric, self.comparison.metric), "metric")
+        name = self.comparison.learned
+        plan = self.registry.resolve("metric", specs.get(name, name), "metric")
         metric = None if plan.problems else plan.build()
         return metric if metric and metric.needs_search and not metric.needs_pieces else None
 
@@ -133,6 +142,8 @@ class Facts:
         text += f" on {self.task}" if self.task else ""
         text += f", and scored by {units.metric_name(comparison.metric)}"
         examples = self.about.get("examples", {}).get("test" if comparison.split == "test" else "valid")
+        if test := units.metric_and_test(comparison.metric)[1]:
+            examples = next((run.tests[test].get("examples") for run in comparison.runs if test in run.tests), None)
         return text + (
             f" on {examples:,} {comparison.split} examples." if examples else f" on the {comparison.split} split."
         )

@@ -76,10 +76,10 @@ def _handle(line: LineStyle) -> Line2D:
     return Line2D([], [], color=line.colour, linestyle=line.style, marker=line.marker, markersize=5, linewidth=1.8)
 
 
-def _label(comparison: Comparison, where: str) -> str:
+def _label(comparison: Comparison, where: str, metric: str) -> str:
     better = "↑ higher is better" if comparison.higher_is_better else "↓ lower is better"
     unit = " in %" if comparison.unit(comparison.metric) == "%" else ""
-    return f"{where} {_name(units.metric_name(comparison.metric))}{unit}\n{better}"
+    return f"{where} {_name(units.metric_name(metric))}{unit}\n{better}"
 
 
 def _scale(axes: Axes, side: str, comparison: Comparison, numbers: Sequence[float]) -> None:
@@ -107,7 +107,7 @@ def _curves(axes: Axes, comparison: Comparison, groups: dict[str, list[Result]],
     numbers: list[float] = []
     for row in reversed(comparison.rows):  # the best on top
         line, runs = styles[row.variant], groups[row.variant]
-        lines = {run.seed: _points(run, comparison.metric) for run in runs}
+        lines = {run.seed: _points(run, comparison.learned) for run in runs}
         for run in runs:
             points = lines[run.seed]
             if points and len(runs) > 1:
@@ -132,7 +132,7 @@ def _curves(axes: Axes, comparison: Comparison, groups: dict[str, list[Result]],
     _scale(axes, "y", comparison, numbers)
     axes.grid(axis="y", color=FAINT, linewidth=0.5, alpha=0.6)
     axes.set_xlabel("training step")
-    axes.set_ylabel(_label(comparison, "validation"))
+    axes.set_ylabel(_label(comparison, "validation", comparison.learned))
     _title(axes, "During training")
     if not numbers:
         axes.set(xticks=[], yticks=[])
@@ -180,7 +180,7 @@ def _values(axes: Axes, comparison: Comparison, groups: dict[str, list[Result]],
     axes.xaxis.set_major_locator(MaxNLocator(MAX_TICKS, steps=[1, 2, 5, 10]))
     _scale(axes, "x", comparison, numbers)
     axes.grid(axis="x", color=FAINT, linewidth=0.5, alpha=0.6)
-    axes.set_xlabel(_label(comparison, comparison.split))
+    axes.set_xlabel(_label(comparison, comparison.split, metric))
     several = any(len(row.seeds) > 1 for row in comparison.rows)
     _title(axes, "At the end: mean ± standard deviation, dots are seeds" if several else "At the end")
     if not numbers:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from paddle_tfm import units
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.statistics import Verdict, decide, worst_value
 
+Key = TypeVar("Key", bound=Hashable)
+
 
 def verdicts(
-    pairs: Mapping[str, Sequence[tuple[float, float]]], unit: str, higher: bool, question: Question
-) -> dict[str, Verdict]:
-    """A verdict on each variant that has a pair: its value and the baseline's, NaN where a run diverged."""
+    pairs: Mapping[Key, Sequence[tuple[float, float]]], unit: str, higher: bool, question: Question
+) -> dict[Key, Verdict]:
+    """A verdict on each variant, or each on each test, that has a pair: its value and the baseline's, NaN where a run
+    diverged."""
     lowest, highest = units.bounds(unit, higher)
     smallest = None if question.smallest_effect is None else units.stored(question.smallest_effect, unit)
     some = {variant: values for variant, values in pairs.items() if values}

@@ -74,7 +74,7 @@ def _budget(facts: Facts) -> list[str]:
 def _numbers(facts: Facts) -> list[str]:
     """What was measured, and how it was decided."""
     comparison = facts.comparison
-    signature = comparison.signatures.get(comparison.metric, "")
+    signature = comparison.signature(comparison.metric)
     sentences = []
     if search := describe.component(facts.recipe.get("search", "")):
         sentences.append(f"Outputs were written by {search} search.".replace("search search", "search"))

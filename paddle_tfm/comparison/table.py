@@ -17,6 +17,8 @@ from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
+from paddle_tfm.recipe.further_tests import why_not_measured
+from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.train.logs import read_rows
 
 REQUIRED_KEYS = (
@@ -37,16 +39,29 @@ class Result:
     curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
 
     @property
-    def corpus(self) -> str:
-        """The hash of the texts that it was scored on."""
-        return self.results.get("data", "")
+    def tests(self) -> dict[str, dict]:
+        """name → what is known of each further test."""
+        return self.results.get("tests") or {}
+
+    def texts(self, metric: str) -> str:
+        """The hash of the texts that a metric is of; behind it the batches of a further test, where these are other
+        than usual. "" where it had no such test."""
+        _, test = units.metric_and_test(metric)
+        if not test:
+            return self.results.get("data", "")
+        facts = self.tests.get(test, {})
+        batches = (f"{key} {facts[key]}" for key in ("max_rows", "padding") if facts.get(key))
+        return " ".join([str(facts.get("data", "")), *batches])
 
     def metric(self, name: str) -> float:
-        """The value on the test split, or on the validation split where the task has no test split; NaN if diverged."""
+        """The value on the test split, or on the validation split where the task has no test split; that of a further
+        test, `exact_match@beyond`. NaN if diverged."""
         if self.results.get("diverged"):
             return math.nan
+        metric, test = units.metric_and_test(name)
         scored = self.results["test"] or self.results["valid"]
-        return scored.get(name, math.nan)
+        scored = self.tests.get(test, {}).get("scores", {}) if test else scored
+        return scored.get(metric, math.nan)
 
 
 @dataclass
@@ -116,7 +131,16 @@ class Comparison:
 
     def unit(self, name: str) -> str:
         """The unit of a metric; a plain number (the loss) has none."""
-        return self.units.get(name, "")
+        return self.units.get(units.metric_and_test(name)[0], "")
+
+    def signature(self, name: str) -> str:
+        """What must stand beside the values of a metric; mostly nothing."""
+        return self.signatures.get(units.metric_and_test(name)[0], "")
+
+    @property
+    def learned(self) -> str:
+        """The deciding metric as learning curves have it, of the validation split."""
+        return units.metric_and_test(self.metric)[0]
 
     def shown(self) -> list[str]:
         """The metrics of the table: the deciding one first."""
@@ -124,7 +148,8 @@ class Comparison:
 
 
 def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
-    """Finished runs in `folders`, each a run or a folder that holds some. `with_curves`: with their evaluations, for
+    """Finished runs in `folders`, each a run or a folder that holds some; trials of tuning only where they are named.
+    `with_curves`: with their evaluations, for
     which their whole logs are read.
 
     Raises:
@@ -133,7 +158,9 @@ def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
     results: dict[Path, Result] = {}
     for folder in folders:
         files = (
-            [folder / "results.json"] if (folder / "results.json").is_file() else sorted(folder.rglob("results.json"))
+            [folder / "results.json"]
+            if (folder / "results.json").is_file()
+            else sorted(file for file in folder.rglob("results.json") if not is_beside(file.parent))
         )
         if not files:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
@@ -169,14 +196,15 @@ def compare(
     directions = {"loss": False}
     for result in results:
         directions |= result.results["directions"]
-    if metric not in directions:
-        raise UserError(unknown("metric", metric, directions))
+    if sentence := why_not_measured(metric, directions, further_tests(results)):
+        raise UserError(sentence)
     baseline = baseline or next(iter(groups))
     if baseline not in groups:
         raise UserError(unknown("variant", baseline, groups))
-    higher = directions[metric]
+    measured = units.metric_and_test(metric)[0]
+    higher = directions[measured]
     metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
-    unit, question = metric_units.get(metric, ""), question or Question()
+    unit, question = metric_units.get(measured, ""), question or Question()
     apart = obstacles(groups, baseline, metric)
     standing = standings(
         {variant: [_counted(run, metric) for run in runs] for variant, runs in groups.items()}, unit, higher
@@ -217,6 +245,11 @@ def _signatures(results: Sequence[Result]) -> dict[str, str]:
         name: next(iter(texts)) if len(texts) == 1 else f"not comparable between these runs: {' and '.join(texts)}"
         for name, texts in signatures.items()
     }
+
+
+def further_tests(results: Sequence[Result]) -> list[str]:
+    """The names of the further tests of these runs, in the order of their recipes."""
+    return list(dict.fromkeys(name for run in results for name in run.tests))
 
 
 def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -263,7 +296,8 @@ def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
 
 def _row(variant: str, group: Sequence[Result], metric: str, standing: float) -> Row:
     scored = (name for run in group for name in (run.results["test"] or run.results["valid"]))
-    names = list(dict.fromkeys([metric, *scored]))
+    of_tests = (f"{units.metric_and_test(metric)[0]}{units.AT}{test}" for test in further_tests(group))
+    names = list(dict.fromkeys([metric, *of_tests, *scored]))
     values = {name: [value for run in group if not math.isnan(value := run.metric(name))] for name in names}
     return Row(
         variant=variant,

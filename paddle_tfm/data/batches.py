@@ -3,8 +3,9 @@ decides."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -66,6 +67,14 @@ class Batch(Generic[Array]):
         part = self.map_arrays(lambda rows: rows[first:last])
         return part.replace(index=self.index[first:last], tokens=int(part.target_valid.sum()))
 
+    def padded(self: Batch[np.ndarray], columns: int, target: bool = True) -> Batch[np.ndarray]:
+        """The same rows with so many columns of padding more; of a batch of arrays. `target`: on that side too."""
+        more = np.zeros((len(self.index), columns), np.int64)  # PAD, and False
+        sides = ("source", "copy", "target") if target else ("source", "copy")
+        arrays = {item.name: getattr(self, item.name) for item in fields(self) if item.name.split("_")[0] in sides}
+        wider = {name: np.concatenate([rows, more.astype(rows.dtype)], 1) for name, rows in arrays.items()}
+        return self.replace(**wider)
+
     def replace(self, **fields: Any) -> Batch[Array]:
         """A copy of this batch in which `fields` have other values."""
         return replace(self, **fields)
@@ -101,12 +110,13 @@ def _valid(lengths: Sequence[int]) -> np.ndarray:
     return np.arange(max(lengths))[None, :] < np.asarray(lengths)[:, None]
 
 
-def _chop(order: np.ndarray, longer: np.ndarray, max_tokens: int) -> Iterator[list[int]]:
-    """Consecutive groups whose padded size, rows × the longer side, stays within `max_tokens`."""
+def _chop(order: np.ndarray, longer: np.ndarray, max_tokens: int, max_rows: int | None = None) -> Iterator[list[int]]:
+    """Consecutive groups whose padded size, rows × the longer side, stays within `max_tokens`; of `max_rows` at
+    most."""
     group: list[int] = []
     longest = 0
     for i, length in zip(order.tolist(), longer[order].tolist()):
-        if group and max(longest, length) * (len(group) + 1) > max_tokens:
+        if group and (max(longest, length) * (len(group) + 1) > max_tokens or len(group) == max_rows):
             yield group
             group, longest = [], 0
         group.append(i)
@@ -122,11 +132,11 @@ def lengths(examples: Sequence[Encoded]) -> np.ndarray:
     return np.array([(len(each.source), len(each.target)) for each in examples], np.int64).reshape(-1, 2).T
 
 
-def in_order(examples: Sequence[Encoded], max_tokens: int) -> Iterator[Batch[np.ndarray]]:
+def in_order(examples: Sequence[Encoded], max_tokens: int, max_rows: int | None = None) -> Iterator[Batch[np.ndarray]]:
     """All examples once, the longest first: for evaluation and translation."""
     source, target = lengths(examples)
     order = np.lexsort((-target, -source))
-    for group in _chop(order, np.maximum(source, target), max_tokens):
+    for group in _chop(order, np.maximum(source, target), max_tokens, max_rows):
         yield collate([examples[i] for i in group], group)
 
 
@@ -183,6 +193,12 @@ class Stream:
             groups = list(_chop(order, longer, self.max_tokens))
             self._planned = epoch, [groups[i] for i in rng.permutation(len(groups))]
         return self._planned[1]
+
+    def planned_tokens(self) -> Iterator[int]:
+        """The target tokens of each batch from the first on, as planned: a sampled segmentation may be longer."""
+        for epoch in itertools.count():
+            for group in self._plan(epoch):
+                yield int(self.examples.lengths[group, 1].sum())
 
     def padding(self) -> float:
         """The share of the first epoch's positions, of sources and targets together, that are padding."""

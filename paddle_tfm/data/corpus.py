@@ -13,7 +13,10 @@ from typing import overload
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS, Example, Excerpt
+from paddle_tfm.randomness import digest
+from paddle_tfm.recipe.further_tests import task_path
 from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.units import AT
 
 MAX_BYTES_IN_MEMORY = 64 << 20  # of a split; a larger one lies in a temporary file
 
@@ -65,10 +68,12 @@ def _example(line: bytes) -> Example:
 
 @dataclass
 class Corpus:
-    """The splits of a task, and a hash of each one's texts."""
+    """The splits of a task, those of further tests with texts of their own (`test@name`) among them; a hash of each
+    one's texts; and of such a test how many of its sources the training split has too."""
 
     splits: Mapping[str, Sequence[Example]]
     fingerprint: dict[str, str]
+    in_training: dict[str, int] = field(default_factory=dict)
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
     def encoded(self, plan: Plan) -> tuple[Codec, dict[str, EncodedTexts]]:
@@ -87,17 +92,21 @@ class Corpus:
         return {split: codec.encode_all(texts) for split, texts in self.splits.items()}
 
 
-def load_corpus(plan: Plan, splits: Iterable[str] = SPLITS) -> Corpus:
-    """Read splits of the recipe's task, each once.
+def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
+    """Read splits of the recipe's task, each once. None: all, and those of its further tests.
 
     Raises:
-        UserError: the data cannot be read or is not of `Example`s, or the training or validation split is empty.
+        UserError: the data cannot be read or is not of `Example`s; the training or validation split, or that of a
+            further test, is empty.
     """
-    task, name = plan.components["task"].build(), plan.components["task"].name
+    splits = _all_splits(plan) if splits is None else list(splits)
     texts, hashes = {}, {}
     for split in splits:
+        of_task, _, test = split.partition(AT)
+        component = plan.components[task_path(test) if test else "task"]
+        task, name = component.build(), component.name
         texts[split], hashes[split] = Texts(), hashlib.sha256()
-        examples = task.examples(split)
+        examples = task.examples(of_task)
         for item in examples if isinstance(examples, Iterable) else [examples]:
             if not _is_example(item):
                 raise UserError(
@@ -107,7 +116,34 @@ def load_corpus(plan: Plan, splits: Iterable[str] = SPLITS) -> Corpus:
             hashes[split].update(texts[split].add(item))
         if not texts[split] and split != "test":
             raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
-    return Corpus(texts, {split: digest.hexdigest() for split, digest in hashes.items()})
+    if "test" in texts and not texts["test"]:
+        _require_own_texts(plan)
+    return Corpus(texts, {split: each.hexdigest() for split, each in hashes.items()}, _in_training(texts))
+
+
+def _all_splits(plan: Plan) -> list[str]:
+    """What a run needs: the splits of its task, and the texts of its further tests."""
+    return list(dict.fromkeys([*SPLITS, *(test.texts(name) for name, test in plan.settings.evaluate.tests.items())]))
+
+
+def _require_own_texts(plan: Plan) -> None:
+    """Raises UserError where a further test is of the test split, but the task has none."""
+    for name, test in plan.settings.evaluate.tests.items():
+        if test.texts(name) == "test":
+            raise UserError(
+                f"evaluate.tests.{name} is of the test split, but task '{plan.components['task'].name}' has none; add "
+                "`split: valid`, or another `task`"
+            )
+
+
+def _in_training(texts: Mapping[str, Sequence[Example]]) -> dict[str, int]:
+    """Of each further test with texts of its own: how many of its sources (targets, where there are none) are in the
+    training split."""
+    tests = [split for split in texts if AT in split]
+    if not tests or "train" not in texts:
+        return {}
+    trained = {digest(example.source or example.target) for example in texts["train"]}
+    return {split: sum(digest(each.source or each.target) in trained for each in texts[split]) for split in tests}
 
 
 def _is_example(item: object) -> bool:

@@ -18,7 +18,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from paddle_tfm import units
 from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.recipe.further_tests import why_not_measured
 
 GRADIENT_NORM = "gradient_norm"  # at initialization, by parameter: what `metric` may name beside the recipe's metrics
 OF_A_DIFFERENCE = ("above", "below", "within")
@@ -31,7 +33,8 @@ class ClaimSettings(BaseModel):
 
     Args:
         says: the claim in words. source: an arXiv number with whatever stands beside it, `piloted here`, `of our own`.
-        metric: one of the recipe's, `loss`, or `gradient_norm`: that of the first step, before clipping.
+        metric: one of the recipe's, `loss`, or `gradient_norm`: that of the first step, before clipping. Of a further
+            test (`evaluate.tests`): `exact_match@beyond`.
         split: what it is of; `test` is the validation split where a task has no other.
         at: of `gradient_norm`: a parameter, or all parameters below a path; `layers.-1` is the last layer.
         divided_by: of `gradient_norm`: another such place, by whose norm that of `at` is divided.
@@ -80,6 +83,8 @@ class ClaimSettings(BaseModel):
             raise ValueError(f"has no {effect}, without which nothing can be decided; add {_any_of(allowed)}")
         if compares and len(names) > 1:
             raise ValueError(f"has {' and '.join(f'`{name}`' for name in names)}; make two claims of it")
+        if self.split == "valid" and units.metric_and_test(self.metric)[1]:
+            raise ValueError(f"`{self.metric}` says already what it is of; leave `split` out", ".split")
         self._check_places()
         self._check_limits()
         return self
@@ -109,27 +114,30 @@ def _any_of(names: Sequence[str]) -> str:
     return f"{', '.join(f'`{name}`' for name in names[:-1])} or `{names[-1]}`"
 
 
-def problems(claims: Mapping[str, ClaimSettings], metrics: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+def problems(claims: Mapping[str, ClaimSettings], data: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
     """What of the claims is not in the recipe.
 
     Args:
-        metrics: variant → the names of what is measured of it.
+        data: variant → its resolved recipe.
     """
     for name, claim in claims.items():
         for key in ("variant", "over"):
             variant = getattr(claim, key)
-            if variant is not None and variant not in metrics:
-                yield Problem(f"claims.{name}.{key}", unknown("variant", variant, metrics))
+            if variant is not None and variant not in data:
+                yield Problem(f"claims.{name}.{key}", unknown("variant", variant, data))
         if claim.over == claim.variant:
             yield Problem(f"claims.{name}.over", f"'{claim.over}' would be compared with itself")
         for variant in dict.fromkeys((claim.variant, claim.over)):
-            known = [*metrics.get(variant or "", ()), "loss", GRADIENT_NORM]
-            if variant in metrics and claim.metric not in known:
-                yield Problem(f"claims.{name}.metric", unknown("metric", claim.metric, known))
+            recipe = data.get(variant or "")
+            if recipe is not None and claim.metric != GRADIENT_NORM and (sentence := _unmeasured(claim, recipe)):
+                yield Problem(f"claims.{name}.metric", sentence)
                 break
 
 
-def measured(data: Mapping[str, Any]) -> list[str]:
-    """The names of the metrics that a run's recipe measures."""
-    metrics = (data.get("evaluate") or {}).get("metrics") or []
-    return [str(metric.get("name")) if isinstance(metric, Mapping) else str(metric) for metric in metrics]
+def _unmeasured(claim: ClaimSettings, data: Mapping[str, Any]) -> str:
+    """A sentence where a run's recipe does not measure what is claimed; else ""."""
+    evaluate = data.get("evaluate") or {}
+    specs = evaluate.get("metrics") or []
+    names = [str(spec.get("name")) if isinstance(spec, Mapping) else str(spec) for spec in specs]
+    of_a_step = [] if units.metric_and_test(claim.metric)[1] else [GRADIENT_NORM]
+    return why_not_measured(claim.metric, [*names, "loss", *of_a_step], evaluate.get("tests") or {})

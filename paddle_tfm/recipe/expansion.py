@@ -10,22 +10,24 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
-from paddle_tfm.recipe import claims, ladder
+from paddle_tfm.recipe import claims, equal, ladder, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.settings import Settings, locate, validate
+from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
 # what stands beside the runs in a recipe, and determines no number of theirs
-BESIDE = ("smallest_effect", "fast", "claims", "ladder")
+BESIDE = ("smallest_effect", "fast", "claims", "ladder", "equal")
 # what a recipe says of all its runs together, and no variant of itself
-OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", *BESIDE)
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", "tune", *BESIDE)
 
 
 @dataclass
 class RunSpec:
-    """One training: a variant under a seed, with its resolved settings."""
+    """One training: a variant under a seed, with its resolved settings. `place`: its folder below the comparison's
+    where it is no seed of its variant (`tuning`)."""
 
     recipe: str
     variant: str
@@ -33,11 +35,22 @@ class RunSpec:
     data: dict
     origins: Origins = field(default_factory=dict, repr=False)
     settings: Settings | None = None
+    place: str = ""
 
     @property
     def name(self) -> str:
         """variant/seed-n, the run's folder below the comparison's."""
-        return f"{self.variant}/seed-{self.seed}"
+        return self.place or f"{self.variant}/seed-{self.seed}"
+
+    @property
+    def steps(self) -> int:
+        """How many steps it has."""
+        return int(self.data["train"]["steps"])
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is a trial of tuning, for which the test split does not exist."""
+        return tuning.is_trial(self.place)
 
 
 @dataclass
@@ -49,6 +62,7 @@ class Recipe:
     origins: Origins
     overridden: list[str] = field(default_factory=list)  # paths that the command line set after loading
     axes: list[str] = field(default_factory=list)  # paths of which the command line gave several values
+    solved: dict[str, dict[str, int]] = field(default_factory=dict)  # variant → what was solved for it (`equal`)
     arguments: list[str] = field(default_factory=list)  # what it was loaded from: a name or a file, and overrides
 
     @property
@@ -58,7 +72,8 @@ class Recipe:
 
     def variants(self) -> dict[str, tuple[dict, Origins]]:
         """What is trained: name → its overrides. With a ladder, each variant at each size, the smallest size first."""
-        return ladder.at_sizes(self.written_variants(), self.data, self.origins)
+        trained = ladder.at_sizes(self.written_variants(), self.data, self.origins)
+        return {name: ({**said, **self.solved.get(name, {})}, lines) for name, (said, lines) in trained.items()}
 
     def largest_variants(self) -> list[str]:
         """The names of what is trained at the largest size, the baseline first; without a ladder, of all."""
@@ -126,7 +141,7 @@ class Recipe:
         """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
         runs: list[RunSpec] = []
         problems: list[Problem] = []
-        of_all = ("variants", "grid", "baseline", "seeds", *BESIDE)
+        of_all = ("variants", "grid", "baseline", "seeds", "tune", *BESIDE)
         common = {key: value for key, value in self.data.items() if key not in of_all}
         settings_of_all, of_the_recipe = validate(self.data, self.origins)
         sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
@@ -143,16 +158,35 @@ class Recipe:
         for name, (overrides, _) in self.written_variants().items():
             problems += self._variant_problems(name, overrides)
         problems += self._ladder_problems()
+        wrong = equal.problems(self.written_variants(), self.data, {run.variant: run.data for run in runs})
+        problems += [locate(each, self.origins) for each in wrong]
         problems += [*of_the_recipe, *self._baseline_problems(), *self._plan_problems(sound_seeds)]
         if settings_of_all is not None:
-            metrics = {run.variant: claims.measured(run.data) for run in runs}
-            problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, metrics)]
+            problems += self._tune_problems(settings_of_all, runs)
+            recipes = {run.variant: run.data for run in runs}
+            problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, recipes)]
         return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
 
     def seed_plan(self) -> SeedPlan | None:
         """How seeds are added, where the recipe does not list them."""
         seeds = self.data.get("seeds")
         return SeedPlan.model_validate(seeds) if isinstance(seeds, Mapping) else None
+
+    def tune(self) -> TuneSettings | None:
+        """How each variant is tuned, where the recipe says so."""
+        return None if self.data.get("tune") is None else TuneSettings.model_validate(self.data["tune"])
+
+    def _tune_problems(self, settings: Settings, runs: list[RunSpec]) -> list[Problem]:
+        """What is wrong with the space of tuning, beside the variants and what the command line set."""
+        if settings.tune is None:
+            return []
+        overrides = {name: overrides for name, (overrides, _) in self.variants().items()}
+        sound, seeds = {run.variant: run.data for run in runs if run.settings}, {run.seed for run in runs}
+        wrong = list(tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best))
+        if settings.tune.untuned and self.seed_plan():
+            sentence = "has as many seeds as the tuned runs, but those are added as they are needed; list the `seeds`"
+            wrong.append(Problem("tune.untuned", sentence))
+        return [locate(each, self.origins) for each in wrong]
 
     def _variant_problems(self, name: str, overrides: Mapping) -> Iterator[Problem]:
         """A name that is no folder's, a combination that comes twice, or a key that only the recipe has."""

@@ -44,7 +44,7 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
     if not fast or not isinstance(fast, dict):
         return
     for path in fast:
-        if path.split(".")[0] in OF_THE_RECIPE and path != "seeds":
+        if path.split(".")[0] in OF_THE_RECIPE and path.split(".")[0] not in ("seeds", "tune"):
             yield locate(Problem(f"fast.{path}", "is no part of a budget"), recipe.origins)
     parts = {f"variant '{name}'": overrides for name, (overrides, _) in recipe.written_variants().items()}
     parts |= {f"size '{name}'": settings for name, settings in sizes_of(recipe.data).items()}

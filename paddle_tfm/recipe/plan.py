@@ -27,6 +27,7 @@ from paddle_tfm.recipe.sites import (
     tokenizer_specs,
 )
 from paddle_tfm.registry import Registry
+from paddle_tfm.units import metric_and_test
 
 OVER_A_BATCH = "neighbours_in_training"  # expected to fail of a norm that looks beyond a sentence
 
@@ -119,7 +120,7 @@ class Plan:
 
 def plan_run(run: RunSpec, registry: Registry) -> Plan:
     """Resolve what a run names. Where the structure is wrong, the sections that are sound are planned all the same."""
-    components = {path: registry.resolve(kind, spec, path) for kind, path, spec in component_specs(run.data)}
+    components = _components(run.data, registry)
     sections = sound_sections(run.data, run.settings)
     problems = [_as_place(problem, component) for component in components.values() for problem in component.problems]
     model = None
@@ -132,6 +133,14 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
     problems += _source_problems(sections, components, registry)
     problems += _rate_problems(components, registry)
     return Plan(run, components, model, tuple(dict.fromkeys(locate(problem, run.origins) for problem in problems)))
+
+
+def _components(data: Mapping, registry: Registry) -> dict[str, ComponentPlan]:
+    """dotted path → component; of a task with problems, those of further tests would only repeat them."""
+    components = {path: registry.resolve(kind, spec, path) for kind, path, spec in component_specs(data)}
+    if "task" in components and components["task"].problems:
+        return {path: each for path, each in components.items() if each.kind != "task" or path == "task"}
+    return components
 
 
 def _as_place(problem: Problem, component: ComponentPlan) -> Problem:
@@ -171,7 +180,10 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
             names.append(metric.name)
     if not all(metric.cls for metric in _metrics(components)):
         return  # which metric a misspelled name stands for is not known: it may be the best one
-    if "evaluate" in sections and sections["evaluate"].best not in (*names, "loss"):
+    if "evaluate" in sections and metric_and_test(sections["evaluate"].best)[1]:
+        sentence = f"'{sections['evaluate'].best}' would choose a checkpoint by a test, which must not choose any"
+        yield Problem("evaluate.best", f"{sentence}; name a metric of the validation split")
+    elif "evaluate" in sections and sections["evaluate"].best not in (*names, "loss"):
         sentence = f"{unknown('metric', sections['evaluate'].best, [*names, 'loss'])}; set it with `evaluate.metrics`"
         yield Problem("evaluate.best", sentence)
 

@@ -9,16 +9,20 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.equal import parse
+from paddle_tfm.recipe.further_tests import FurtherTest, check_names
 from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
 from paddle_tfm.recipe.ladder import LadderSettings
 from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
+from paddle_tfm.recipe.tuning import EXAMPLE as TUNE
+from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
 
@@ -97,6 +101,13 @@ class EvaluateSettings(_Section):
     best: str
     examples: int | None = Field(gt=0)
     search: Component
+    tests: dict[str, FurtherTest] = {}
+
+    @field_validator("tests")
+    @classmethod
+    def _callable(cls, tests: dict[str, FurtherTest]) -> dict[str, FurtherTest]:
+        check_names(tests)
+        return tests
 
 
 class VocabularySettings(_Section):
@@ -130,7 +141,9 @@ class Settings(_Section):
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
     fast: dict[str, Any] = {}
     claims: dict[str, ClaimSettings] = {}
+    tune: TuneSettings | None = None
     ladder: LadderSettings | None = None
+    equal: Any = "steps"
 
     @field_validator("tokenizer")
     @classmethod
@@ -138,6 +151,12 @@ class Settings(_Section):
         if isinstance(tokenizer, Mapping) and "name" not in tokenizer and set(tokenizer) != {"source", "target"}:
             raise ValueError(f"must be a name, {{name: …, options…}} or {{source: …, target: …}}, but is {tokenizer!r}")
         return tokenizer
+
+    @field_validator("equal")
+    @classmethod
+    def _budget(cls, equal: Any) -> Any:
+        parse(equal)
+        return equal
 
     @field_validator("seeds")
     @classmethod
@@ -265,11 +284,17 @@ def _problem(error: dict) -> Problem:
 
 
 # sections with classes of their own, and what is said where a key of theirs is missing
-_OTHERS: dict[str, Any] = {"claims": ClaimSettings, "seeds": SeedPlan, "ladder": LadderSettings}
+_OTHERS: dict[str, Any] = {
+    "claims": ClaimSettings,
+    "seeds": SeedPlan,
+    "ladder": LadderSettings,
+    "tune": TuneSettings,
+}
 _MISSING = {
     "claims": "a claim needs `says`, `source`, `metric` and `variant`",
     "seeds": f"as in {EXAMPLE}",
     "ladder": f"as in {LADDER}",
+    "tune": f"as in {TUNE}",
 }
 
 
@@ -277,7 +302,10 @@ def _section(location: Sequence[str | int]) -> Any:
     """The class of the settings at a path."""
     section: Any = Settings
     for part in location:
-        section = section.model_fields[part].annotation
+        if get_origin(section) is dict:  # part is a name that the user chose
+            section = get_args(section)[1]
+        else:
+            section = section.model_fields[part].annotation
     return section
 
 

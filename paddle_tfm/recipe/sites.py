@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from paddle_tfm.errors import unknown
+from paddle_tfm.recipe.further_tests import task_specs
 
 Component = str | dict
 PerSite = str | dict
@@ -150,6 +151,7 @@ def component_specs(data: Mapping) -> Iterator[tuple[str, str, object]]:
             ("metric", f"evaluate.metrics[{i}]", spec)
             for i, spec in enumerate(metrics if isinstance(metrics, list) else [])
         ),
+        *(("task", path, spec) for path, spec in task_specs(data)),
         ("search", "evaluate.search", evaluate.get("search")),
         ("search", "search", data.get("search")),
     ]

@@ -176,10 +176,10 @@ def _prepared(model: Transformer) -> list[paddle.nn.Layer]:
     return [part for part in parts if part is not None]
 
 
-def worker_batches(examples: Sequence[Encoded], max_tokens: int) -> list[Batch]:
+def worker_batches(examples: Sequence[Encoded], max_tokens: int, max_rows: int | None = None) -> list[Batch]:
     """All examples once, the longest first, in enough batches to keep all workers busy."""
     tokens = int(lengths(examples).max(0, initial=0).sum())
-    return list(in_order(examples, processes.batch_budget(tokens, max_tokens)))
+    return list(in_order(examples, processes.batch_budget(tokens, max_tokens), max_rows))
 
 
 def decode_all(
@@ -191,21 +191,25 @@ def decode_all(
     prefixes: Sequence[Sequence[int]] | None = None,
     sentences: Sequence[int] | None = None,
     wanted: int | None = None,
+    max_rows: int | None = None,
+    padding: int = 0,
 ) -> list[list[Hypothesis]]:
     """Hypotheses of every example, in the order of the examples; decoded in batches of similar length, by several
     workers where there are threads for them.
 
     Args:
         progress: called with the number of examples decoded since its last call. prefixes, sentences, wanted: as in
-            `decode_batch`, the former one for each example.
+            `decode_batch`, the former one for each example. max_rows: at most so many examples a batch. padding:
+            columns of padding added to every source. These two change no output of a correct model.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
     training = model.training
     if training:  # it walks through all layers
         model.eval()
-    batches = worker_batches(examples, max_tokens)
+    batches = worker_batches(examples, max_tokens, max_rows)
 
     def decode(batch: Batch) -> list[list[Hypothesis]]:
+        batch = batch.padded(padding) if padding else batch
         batch_prefixes = None if prefixes is None else [prefixes[i] for i in batch.index]
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted)

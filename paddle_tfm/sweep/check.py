@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -10,10 +11,11 @@ from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
 from paddle_tfm.recipe import fast
-from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.ladder import at, sizes_of
 from paddle_tfm.recipe.plan import Plan, plan_run
-from paddle_tfm.recipe.settings import locate
+from paddle_tfm.recipe.settings import locate, validate
+from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
 
@@ -44,9 +46,35 @@ def check(
     problems += fast.problems(recipe)
     if not problems:
         problems += _not_larger(recipe, plans, matrices)
+        problems += _problems_of_trials(recipe, [plan.run for plan in plans.values()], registry)
     if problems:
         raise RecipeError(recipe.source, dict.fromkeys(problems))
     return [replace(plans[run.variant], run=run) for run in runs]
+
+
+def _problems_of_trials(recipe: Recipe, runs: list[RunSpec], registry: Registry) -> Iterator[Problem]:
+    """What is wrong with the points of a space, for all variants: of each setting the first that is. A model that
+    several trials share is built once."""
+    models: set[str] = set()
+    paths: set[str] = set()
+    tune = recipe.tune()
+    for run in first_trials(recipe, tune, runs) if tune else []:
+        model = json.dumps([run.variant, run.data["model"]], sort_keys=True)
+        for problem in trial_problems(run, registry, with_model=model not in models):
+            if problem.path not in paths:
+                yield problem
+            paths.add(problem.path)
+        models.add(model)
+
+
+def trial_problems(run: RunSpec, registry: Registry, with_model: bool = True) -> list[Problem]:
+    """What is wrong with a trial of a variant that is sound by itself."""
+    problems = validate(run.data, run.origins)[1]
+    if problems:
+        return problems
+    plan = plan_run(run, registry)
+    more = _more_problems(plan, False, {}) if with_model else (each for e in _errors(plan) for each in e.problems)
+    return [*plan.problems, *plan.located(dict.fromkeys(more))]
 
 
 def _not_larger(recipe: Recipe, plans: Mapping[str, Plan], matrices: Mapping[str, int]) -> Iterator[Problem]:
@@ -96,13 +124,17 @@ def _errors(plan: Plan) -> Iterator[RecipeError]:
     givens = {}
     if plan.run.settings is not None:
         givens = {"d_model": plan.settings.model.d_model, "steps": plan.settings.train.steps}
+    refused: set[str] = set()  # a further test is refused for what its own part of the task says, and not over again
     for path, component in plan.components.items():
         if path.startswith("model.") or component.problems or (not givens and component.missing(givens)):
             continue
         try:
             component.build(**givens)
         except RecipeError as error:
-            yield error
+            sentence = f"{component.kind}: {error.problems[0].message}"
+            if component.kind != "task" or sentence not in refused:
+                yield error
+            refused.add(sentence)
 
 
 def remarks(plans: Iterable[Plan]) -> list[str]:

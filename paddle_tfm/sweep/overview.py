@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.sweep.standing import RunReader, Standing
 from paddle_tfm.train.about import COMMAND_FILE, read_command, read_runs
 
@@ -31,16 +32,21 @@ class SweepRuns:
         """Whether every run has results."""
         return all(run.is_finished for run in self.runs)
 
+    @property
+    def reported(self) -> list[Standing]:
+        """Those that are compared: trials of tuning are not."""
+        return [run for run in self.runs if not is_beside(run.folder)]
+
     def complete_seeds(self) -> list[str]:
         """The seeds under which every run has results: `seed-1`."""
         seeds: dict[str, list[bool]] = {}
-        for run in self.runs:
+        for run in self.reported:
             seeds.setdefault(run.folder.name, []).append(run.is_finished)
         return [seed for seed, finished in seeds.items() if all(finished)]
 
     def seeds(self) -> list[str]:
         """All seeds, in their order."""
-        return list(dict.fromkeys(run.folder.name for run in self.runs))
+        return list(dict.fromkeys(run.folder.name for run in self.reported))
 
     def again(self) -> str:
         """The command that continues what is not finished; "" where none was recorded."""

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from heapq import heapreplace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from paddle_tfm import paddle_compat, processes, runtime
+from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import Corpus, load_corpus
+from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.run import create
+from paddle_tfm.train.final_tests import conditions_of
+from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.trainer import Trainer
 
 STEPS = 20
@@ -27,7 +31,7 @@ class Probe:
 
     Args:
         tokens: target tokens of a step. start: seconds before the first step. step: seconds of one. evaluation: seconds
-            of one on the validation split. test: seconds on the test split. every: steps between two evaluations.
+            of one on the validation split. test: seconds of all tests. every: steps between two evaluations.
         memory: bytes that tensors held at once; None where nobody knows.
     """
 
@@ -60,7 +64,7 @@ def probes(plans: Iterable[Plan], registry: Registry, workers: int) -> Iterator[
         with runtime.threads_for(workers):
             processes.set_threads(runtime.threads())
             for plan in plans:
-                start, key = time.perf_counter(), str(plan.run.data["task"])
+                start, key = time.perf_counter(), texts_key(plan.run.data)
                 if key not in corpora:
                     corpora[key] = load_corpus(plan)
                 with TemporaryDirectory() as folder:
@@ -83,7 +87,7 @@ def _probe(plan: Plan, folder: Path, corpus: Corpus, registry: Registry, start: 
             tokens.append(update(step, trainer.next_batches()).tokens)
             seconds.append(time.perf_counter() - before)
     memory = paddle_compat.peak_memory()
-    valid, test = run.encoded["valid"], run.encoded["test"]
+    valid = run.encoded["valid"]
     searched = min(len(valid), settings.evaluate.examples or len(valid))
     return Probe(
         variant=run.plan.run.variant,
@@ -94,19 +98,26 @@ def _probe(plan: Plan, folder: Path, corpus: Corpus, registry: Registry, start: 
         start=started,
         step=sum(seconds[WARM:]) / len(seconds[WARM:]),
         evaluation=_scoring(trainer, valid, searched, trainer.search),
-        test=_scoring(trainer, test, len(test), run.search()),
+        test=sum(_scoring(trainer, texts, len(texts), run.search(), **how) for texts, how in _tests(run)),
         memory=memory,
     )
 
 
-def _scoring(trainer: Trainer, examples, searched: int, search) -> float:
+def _tests(run: Run) -> Iterator[tuple[Sequence[Encoded], dict[str, Any]]]:
+    """The texts and the batches of the run's own test and of the further ones."""
+    yield run.encoded["test"], {}
+    for name, test in run.settings.evaluate.tests.items():
+        yield run.encoded[test.texts(name)], conditions_of(test)
+
+
+def _scoring(trainer: Trainer, examples, searched: int, search, **conditions: Any) -> float:
     """Seconds that scoring takes, by `EXAMPLES` of the examples. An untrained model writes as long as it may: it is
     rather too much."""
     few = examples[:EXAMPLES]
     if not few:
         return 0.0
     before = time.perf_counter()
-    trainer.score(few, few, search=search)
+    trainer.score(few, few, search=search, **conditions)
     return (time.perf_counter() - before) * searched / len(few)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.protocols import Outcome
+from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
@@ -14,6 +15,7 @@ from paddle_tfm.sweep.claim import claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
+from paddle_tfm.units import AT
 
 
 @dataclass
@@ -46,13 +48,22 @@ class Serial:
             corpora: dict[str, Corpus] = {}
             for cell in cells:
                 with claimed(cell.folder):
-                    plan, key = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
+                    plan, key = plan_run(cell.spec, self.registry), texts_key(cell.spec.data)
                     if key not in corpora:
-                        corpora[key] = load_corpus(plan)
+                        corpora[key] = self._load(plan)
                     self._train(cell, plan, corpora[key])
                 yield Outcome(cell)
         finally:
             manager.unregister(watcher)
+
+    def _load(self, plan: Plan) -> Corpus:
+        """The texts of a run; where those of a further test are texts of the training, that is said."""
+        corpus = load_corpus(plan)
+        for split, number in corpus.in_training.items():
+            if number:
+                total, name = len(corpus.splits[split]), split.partition(AT)[2]
+                self.report(f"evaluate.tests.{name}: {number:,} of its {total:,} sources are in the training split too")
+        return corpus
 
     def _train(self, cell: Cell, plan: Plan, corpus: Corpus) -> None:
         run = create(plan, cell.folder, corpus, self.resume)

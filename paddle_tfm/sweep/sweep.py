@@ -13,15 +13,20 @@ from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.equal import of
+from paddle_tfm.recipe.expansion import Recipe, RunSpec
+from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.sweep.check import check, remarks
+from paddle_tfm.sweep.check import check, remarks, trial_problems
+from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.stages import Undecided, stages
+from paddle_tfm.sweep.tuning import Tuning
 from paddle_tfm.sweep.workers import Workers
 from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.trainer import Interrupted
@@ -63,16 +68,23 @@ class Sweep(protocols.Supervisor):
     cell_options: Sequence[str] = ()
     undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
     followers: dict[str, Follower] = field(default_factory=dict, init=False, repr=False)
+    tuning: Tuning | None = field(default=None, init=False, repr=False)
 
     def prepare(self) -> list[Cell]:
         """What must hold before anything is trained: a sound recipe, a free folder, data on this machine (they are
-        fetched once, and not by every worker). Returns the cells.
+        fetched once, and not by every worker). Returns the cells; of a recipe that tunes, the
+        trials that are due, and the reported runs, with what was chosen for them if it was.
 
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
         """
-        plans = check(self.recipe, self.registry, only=self._only())
-        cells = [self._cell(plan) for plan in plans]
+        equal, only = bool(of(self.recipe.data).setting), None if self.recipe.data.get("tune") else self._only()
+        plans = check(self.recipe, self.registry, only=None if equal else only)
+        cells = [self._cell(plan.run) for plan in plans if only is None or plan.run.name in only]
+        if tune := self.recipe.tune():
+            runs = [plan.run for plan in plans]
+            self.tuning = Tuning(self.recipe, tune, runs, self.folder, self._cell, self._is_sound)
+            cells = self.tuning.known(self.only)
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
                 f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
@@ -88,11 +100,23 @@ class Sweep(protocols.Supervisor):
             )
         for sentence in remarks(plans):
             self.report(sentence)
-        for cell, plan in zip(cells, plans, strict=True):
-            cell.require_unchanged(plan)
-        for plan in {str(plan.run.data["task"]): plan for plan in plans}.values():
-            datasets.fetch_all(plan)
+        if equal:
+            plans = self._equalized(plans)
+            cells = [self._cell(plan.run) for plan in plans]
+        for cell in cells:
+            if cell.is_begun:
+                cell.require_unchanged(plan_run(cell.spec, self.registry))
+        _fetch(plans)
         return cells
+
+    def _equalized(self, plans: Sequence[Plan]) -> list[Plan]:
+        """The plans of the runs that are wanted, once every variant gets as much as the baseline."""
+        _fetch(plans)
+        by_name = {plan.run.variant: plan for plan in reversed(plans)}
+        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers)
+        for sentence in sentences:
+            self.report(sentence)
+        return check(self.recipe, self.registry, only=self._only())
 
     def _only(self) -> list[str] | None:
         """Raises UserError where `only` names no run."""
@@ -103,12 +127,15 @@ class Sweep(protocols.Supervisor):
             raise UserError(f"--cell: {unknown('run', self.only, names)}")
         return [self.only]
 
-    def _cell(self, plan: Plan) -> Cell:
-        name = plan.run.name
+    def _is_sound(self, run: RunSpec) -> bool:
+        return not trial_problems(run, self.registry)
+
+    def _cell(self, run: RunSpec) -> Cell:
+        name = run.name
         options = [*self._plugin_options(), *self.cell_options, *(["--strict"] if self.strict else [])]
         command = [sys.executable, "-m", "paddle_tfm", "run", *self.recipe.arguments, *options]
         command += [f"--out={self.folder}", "--resume", f"--cell={name}"]
-        return Cell(plan.run, self.folder / name, command, runtime.users_environment())
+        return Cell(run, self.folder / name, command, runtime.users_environment())
 
     def _plugin_options(self) -> list[str]:
         return [f"--plugin={file}" for file in self.plugin_files]
@@ -123,10 +150,22 @@ class Sweep(protocols.Supervisor):
             Interrupted: `stop` said so; `resume` continues.
         """
         cells = self.prepare() if cells is None else cells
-        names = [run.name for run in self.recipe.expand()[0]]
-        self._write_command(names)
-        plan = None if self.only else self.recipe.seed_plan()
         trained: list[Cell] = []
+        for stage in self._stages(cells):
+            self._train_all(stage)
+            trained += stage
+        return [cell.folder for cell in trained if self.only or not is_beside(cell.folder)]
+
+    def _stages(self, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
+        """Cells as they are due: trials, then the reported runs, seeds of which may be added."""
+        names = [run.name for run in self.recipe.expand()[0]]
+        if self.tuning is not None and self.only is None:
+            for stage in self.tuning.stages(self.report):
+                self._write_command(names)
+                yield stage
+            self.tuning.write()
+            cells = self.tuning.chosen()
+        self._write_command(names)
 
         def undecided(done: Sequence[Cell]) -> set[str]:
             """As `self.undecided`; runs that are not to be are taken off the list of those that are waited for."""
@@ -135,10 +174,7 @@ class Sweep(protocols.Supervisor):
             self._write_command(names)
             return variants
 
-        for stage in stages(cells, plan, undecided):
-            self._train_all(stage)
-            trained += stage
-        return [cell.folder for cell in trained]
+        yield from stages(cells, None if self.only else self.recipe.seed_plan(), undecided)
 
     def _train_all(self, cells: Sequence[Cell]) -> None:
         """Train those that are not trained yet. Raises: as `run`."""
@@ -160,6 +196,7 @@ class Sweep(protocols.Supervisor):
         if self.only is not None and (self.folder / COMMAND_FILE).exists():
             return
         command = ["paddle-tfm", "run", *self.recipe.arguments, *self._plugin_options()]
+        names = self.tuning.names(names) if self.tuning else names
         plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
         question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
         write_command(self.folder, command, names, self.recipe.data.get("baseline"), question)
@@ -176,10 +213,10 @@ class Sweep(protocols.Supervisor):
             if not cell.is_finished:
                 waiting.append(cell)
                 continue
-            plan, task = plan_run(cell.spec, self.registry), str(cell.spec.data["task"])
-            if task not in texts:
-                texts[task] = load_corpus(plan).fingerprint
-            cell.require_unchanged(plan, texts[task])
+            plan, key = plan_run(cell.spec, self.registry), texts_key(cell.spec.data)
+            if key not in texts:
+                texts[key] = load_corpus(plan).fingerprint
+            cell.require_unchanged(plan, texts[key])
             self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
         return waiting
 
@@ -213,3 +250,8 @@ class Sweep(protocols.Supervisor):
         if workers > 1:
             return Workers(workers=workers, plugin_files=self.plugin_files, device=self.device, **options).run(ours)
         return Serial(registry=self.registry, **options).run(ours)
+
+
+def _fetch(plans: Sequence[Plan]) -> None:
+    for plan in {texts_key(plan.run.data): plan for plan in plans}.values():
+        datasets.fetch_all(plan)

@@ -72,7 +72,8 @@ def _variant(root: Path, name: str, values: Sequence[float], old: bool = False) 
     for seed, value in enumerate(values, 1):
         folder = root / str(sum(map(ord, name))) / f"seed-{seed}"
         folder.mkdir(parents=True)
-        (folder / "results.json").write_text(json.dumps(_results(name, seed, value)), "utf-8")
+        tests = {} if old or math.isnan(value) else {"tests": _further(value)}
+        (folder / "results.json").write_text(json.dumps({**_results(name, seed, value), **tests}), "utf-8")
         if not old:
             _beside(folder, value)
 
@@ -96,6 +97,15 @@ def _results(name: str, seed: int, value: float) -> dict[str, Any]:
         "signatures": {METRIC: "case:mixed|<b>"},
         "valid": {} if diverged else {METRIC: value, "perplexity": 2.0 - value},
         "test": {} if diverged else {METRIC: value, "perplexity": 2.0 - value},
+    }
+
+
+def _further(value: float) -> dict[str, Any]:
+    """A further test of other texts, and one in other batches."""
+    common = {"examples": 12, "max_rows": None, "padding": 0, "scores": {METRIC: value / 2, "perplexity": 3.0 - value}}
+    return {
+        "beyond": {**common, "texts": "test@beyond", "data": "b", "in_training": 3},
+        "alone": {**common, "texts": "test", "data": "a", "max_rows": 1, "drift": 0.25, "changed_outputs": 2},
     }
 
 

@@ -20,24 +20,46 @@ from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.search.decoding import decode_all, worker_batches
 
 
-def likelihood(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> Likelihood:
+def likelihood(
+    model: Transformer,
+    examples: Sequence[Encoded],
+    max_tokens: int = 4096,
+    max_rows: int | None = None,
+    padding: int = 0,
+) -> Likelihood:
     """Under teacher forcing, over the real target tokens: the negative log-likelihood in nats, and how many of the most
-    probable tokens are the reference's."""
+    probable tokens are the reference's. `max_rows`: at most so many examples a batch; `padding`: columns of padding
+    added to every side. These two change nothing of a correct model."""
 
     def of_batch(batch: Batch[Tensor]) -> tuple[float, int]:
         log_probs, correct = _teacher_forced(model, batch)
         return -float(log_probs.sum()), correct
 
-    batches = worker_batches(examples, max_tokens)
+    batches = _batches(model, examples, max_tokens, max_rows, padding)
     sums = _map_batches(model, of_batch, batches)
     negative, correct = (sum(of_one[part] for of_one in sums) for part in (0, 1))
     characters = sum(len(encoded.example.target) for encoded in examples)
     return Likelihood(float(negative), int(correct), sum(batch.tokens for batch in batches), characters)
 
 
-def log_probs(model: Transformer, examples: Sequence[Encoded], max_tokens: int = 4096) -> list[float]:
-    """The log-probability of each example's target with its end token, in nats, under teacher forcing."""
-    batches, sums = worker_batches(examples, max_tokens), [0.0] * len(examples)
+def _batches(
+    model: Transformer, examples: Sequence[Encoded], max_tokens: int, max_rows: int | None, padding: int
+) -> list[Batch]:
+    """Labels are as many as positions for them, so that those of a model without a decoder are not padded."""
+    batches = worker_batches(examples, max_tokens, max_rows)
+    return [batch.padded(padding, model.decoder is not None) for batch in batches] if padding else batches
+
+
+def log_probs(
+    model: Transformer,
+    examples: Sequence[Encoded],
+    max_tokens: int = 4096,
+    max_rows: int | None = None,
+    padding: int = 0,
+) -> list[float]:
+    """The log-probability of each example's target with its end token, in nats, under teacher forcing; arguments as of
+    `likelihood`."""
+    batches, sums = _batches(model, examples, max_tokens, max_rows, padding), [0.0] * len(examples)
     by_batch = _map_batches(model, lambda batch: _teacher_forced(model, batch)[0].sum(1).tolist(), batches)
     for batch, of_batch in zip(batches, by_batch):
         for i, score in zip(batch.index.tolist(), of_batch):

@@ -8,6 +8,7 @@ from typing import Any
 from paddle_tfm.model.size import matrix_parameters
 from paddle_tfm.protocols import Metric
 from paddle_tfm.train.evaluate import signatures
+from paddle_tfm.train.final_tests import FinalTests
 from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.run import Run
 
@@ -16,7 +17,7 @@ def results_of(
     run: Run,
     progress: Progress,
     metrics: Mapping[str, Metric],
-    test: Mapping[str, float],
+    final: FinalTests,
     averaged: dict[str, Any] | None,
     diverged: str | None,
     wall_seconds: float,
@@ -24,7 +25,7 @@ def results_of(
     """The run, its size, its times and its scores, as data for JSON.
 
     Args:
-        test: the scores on the test split; empty without one, or if the model was never evaluated.
+        final: the scores on the test split and of further tests; empty if the model was never evaluated.
         averaged: the mean of the last weights: its steps, whether it became the best checkpoint (`is_best`), and its
             scores on the validation split. None: `train.average` is not set.
         diverged: a sentence if the loss or its gradient became NaN or infinite.
@@ -52,5 +53,6 @@ def results_of(
         "units": {name: metric.unit for name, metric in metrics.items()},
         "signatures": signatures(metrics),
         "valid": progress.valid,
-        "test": dict(test),
+        "test": dict(final.test),
+        "tests": dict(final.tests),
     }

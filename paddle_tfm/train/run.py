@@ -39,11 +39,12 @@ class Run:
     plan: Plan
     codec: Codec
     model: Transformer
-    fingerprint: dict[str, str]  # split → hash of its texts
+    fingerprint: dict[str, str]  # split, or `test@name` of a further test → hash of its texts
     start_time: float = 0.0  # when it was created, by `time.perf_counter`
     step: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
+    in_training: dict[str, int] = field(default_factory=dict)  # of a further test: how many of its sources are
 
     @property
     def name(self) -> str:
@@ -169,7 +170,7 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
     for split, texts in encoded.items():
         check_texts(settings.model, split, texts)
     model = _model(plan, codec)
-    run = Run(folder, plan, codec, model, corpus.fingerprint, start_time=start_time)
+    run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training)
     run.encoded = dict(encoded)
     run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import time
@@ -21,12 +22,13 @@ from paddle_tfm.files import write_whole
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Plugins
-from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
+from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train import averaging, checkpoint, population
 from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.evaluate import likelihood, predict, score
+from paddle_tfm.train.final_tests import FinalTests
 from paddle_tfm.train.logs import append_row, cut_rows
 from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.results import results_of
@@ -223,11 +225,15 @@ class Trainer:
         searched: Sequence[Encoded],
         pause: Callable[[int], None] | None = None,
         search: Search | None = None,
+        **conditions: Any,
     ) -> tuple[dict[str, float], list[Prediction]]:
-        """The metrics, of `examples` (likelihood) and `searched` (outputs of the search), and these outputs."""
-        log_likelihood, predictions = likelihood(self.run.model, examples), []
+        """The metrics, of `examples` (likelihood) and `searched` (outputs of the search), and these outputs.
+        `conditions`: `max_rows` and `padding` of `likelihood`."""
+        run, predictions = self.run, []
+        log_likelihood = likelihood(run.model, examples, **conditions)
         if any(metric.needs_search for metric in self.metrics.values()):
-            predictions = predict(self.run.model, self.run.codec, searched, search or self.search, progress=pause)
+            decode = functools.partial(decode_all, run.model, **conditions)
+            predictions = predict(run.model, run.codec, searched, search or self.search, progress=pause, decode=decode)
         return score(self.metrics, predictions, log_likelihood), predictions
 
     def _folder(self, name: str) -> Path:
@@ -264,14 +270,13 @@ class Trainer:
 
     def _finish(self, diverged: str | None) -> dict[str, Any]:
         run, progress = self.run, self.progress
-        test: dict[str, float] = {}
+        final = FinalTests(run, functools.partial(self.score, pause=self._raise_if_stopped, search=run.search()))
         averaged = self._average_last() if run.settings.train.average and progress.best is not None else None
         if progress.best is not None:
             checkpoint.load_model(checkpoint.existing(self._folder("best"), run.folder), run.model)
-            if examples := run.encoded["test"]:
-                test, predictions = self.score(examples, examples, self._raise_if_stopped, run.search())
-                write_predictions(predictions_file(run.folder), predictions)
-        results = results_of(run, progress, self.metrics, test, averaged, diverged, self._wall())
+            if not run.plan.run.is_trial:  # the test split chooses nothing
+                final.do()
+        results = results_of(run, progress, self.metrics, final, averaged, diverged, self._wall())
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         checkpoint.keep_snapshots(self._folder(""), [])
         return results

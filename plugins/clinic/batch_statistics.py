@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from paddle import Tensor
 
@@ -14,6 +14,9 @@ class BatchStatistics(BatchNorm):
 
     Symptom: an output depends on the rest of the batch; in a decoder that generates a token at a time, statistics are
     of single tokens. x [B, T, C] → [B, T, C].
+
+    Options: those of `batch`; `masked`: whether padding is left out of the statistics. Without it an output depends on
+    how far its batch is padded, too.
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
@@ -26,8 +29,19 @@ class BatchStatistics(BatchNorm):
         "stateless": "the mistake: evaluation updates the running values",
     }
 
+    def __init__(
+        self,
+        d_model: int,
+        eps: float = 1e-5,
+        momentum: float | Literal["cumulative"] = 0.1,
+        population: int = 0,
+        masked: bool = True,
+    ):
+        super().__init__(d_model, eps, momentum, population)
+        self.masked = masked
+
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         training, self.training = self.training, True
-        out = super().forward(x, valid, positions)
+        out = super().forward(x, valid if self.masked else None, positions)
         self.training = training
         return out

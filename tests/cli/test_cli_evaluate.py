@@ -160,6 +160,14 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         (["--hypotheses", "bytes.txt"], "bytes.txt: not UTF-8 text (byte 2)"),
         (["--hypotheses", "absent.txt"], "absent.txt: No such file or directory"),
         (["--json", "absent/scores.json"], "--json absent/scores.json: no file can be written there"),
+        (["--test", "beyond"], "--test: 'beyond' is no further test: there are none; add it to `evaluate.tests`"),
+        (["--batch", "0"], "Invalid value for '--batch'"),
+        (["--task", "{test_min_lenght: 9}"], "'reverse' has no option 'test_min_lenght'; did you mean 'test_min_leng"),
+        (
+            ["--batch", "1", "--hypotheses", "six.txt"],
+            "--batch and --padding are of our own engine's batches; leave --hy",
+        ),
+        (["--padding", "1", "--engine", "auto"], "leave --engine auto out"),
     ],
 )
 def test_what_evaluate_refuses(flags, sentence, run, tmp_path):
@@ -169,6 +177,28 @@ def test_what_evaluate_refuses(flags, sentence, run, tmp_path):
     done = call("evaluate", "run", *flags)
     assert (done.status, "Traceback" in done.err) == (2, False)
     assert sentence in done.err
+
+
+def test_another_test_is_scored_in_the_words_of_the_recipe(copied, tmp_path):
+    plain = copied("plain")
+    beyond = {"task": {"test_min_length": 5, "test_max_length": 6}, "batch": 2}
+    evaluate = {**yaml_lines.load_file(plain / "recipe.yaml")[0]["evaluate"], "tests": {"beyond": beyond}}
+    named_run = copied("named", evaluate=evaluate)
+    ours = scores("plain", "--task", "{test_min_length: 5, test_max_length: 6}", "--batch", "2")
+    named = scores("named", "--test", "beyond")
+    assert ours["metrics"] == named["metrics"] != scores("plain")["metrics"]
+    assert (named["split"], named["test"]) == ("test@beyond", {"name": "beyond", "max_rows": 2, "padding": 0})
+    assert (named["changed_outputs"], named["examples"]) == (0, 6) and named["drift"] < 1e-4
+    written = read_predictions(named_run / "predictions-test@beyond.tsv")
+    assert written == read_predictions(plain / "predictions-test@changed.tsv")
+    assert {len(each.source.split()) for each in written} <= {5, 6}
+    wide = call("evaluate", "plain", "--padding", "9")
+    assert re.search(r"^0 of 6 outputs changed, log-probabilities by up to [\d.e-]+ nats$", wide.out, re.M)
+    assert "drift" not in scores("plain", "--task", "{test_min_length: 4}")
+    done = call("evaluate", "named", "--test", "beyondd")
+    assert (done.status, "unknown test 'beyondd'; did you mean 'beyond'?" in done.err) == (2, True)
+    done = call("evaluate", "named", "--test", "beyond", "--split", "valid")
+    assert (done.status, "--test beyond says which split it is of" in done.err) == (2, True)
 
 
 def test_metrics_that_need_the_model_score_no_texts(copied, tmp_path):
@@ -192,6 +222,19 @@ def two(copied):
         written = [each._replace(hypothesis=each.reference if i < right else "7 7 7 7") for i, each in enumerate(kept)]
         write_predictions(folder / "predictions.tsv", written)
     return "a", "b"
+
+
+def test_bootstrap_takes_the_predictions_of_a_further_test(two, tmp_path):
+    for name in two:
+        rows = read_predictions(tmp_path / name / "predictions.tsv")[:12]
+        write_predictions(tmp_path / name / "predictions@beyond.tsv", rows)
+    options = ["--bootstrap", "--draws", "200", "--metric", "exact_match@beyond", "--json"]
+    done = call("compare", *two, *options)
+    assert done.status == 0, done.err
+    (result,) = json.loads(done.out)["metrics"]
+    assert (result["metric"], result["baseline"], result["other"]) == ("exact_match@beyond", 8 / 12, 1.0)
+    done = call("compare", *two, "--bootstrap", "--metric", "exact_match@byond")
+    assert (done.status, "byond" in done.err) == (2, True)
 
 
 def test_bootstrap_says_whether_the_test_set_tells_two_runs_apart(two, tmp_path):

@@ -112,6 +112,8 @@ def test_base_holds_every_setting():
         "fast",
         "size",
         "ladder",
+        "equal",
+        "tune",
     }
 
 
@@ -124,7 +126,8 @@ def uses_a_dataset(name: str) -> bool:
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != BIG and not uses_a_dataset(name)])
 def test_it_trains_a_few_steps(name, tmp_path):
     data = recipe.load(name).data
-    folders = paddle_tfm.run(name, [*SMALL, *DATA[task(data)]], out=tmp_path)
+    trials = ["tune.trials=2", "tune.widen=0"] if "tune" in data else []
+    folders = paddle_tfm.run(name, [*SMALL, *DATA[task(data)], *trials], out=tmp_path)
     assert len(folders) == len(recipe.load(name).variants())
     for folder in folders:
         results = json.loads((folder / "results.json").read_text("utf-8"))

@@ -36,7 +36,7 @@ class Compared(Section):
 
 def _facts(facts: Facts) -> str:
     comparison = facts.comparison
-    signature = comparison.signatures.get(comparison.metric, "")
+    signature = comparison.signature(comparison.metric)
     name = units.metric_name(comparison.metric)
     decided = (
         f"{name} on the {comparison.split} split, {'higher' if comparison.higher_is_better else 'lower'} is better"

@@ -25,7 +25,7 @@ class Curves(Section):
 
 
 def _html(facts: Facts) -> str:
-    metric = facts.comparison.metric
+    metric = facts.comparison.learned
     panels = []
     for axis in AXES:
         drawn = [_panel(facts, name, axis) for name in (metric, None)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from paddle_tfm.comparison.statistics.holm import holm, holm_levels
 from paddle_tfm.comparison.statistics.intervals import SIGNIFICANCE
 from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds
 
+Key = TypeVar("Key", bound=Hashable)
 VERDICTS = ("better", "worse", "equivalent", "equal", "undetermined")
 
 
@@ -50,14 +51,14 @@ class Verdict:
 
 
 def decide(
-    pairs: Mapping[str, Sequence[tuple[float, float]]],
+    pairs: Mapping[Key, Sequence[tuple[float, float]]],
     rule: Rule,
     higher_is_better: bool = True,
     smallest: float | None = None,
     largest: float = math.inf,
-) -> dict[str, Verdict]:
-    """A verdict on each variant of `pairs`: its value and the baseline's with each seed, in the order of the seeds, NaN
-    where a run diverged or failed.
+) -> dict[Key, Verdict]:
+    """A verdict on each variant of `pairs` (or each variant on each of several tests): its value and the baseline's
+    with each seed, in the order of the seeds, NaN where a run diverged or failed.
 
     - `better`, `worse`: the interval excludes 0. P(any variant is called so that does not differ) ≤ 5%: a variant's
       p-value holds at every look (`Looks`, `OpenEnded`), so it holds at the one at which seeds stopped being added, for

@@ -1,0 +1,103 @@
+"""What tuning left: `tuning.json` of a sweep, and the runs with the recipe's own values beside the tuned ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paddle_tfm.comparison.statistics.tuning import expected_best
+from paddle_tfm.comparison.table import Comparison, collect, compare
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
+from paddle_tfm.recipe.tuning import FOLDER, RECORD, UNTUNED
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What tuning chose for a variant.
+
+    Args:
+        scores: of all its trials on the validation split, in their order; NaN where one diverged. stopped: how many
+            trials did not get all steps (halving). at_edge: the settings whose chosen value is the outermost that was
+            tried.
+    """
+
+    number: int
+    values: Mapping[str, Any]
+    at_edge: Sequence[str]
+    scores: Sequence[float]
+    stopped: int
+
+    @property
+    def score(self) -> float:
+        """Of the trial that was chosen."""
+        return self.scores[self.number - 1]
+
+    @property
+    def diverged(self) -> int:
+        """How many trials."""
+        return sum(math.isnan(score) for score in self.scores)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning left of a sweep. `spaces`: path → axis as it was written, before and after each widening."""
+
+    metric: str
+    higher_is_better: bool
+    spaces: Sequence[Mapping[str, Any]]
+    variants: Mapping[str, Chosen]
+
+    def expected(self) -> dict[str, np.ndarray]:
+        """variant → the expected best of 1 … n of its trials; none where trials were halved: most have no score."""
+        if any(chosen.stopped for chosen in self.variants.values()):
+            return {}
+        return {name: expected_best(item.scores, self.higher_is_better) for name, item in self.variants.items()}
+
+
+def read_tuned(comparison: Comparison) -> Tuned | None:
+    """What tuning left of the sweep whose runs these are; None without one, of several sweeps, or where its record is
+    damaged."""
+    folder = _sweep(comparison)
+    try:
+        record = read_json(folder / RECORD, ("metric", "higher_is_better", "spaces", "variants")) if folder else None
+        return _tuned(record) if record else None
+    except (UserError, KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return None
+
+
+def _sweep(comparison: Comparison) -> Path | None:
+    folders = {run.folder.parent.parent for run in comparison.runs}
+    return folders.pop() if len(folders) == 1 else None
+
+
+def _tuned(record: Mapping[str, Any]) -> Tuned:
+    variants = {}
+    for name, item in record["variants"].items():
+        scores = [math.nan if each["score"] is None else float(each["score"]) for each in item["trials"]]
+        stopped = sum(each["stopped"] for each in item["trials"])
+        variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped)
+        variants[name].score  # noqa: B018 an IndexError is damage
+    return Tuned(record["metric"], record["higher_is_better"], list(record["spaces"]), variants)
+
+
+def untuned(comparison: Comparison) -> Comparison | None:
+    """The same comparison of the runs with the recipe's own values; None where there are none."""
+    folder = _sweep(comparison)
+    files = sorted((folder / FOLDER).glob(f"*/{UNTUNED}*/results.json")) if folder else []
+    if not files:
+        return None
+    results = collect([file.parent for file in files], with_curves=False)
+    order = [run.variant for run in comparison.runs]
+    results = sorted((run for run in results if run.variant in order), key=lambda run: order.index(run.variant))
+    try:
+        return compare(
+            results, comparison.name, comparison.folder, comparison.metric, comparison.baseline, comparison.question
+        )
+    except UserError:  # the baseline, or the metric, is not among them
+        return None

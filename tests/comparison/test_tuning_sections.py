@@ -1,0 +1,144 @@
+"""What the report says of tuning: the expected best of k trials beside all sets of k, what was chosen, and the verdicts
+that change without it. Folders as a sweep leaves them; nothing is trained."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations
+from statistics import fmean
+
+import pytest
+
+from paddle_tfm import create_registry
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.parts import parts
+from paddle_tfm.comparison.sections.tuning import Tuning
+from paddle_tfm.comparison.sections.untuned import Untuned
+from paddle_tfm.comparison.table import collect, compare
+
+HOSTILE = "<u>a_b & 50%"
+TRIALS = {"base": [0.2, 0.6, 0.4, None], HOSTILE: [0.7, 0.1, 0.5, 0.3]}
+TUNED = {"base": (0.60, 0.61, 0.62), HOSTILE: (0.70, 0.72, 0.71)}
+PLAIN = {"base": (0.60, 0.61, 0.62), HOSTILE: (0.50, 0.52, 0.51)}
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return create_registry()
+
+
+def run(folder, variant, seed, value):
+    folder.mkdir(parents=True)
+    results = {
+        "recipe": "r", "variant": variant, "seed": seed, "steps": 4, "parameters": 1000, "tokens": 400, "seconds": 60.0,
+        "tokens_per_second": 9.0, "best_step": 4, "dropped": {}, "diverged": None, "directions": {"exact_match": True},
+        "units": {"exact_match": "%"}, "signatures": {}, "valid": {}, "test": {"exact_match": value},
+    }  # fmt: skip
+    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+
+
+def record(stopped=0):
+    variants = {}
+    for name, scores in TRIALS.items():
+        best = scores.index(max(score for score in scores if score is not None))
+        trials = [
+            {
+                "number": i + 1,
+                "round": 0,
+                "values": {"train.schedule.peak": 0.001 * (i + 1)},
+                "score": score,
+                "steps": 4,
+            }
+            | {"stopped": i < stopped and i != best}
+            for i, score in enumerate(scores)
+        ]
+        edge = {"train.schedule.peak": "below"} if best == 0 else {}
+        variants[name] = {"chosen": best + 1, "values": trials[best]["values"], "at_edge": edge, "trials": trials}
+    spaces = [{"train.schedule.peak": {"log": [0.001, end]}} for end in (0.002, 0.005)]
+    return {"metric": "exact_match", "higher_is_better": True, "spaces": spaces, "variants": variants}
+
+
+@pytest.fixture
+def sweep(tmp_path, registry):
+    """The facts of a tuned sweep; `untuned`: the scores with the recipe's own values."""
+
+    def make(untuned=None, **options):
+        for number, name in enumerate(TUNED):
+            for seed in (1, 2, 3):
+                run(tmp_path / f"v{number}/seed-{seed}", name, seed, TUNED[name][seed - 1])
+                run(tmp_path / f"tuning/v{number}/trial-0{seed}", name, 0, 0.99)
+                if untuned:
+                    run(tmp_path / f"tuning/v{number}/untuned-seed-{seed}", name, seed, untuned[name][seed - 1])
+        (tmp_path / "tuning.json").write_text(json.dumps(record(**options)), "utf-8")
+        return Facts(compare(collect([tmp_path]), "r", tmp_path, "exact_match", "base"), registry)
+
+    return make
+
+
+def test_the_expected_best_is_the_mean_over_all_sets_of_trials(sweep):
+    facts = sweep()
+    assert [row.seeds for row in facts.comparison.rows] == [[1, 2, 3], [1, 2, 3]]  # trials are no seeds
+    said = Tuning().data(facts)
+    for name, scores in TRIALS.items():
+        values = [min(s for s in scores if s is not None) if score is None else score for score in scores]
+        for k in range(1, 5):
+            expected = fmean(max(some) for some in combinations(values, k))
+            assert said["expected_best"][name][k - 1] == pytest.approx(expected)
+    table = Tuning().tables(facts)["tuning-budget"]
+    assert table.csv().splitlines()[0] == f"trials,{HOSTILE},base" and len(table.csv().splitlines()) == 5
+    assert set(Tuning().figures(facts)) == {"tuning-budget"}
+
+
+def test_what_was_chosen_is_said_with_where_it_lies(sweep):
+    facts = sweep()
+    table = Tuning().tables(facts)["tuning"]
+    assert table.title == (
+        "Chosen on the validation split from train.schedule.peak 0.001 to 0.005 (log); widened from train.schedule.peak "
+        "0.001 to 0.002 (log)"
+    )
+    rows = [line.split(",") for line in table.csv().splitlines()]
+    assert rows[0] == ["variant", "train.schedule.peak", "exact_match", "trials", "diverged"]
+    assert rows[1:] == [[HOSTILE, "0.001", "0.7", "4", "0"], ["base", "0.002", "0.6", "4", "1"]]
+    assert Tuning().text(facts) == [
+        f"tuned  {HOSTILE}: train.schedule.peak 0.001 (nothing was tried beyond this train.schedule.peak)",
+        "tuned  base: train.schedule.peak 0.002",
+    ]
+    page = Tuning().html(facts)
+    assert "0.001 (outermost)" in page and HOSTILE not in page and "&lt;u&gt;a_b &amp; 50%" in page
+
+
+def test_halved_trials_have_no_curve(sweep):
+    facts = sweep(stopped=3)
+    assert set(Tuning().tables(facts)) == {"tuning"} and not Tuning().figures(facts)
+    assert "there is no curve over their number" in Tuning().html(facts)
+    assert Tuning().tables(facts)["tuning"].csv().splitlines()[1].endswith(",4,0,2")
+
+
+@pytest.mark.parametrize(("plain", "before"), [(PLAIN, "worse"), (TUNED, "better")])
+def test_a_verdict_that_changes_with_tuning_is_flagged(sweep, plain, before):
+    facts = sweep(untuned=plain)
+    said = Untuned().data(facts)[HOSTILE]
+    assert said == {"untuned": before, "tuned": "better", "changes": before != "better", "mean": pytest.approx(fmean(plain[HOSTILE]))}  # fmt: skip
+    changes = f"untuned  {HOSTILE} worse, and tuned better: the verdict changes with tuning"
+    assert Untuned().text(facts) == [changes if before == "worse" else "untuned  no verdict changes with tuning"]
+    assert ("changes with tuning" in Untuned().tables(facts)["untuned"].html()) == (before == "worse")
+
+
+def test_it_is_left_out_where_nothing_was_tuned_or_the_record_is_damaged(sweep, registry):
+    facts = sweep()
+    warned = []
+    names = [part.name for part in parts(facts, registry, warned.append)]
+    assert "tuning" in names and "untuned" not in names and not warned
+    file = facts.comparison.folder / "tuning.json"
+    whole = record()
+    damaged = [{}, {**whole, "variants": {"base": {}}}, {**whole, "variants": 3}, {**whole, "spaces": 5}]
+    trials = whole["variants"]["base"] | {"chosen": 9}
+    for content in ("", *map(json.dumps, [*damaged, {**whole, "variants": {"base": trials}}])):
+        file.write_text(content, "utf-8")
+        facts = Facts(facts.comparison, registry)
+        names = [part.name for part in parts(facts, registry, warned.append)]
+        assert "tuning" not in names and not warned, content
+    file.unlink()
+    assert not Tuning().applies(facts) and not Untuned().applies(facts)
+    assert math.isfinite(facts.comparison.rows[0].standing)

@@ -1,0 +1,159 @@
+"""`evaluate.tests`: further tests of a finished training are what a run with that test of its own would have measured;
+other batches change nothing of a correct model, and what they change of a wrong one is seen."""
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from paddle_tfm.data.batches import collate, in_order
+from paddle_tfm.errors import UserError
+from paddle_tfm.predictions import read_predictions
+from paddle_tfm.train.evaluate import likelihood, log_probs
+from paddle_tfm.train.identity import changes
+from paddle_tfm.train.trainer import Interrupted
+
+BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
+ALONE, PADDED = "evaluate.tests.alone={batch: 1}", "evaluate.tests.padded={padding: 20}"
+SHORTER = "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}"
+LONGER = f"{SHORTER[:-1]}, test_min_length: 6, test_max_length: 7}}"
+WIDE = "model.max_length=40"
+
+
+def test_other_texts_score_as_they_do_in_a_run_that_is_tested_on_nothing_else(make_trainer):
+    trainer = make_trainer(BEYOND, ALONE, PADDED, WIDE)
+    results = trainer.train()
+    alone = make_trainer(LONGER, WIDE, folder="longer").train()
+    beyond = results["tests"]["beyond"]
+    assert beyond["scores"] == alone["test"] != results["test"]
+    assert (beyond["examples"], beyond["in_training"], beyond["data"]) == (20, 0, alone["data"])
+    assert results["valid"] == alone["valid"]
+    folder = trainer.run.folder
+    (written, theirs) = (
+        read_predictions(path) for path in (folder / "predictions@beyond.tsv", folder.parent / "longer/predictions.tsv")
+    )
+    assert written == theirs and {len(each.source.split()) for each in written} == {6, 7}
+    # A correct model in other batches, which differ by rounding alone.
+    for name in ("alone", "padded"):
+        facts = results["tests"][name]
+        assert facts["data"] == results["data"]
+        assert facts["changed_outputs"] == 0 and facts["drift"] < 1e-4
+        assert facts["scores"] == pytest.approx(results["test"], rel=1e-5)
+        hypotheses = [
+            [each.hypothesis for each in read_predictions(folder / f)]
+            for f in ("predictions.tsv", f"predictions@{name}.tsv")
+        ]
+        assert hypotheses[0] == hypotheses[1]
+    assert json.loads((folder / "results.json").read_text()) == json.loads(json.dumps(results))
+
+
+def test_what_other_batches_change_of_a_wrong_model_is_seen(make_trainer):
+    wrong = "model.norm={encoder: clinic_batch_statistics, decoder: layer}"
+    tests = make_trainer(wrong, ALONE, PADDED, WIDE).train()["tests"]
+    assert tests["alone"]["changed_outputs"] > 0 and tests["alone"]["drift"] > 0.1
+    # Its statistics leave padding out, so that this changes nothing: the two conditions are apart.
+    assert tests["padded"]["changed_outputs"] == 0 and tests["padded"]["drift"] < 1e-4
+
+
+@pytest.mark.parametrize("labels", ["token", "sequence"])
+def test_a_model_without_a_decoder_is_padded_where_it_reads(make_trainer, labels):
+    task = "task={name: parallel, pairs: [[a b, x y], [b a, y x], [a a, x x]]}"
+    task = task if labels == "token" else task.replace("x y", "x").replace("y x", "y").replace("x x", "x")
+    shape = ["model.decoder_layers=0", f"model.labels={labels}", "model.norm=layer", "evaluate.metrics=[exact_match]"]
+    results = make_trainer(task, *shape, PADDED, ALONE, WIDE, folder=labels).train()
+    for facts in results["tests"].values():
+        assert facts["changed_outputs"] == 0 and facts["drift"] < 1e-4
+
+
+def test_a_run_killed_in_a_further_test_ends_as_one_that_was_not(make_trainer):
+    expected = make_trainer(BEYOND, ALONE, WIDE, folder="whole").train()
+    trainer = make_trainer(BEYOND, ALONE, WIDE)
+    score, scored = trainer.score, []
+
+    def killed_in_the_third(*arguments, **options):
+        if trainer.run.step == 12 and options.get("search") is not None:
+            scored.append(options.get("max_rows"))
+            if len(scored) == 3:
+                raise KeyboardInterrupt
+        return score(*arguments, **options)
+
+    trainer.score = killed_in_the_third
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert scored == [None, None, 1]  # its own test, the longer texts, and one sentence at a time
+    folder = trainer.run.folder
+    assert not (folder / "results.json").exists() and (folder / "predictions@beyond.tsv").exists()
+    again = make_trainer(BEYOND, ALONE, WIDE)
+    results = again.train(resume=True)
+    assert {key: results[key] for key in ("test", "valid", "tests", "steps", "tokens")} == {
+        key: expected[key] for key in ("test", "valid", "tests", "steps", "tokens")
+    }
+
+
+def test_a_run_stopped_in_a_further_test_can_be_resumed(make_trainer):
+    trainer = make_trainer(ALONE, WIDE)
+    trainer.stop = lambda: (trainer.run.folder / "predictions.tsv").exists()
+    with pytest.raises(Interrupted):
+        trainer.train()
+    assert not (trainer.run.folder / "results.json").exists()
+    assert make_trainer(ALONE, WIDE).train(resume=True)["tests"]["alone"]["changed_outputs"] == 0
+
+
+def test_texts_of_further_tests_are_part_of_the_identity_and_others_of_none(make_run):
+    plain, other, batches = make_run(), make_run(BEYOND), make_run(ALONE)
+    assert list(plain.fingerprint) == ["train", "valid", "test"] == list(batches.fingerprint)
+    assert list(other.fingerprint) == ["train", "valid", "test", "test@beyond"]
+    assert "tests" not in plain.recipe["evaluate"]
+    assert len({run.identity()["hash"] for run in (plain, other, batches)}) == 3
+    then = other.identity()
+    now = {**then, "data": {**then["data"], "test@beyond": "0"}}
+    assert changes(then, now) == ["data changed (the texts of test@beyond)"]
+
+
+def test_sources_that_were_trained_on_are_counted(make_run):
+    run = make_run("evaluate.tests={again: {task: {data_seed: 2, test_max_length: 3}}, apart: {task: {test: 5}}}")
+    trained = {each.example.source for each in run.encoded["train"]}
+    both = sum(each.example.source in trained for each in run.encoded["test@again"])
+    assert run.in_training == {"test@again": both, "test@apart": 0} and both > 0
+
+
+def test_a_further_test_needs_texts(make_run):
+    pairs = "task={name: parallel, train: t.tsv, valid: t.tsv}"
+    run = make_run()
+    (run.folder.parent / "t.tsv").write_text("a\tb\nb\ta\n", "utf-8")
+    pairs = pairs.replace("t.tsv", str(run.folder.parent / "t.tsv"))
+    with pytest.raises(UserError, match=r"evaluate\.tests\.alone is of the test split, but task 'parallel' has none"):
+        make_run(pairs, ALONE)
+    assert list(make_run(pairs, "evaluate.tests.alone={split: valid, batch: 1}").encoded) == ["train", "valid", "test"]
+
+
+def test_batches_of_few_rows_hold_every_example_once(make_run):
+    examples = make_run().encoded["valid"]
+    for rows in (1, 3, None):
+        batches = list(in_order(examples, 128, rows))
+        assert sorted(i for batch in batches for i in batch.index) == list(range(len(examples)))
+        assert max(len(batch.index) for batch in batches) == (rows or max(len(batch.index) for batch in batches))
+    assert max(len(batch.index) for batch in in_order(examples, 128)) > 3
+
+
+def test_padding_is_columns_that_are_not_valid(make_run):
+    batch = collate(make_run().encoded["valid"][:4])
+    wide = batch.padded(3)
+    for each in fields(batch):
+        before, after = getattr(batch, each.name), getattr(wide, each.name)
+        if each.name in ("extra", "tokens", "index"):
+            assert np.array_equal(before, after)
+        else:
+            assert after.shape == (4, before.shape[1] + 3) and after.dtype == before.dtype
+            assert np.array_equal(after[:, :-3], before) and not after[:, -3:].any()
+    assert batch.padded(3, target=False).target_out is batch.target_out
+
+
+def test_likelihood_and_log_probs_are_of_the_same_batches(make_run):
+    run = make_run(WIDE)
+    run.model.eval()
+    examples = run.encoded["valid"]
+    for how in ({}, {"max_rows": 1}, {"padding": 7}):
+        sums = likelihood(run.model, examples, **how)
+        assert -sum(log_probs(run.model, examples, **how)) == pytest.approx(sums.negative_log, rel=1e-6)
