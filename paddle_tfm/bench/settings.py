@@ -54,7 +54,7 @@ def settings(
     # By default, `nn.Transformer` applies the same dropout to the hidden layer of the feed-forward.
     relu = {"name": "relu", "inner_dropout": loaded.data["model"].get("dropout", 0.0)}
     override(loaded.data, "model.feed_forward", relu, loaded.origins, {})
-    for key in ("variants", "grid", "baseline", "ladder"):
+    for key in ("variants", "grid", "baseline", "ladder", "equal"):
         loaded.data.pop(key, None)
     if isinstance(loaded.data.get("seeds"), list):
         loaded.data["seeds"] = loaded.data["seeds"][:1]

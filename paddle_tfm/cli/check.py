@@ -33,6 +33,7 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     from rich.markup import escape
 
     from paddle_tfm.recipe import loading as recipes
+    from paddle_tfm.recipe.equal import of
 
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
@@ -47,5 +48,7 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     tune = loaded.tune()
     trials = f", each tuned by {tune.trials} trials" if tune else ""
     console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}{trials}")
-    for sentence in remarks(plans):
+    budget, setting = of(loaded.data)
+    solved = f"equal {budget}: {setting} of each variant but the baseline is solved when `run` begins"
+    for sentence in [*remarks(plans), *([solved] if setting else [])]:
         console().print(f"[yellow]note:[/] {escape(sentence)}")

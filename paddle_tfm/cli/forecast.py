@@ -53,10 +53,17 @@ def require_alone(dry_run: bool, budget: float | None, cell: str | None, executo
 
 def probed(recipe: Recipe, registry: Registry, at_once: int) -> list[Probe]:
     """What a run of each variant costs, after everything that is wrong with the recipe was said."""
+    from paddle_tfm.recipe.equal import of
     from paddle_tfm.sweep.check import check
+    from paddle_tfm.sweep.equal import equalized
     from paddle_tfm.sweep.probe import STEPS, probes
 
     plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
+    if of(recipe.data).setting:
+        recipe, sentences = equalized(recipe, plans, registry, None, at_once)
+        for sentence in sentences:
+            note(sentence)
+        plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
     plans = {name: plans[name] for name in recipe.variants()}
     note(f"Taking {STEPS} steps of {count(len(plans), 'variant')} …")
     return list(probes(plans.values(), registry, at_once))

@@ -3,6 +3,7 @@ decides."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -192,6 +193,12 @@ class Stream:
             groups = list(_chop(order, longer, self.max_tokens))
             self._planned = epoch, [groups[i] for i in rng.permutation(len(groups))]
         return self._planned[1]
+
+    def planned_tokens(self) -> Iterator[int]:
+        """The target tokens of each batch from the first on, as planned: a sampled segmentation may be longer."""
+        for epoch in itertools.count():
+            for group in self._plan(epoch):
+                yield int(self.examples.lengths[group, 1].sum())
 
     def padding(self) -> float:
         """The share of the first epoch's positions, of sources and targets together, that are padding."""

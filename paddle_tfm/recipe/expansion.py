@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
-from paddle_tfm.recipe import claims, ladder, tuning
+from paddle_tfm.recipe import claims, equal, ladder, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
@@ -19,7 +19,7 @@ from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
 # what stands beside the runs in a recipe, and determines no number of theirs
-BESIDE = ("smallest_effect", "fast", "claims", "ladder")
+BESIDE = ("smallest_effect", "fast", "claims", "ladder", "equal")
 # what a recipe says of all its runs together, and no variant of itself
 OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", "tune", *BESIDE)
 
@@ -62,6 +62,7 @@ class Recipe:
     origins: Origins
     overridden: list[str] = field(default_factory=list)  # paths that the command line set after loading
     axes: list[str] = field(default_factory=list)  # paths of which the command line gave several values
+    solved: dict[str, dict[str, int]] = field(default_factory=dict)  # variant → what was solved for it (`equal`)
     arguments: list[str] = field(default_factory=list)  # what it was loaded from: a name or a file, and overrides
 
     @property
@@ -71,7 +72,8 @@ class Recipe:
 
     def variants(self) -> dict[str, tuple[dict, Origins]]:
         """What is trained: name → its overrides. With a ladder, each variant at each size, the smallest size first."""
-        return ladder.at_sizes(self.written_variants(), self.data, self.origins)
+        trained = ladder.at_sizes(self.written_variants(), self.data, self.origins)
+        return {name: ({**said, **self.solved.get(name, {})}, lines) for name, (said, lines) in trained.items()}
 
     def largest_variants(self) -> list[str]:
         """The names of what is trained at the largest size, the baseline first; without a ladder, of all."""
@@ -156,6 +158,8 @@ class Recipe:
         for name, (overrides, _) in self.written_variants().items():
             problems += self._variant_problems(name, overrides)
         problems += self._ladder_problems()
+        wrong = equal.problems(self.written_variants(), self.data, {run.variant: run.data for run in runs})
+        problems += [locate(each, self.origins) for each in wrong]
         problems += [*of_the_recipe, *self._baseline_problems(), *self._plan_problems(sound_seeds)]
         if settings_of_all is not None:
             problems += self._tune_problems(settings_of_all, runs)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.equal import parse
 from paddle_tfm.recipe.further_tests import FurtherTest, check_names
 from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
 from paddle_tfm.recipe.ladder import LadderSettings
@@ -142,6 +143,7 @@ class Settings(_Section):
     claims: dict[str, ClaimSettings] = {}
     tune: TuneSettings | None = None
     ladder: LadderSettings | None = None
+    equal: Any = "steps"
 
     @field_validator("tokenizer")
     @classmethod
@@ -149,6 +151,12 @@ class Settings(_Section):
         if isinstance(tokenizer, Mapping) and "name" not in tokenizer and set(tokenizer) != {"source", "target"}:
             raise ValueError(f"must be a name, {{name: …, options…}} or {{source: …, target: …}}, but is {tokenizer!r}")
         return tokenizer
+
+    @field_validator("equal")
+    @classmethod
+    def _budget(cls, equal: Any) -> Any:
+        parse(equal)
+        return equal
 
     @field_validator("seeds")
     @classmethod

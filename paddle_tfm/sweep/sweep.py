@@ -13,13 +13,15 @@ from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.recipe.equal import of
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.further_tests import texts_key
-from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.check import check, remarks, trial_problems
+from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.serial import Serial
@@ -76,8 +78,9 @@ class Sweep(protocols.Supervisor):
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
         """
-        plans = check(self.recipe, self.registry, only=None if self.recipe.data.get("tune") else self._only())
-        cells = [self._cell(plan.run) for plan in plans]
+        equal, only = bool(of(self.recipe.data).setting), None if self.recipe.data.get("tune") else self._only()
+        plans = check(self.recipe, self.registry, only=None if equal else only)
+        cells = [self._cell(plan.run) for plan in plans if only is None or plan.run.name in only]
         if tune := self.recipe.tune():
             runs = [plan.run for plan in plans]
             self.tuning = Tuning(self.recipe, tune, runs, self.folder, self._cell, self._is_sound)
@@ -97,12 +100,23 @@ class Sweep(protocols.Supervisor):
             )
         for sentence in remarks(plans):
             self.report(sentence)
+        if equal:
+            plans = self._equalized(plans)
+            cells = [self._cell(plan.run) for plan in plans]
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
-        for plan in {texts_key(plan.run.data): plan for plan in plans}.values():
-            datasets.fetch_all(plan)
+        _fetch(plans)
         return cells
+
+    def _equalized(self, plans: Sequence[Plan]) -> list[Plan]:
+        """The plans of the runs that are wanted, once every variant gets as much as the baseline."""
+        _fetch(plans)
+        by_name = {plan.run.variant: plan for plan in reversed(plans)}
+        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers)
+        for sentence in sentences:
+            self.report(sentence)
+        return check(self.recipe, self.registry, only=self._only())
 
     def _only(self) -> list[str] | None:
         """Raises UserError where `only` names no run."""
@@ -236,3 +250,8 @@ class Sweep(protocols.Supervisor):
         if workers > 1:
             return Workers(workers=workers, plugin_files=self.plugin_files, device=self.device, **options).run(ours)
         return Serial(registry=self.registry, **options).run(ours)
+
+
+def _fetch(plans: Sequence[Plan]) -> None:
+    for plan in {texts_key(plan.run.data): plan for plan in plans}.values():
+        datasets.fetch_all(plan)

@@ -112,6 +112,7 @@ def test_base_holds_every_setting():
         "fast",
         "size",
         "ladder",
+        "equal",
         "tune",
     }
 

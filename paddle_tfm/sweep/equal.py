@@ -1,0 +1,186 @@
+"""Equal budgets: before anything is trained, a setting of each variant is solved so that it gets as much as the
+baseline. What is trained then are ordinary runs, whose recipes hold the solutions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from paddle_tfm.data.corpus import Corpus, load_corpus
+from paddle_tfm.errors import Problem, RecipeError
+from paddle_tfm.model.build import build
+from paddle_tfm.model.size import matrix_parameters, training_flops
+from paddle_tfm.recipe import ladder
+from paddle_tfm.recipe.equal import Equal, of, value_at
+from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.further_tests import texts_key
+from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.settings import locate, validate
+from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.nearest import Unreachable, nearest
+from paddle_tfm.sweep.probe import probes
+from paddle_tfm.train.run import Run, create
+from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, read, write
+
+MOST_OFF = 0.02  # of the baseline's parameters: farther away is not equal
+
+
+def equalized(
+    recipe: Recipe, plans: Mapping[str, Plan], registry: Registry, folder: Path | None = None, workers: int = 1
+) -> tuple[Recipe, list[str]]:
+    """The recipe with its solutions, and a sentence for each that is new. Those in `folder` are kept as long as they
+    are of these recipes, so that a sweep that is resumed, and each of its cells, has the same; new ones are written
+    there.
+
+    Args:
+        plans: of every variant as it is trained, sound. workers: how many runs will share this machine.
+    Raises:
+        RecipeError: a variant cannot get as much as the baseline.
+        UserError: data cannot be read, or the folder cannot be written.
+    """
+    wanted = of(recipe.data)
+    if not wanted.setting:
+        return recipe, []
+    stored, solver = read(folder) if folder else {}, _Solver(recipe, wanted, registry, workers)
+    solutions, sentences = {}, []
+    for variant, base in _pairs(recipe, plans):
+        origin = _hash(plans[variant], plans[base], wanted)
+        known = stored.get(variant)
+        if known is None or known.origin != origin:
+            known = solver.solve(plans[variant], plans[base], origin)
+            sentences.append(known.sentence(variant))
+        solutions[variant] = known
+    if sentences and wanted.budget == "seconds":
+        sentences.append(NOT_REPRODUCIBLE)
+    if folder and sentences:
+        write(folder, solutions)
+    solved = {name: {each.setting: each.value} for name, each in solutions.items()}
+    return replace(recipe, solved=solved), sentences
+
+
+def _pairs(recipe: Recipe, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:
+    """Each variant as it is trained, with the baseline of its size."""
+    names = list(recipe.written_variants())
+    baseline = str(recipe.data.get("baseline") or names[0])
+    sizes: list[str | None] = [*ladder.sizes_of(recipe.data)]
+    for size in sizes or [None]:
+        for name in names:
+            if name != baseline and ladder.at(name, size) in plans:
+                yield ladder.at(name, size), ladder.at(baseline, size)
+
+
+def _hash(plan: Plan, base: Plan, wanted: Equal) -> str:
+    said = [{key: value for key, value in each.run.data.items() if key != "seeds"} for each in (plan, base)]
+    return hashlib.sha256(json.dumps([*said, list(wanted)], sort_keys=True).encode()).hexdigest()[:16]
+
+
+class _Solver:
+    """Measures variants, each once."""
+
+    def __init__(self, recipe: Recipe, wanted: Equal, registry: Registry, workers: int):
+        self.recipe, self.wanted, self.registry, self.workers = recipe, wanted, registry, workers
+        self.corpora: dict[str, Corpus] = {}
+        self.measured: dict[str, _Measured] = {}
+
+    def solve(self, plan: Plan, base: Plan, origin: str) -> Solution:
+        one, other, setting = self._measure(plan), self._measure(base), self.wanted.setting
+        was = value_at(plan.run.data, setting) or 0
+        try:
+            value, reached, wanted = getattr(self, f"_by_{self.wanted.budget}")(one, other, was)
+        except Unreachable as end:
+            sentence = (
+                f"{setting} cannot be solved for '{plan.run.variant}': at {end.number} it has {end.value:,.0f} "
+                f"parameters, as near as it comes to the {other.parameters():,} of '{base.run.variant}'"
+            )
+            problem = locate(Problem("equal", sentence), self.recipe.origins)
+            raise RecipeError(self.recipe.source, [problem]) from end
+        return Solution(self.wanted.budget, setting, was, value, wanted, reached, origin)
+
+    def _measure(self, plan: Plan) -> _Measured:
+        if plan.run.variant not in self.measured:
+            key = texts_key(plan.run.data)
+            if key not in self.corpora:
+                self.corpora[key] = load_corpus(plan)
+            self.measured[plan.run.variant] = _Measured(plan, self.corpora[key], self.registry, self.workers)
+        return self.measured[plan.run.variant]
+
+    def _by_tokens(self, one: _Measured, other: _Measured, was: int) -> tuple[int, float, float]:
+        wanted = other.tokens(other.steps)
+        return (*one.steps_for(wanted), wanted)
+
+    def _by_flops(self, one: _Measured, other: _Measured, was: int) -> tuple[int, float, float]:
+        wanted = training_flops(other.matrices, other.tokens(other.steps))
+        each = training_flops(max(one.matrices, 1), 1)
+        steps, tokens = one.steps_for(wanted / each)
+        return steps, tokens * each, wanted
+
+    def _by_seconds(self, one: _Measured, other: _Measured, was: int) -> tuple[int, float, float]:
+        wanted = other.steps * other.seconds
+        steps = max(1, round(wanted / one.seconds))
+        return steps, steps * one.seconds, wanted
+
+    def _by_parameters(self, one: _Measured, other: _Measured, was: int) -> tuple[int, float, float]:
+        setting, wanted = self.wanted.setting, other.parameters()
+        heads = one.plan.settings.model.num_heads
+        # Heads divide the width, and what rotates needs pairs in each.
+        step = 2 * heads if setting == "model.d_model" else 1
+        value, reached = nearest(lambda number: one.parameters(setting, number), wanted, was, step)
+        if abs(reached - wanted) > MOST_OFF * wanted:
+            raise Unreachable(value, reached)
+        return value, reached, wanted
+
+
+class _Measured:
+    """One variant: its size, its tokens, its time."""
+
+    def __init__(self, plan: Plan, corpus: Corpus, registry: Registry, workers: int):
+        self.plan, self.registry, self.workers = plan, registry, workers
+        self.run: Run = create(plan, Path(), corpus)
+        self.matrices, self.steps = matrix_parameters(self.run.model), plan.settings.train.steps
+
+    def parameters(self, setting: str = "", value: int = 0) -> int:
+        """Trainable parameters, of the recipe with one setting changed where one is named.
+
+        Raises:
+            RecipeError: the setting's value is refused.
+        """
+        if not setting:
+            return self.run.parameters()
+        data = deepcopy(self.plan.run.data)
+        override(data, setting, value, {}, {})
+        settings, wrong = validate(data, self.plan.run.origins)
+        if wrong:
+            raise RecipeError(self.plan.run.recipe, wrong)
+        plan = plan_run(replace(self.plan.run, data=data, settings=settings), self.registry)
+        codec = self.run.codec
+        model = build(plan.sound_model, len(codec.source_vocabulary), len(codec.target_vocabulary))
+        return sum(int(each.size) for each in model.parameters() if not each.stop_gradient)
+
+    def _steps(self) -> Iterator[int]:
+        """The target tokens of each step."""
+        batches, accumulate = self.run.stream().planned_tokens(), self.plan.settings.train.accumulate
+        while True:
+            yield sum(next(batches) for _ in range(accumulate))
+
+    def tokens(self, steps: int) -> int:
+        """Target tokens of so many steps."""
+        return sum(tokens for _, tokens in zip(range(steps), self._steps()))
+
+    def steps_for(self, wanted: float) -> tuple[int, int]:
+        """After which step the tokens are nearest to `wanted`, and what they are there."""
+        step, before, after, tokens = 0, 0, 0, self._steps()
+        while after < wanted or not step:
+            step, before, after = step + 1, after, after + next(tokens)
+        return (step, after) if step == 1 or after - wanted <= wanted - before else (step - 1, before)
+
+    @cached_property
+    def seconds(self) -> float:
+        """Of a step, measured now."""
+        (probe,) = probes([self.plan], self.registry, self.workers)
+        return probe.step

@@ -1,0 +1,42 @@
+"""The nearest of whole numbers, beside trying all of them."""
+
+import numpy as np
+import pytest
+
+from paddle_tfm.sweep.nearest import Unreachable, nearest
+
+
+@pytest.mark.parametrize("trial", range(100))
+def test_it_is_what_trying_all_numbers_gives(trial):
+    rng = np.random.default_rng(trial)
+    values = np.cumsum(rng.integers(1, 50, size=300)) ** rng.choice([1, 1.5, 0.5])
+    step, start = int(rng.choice([1, 4])), int(rng.integers(1, 300))
+    wanted = rng.uniform(values[0], values[-1])
+    number, value = nearest(lambda n: values[n // step - 1], wanted, start * step, step, 300 * step)
+    assert number % step == 0 and value == values[number // step - 1]
+    assert abs(value - wanted) == pytest.approx(np.abs(values - wanted).min())
+
+
+@pytest.mark.parametrize("trial", range(30))
+def test_a_line_is_asked_a_few_times(trial):
+    rng = np.random.default_rng(trial)
+    asked, slope, rest = set(), int(rng.integers(1, 5000)), int(rng.integers(0, 100_000))
+    start = int(rng.integers(64, 2048))
+    wanted = rest + slope * start * rng.uniform(0.55, 1.9)
+
+    def quantity(number):
+        asked.add(number)
+        return rest + slope * number
+
+    number, _ = nearest(quantity, wanted, start)
+    assert abs(quantity(number) - wanted) <= slope / 2 and len(asked) <= 5
+
+
+@pytest.mark.parametrize(
+    ("quantity", "wanted", "at"),
+    [(lambda n: 7, 9, 20), (lambda n: 7, 5, 5), (lambda n: n, 200, 64), (lambda n: 10 + n, 5, 1)],
+)
+def test_what_is_not_to_be_had_is_said_with_the_nearest(quantity, wanted, at):
+    with pytest.raises(Unreachable) as caught:
+        nearest(quantity, wanted, 10, most=64)
+    assert (caught.value.number, caught.value.value) == (at, quantity(at))
