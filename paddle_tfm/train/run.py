@@ -13,7 +13,7 @@ import numpy as np
 from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
-from paddle_tfm.data.shapes import check_texts
+from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.inference.generate import generate
@@ -170,6 +170,9 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
         codec, encoded = corpus.encoded(plan)
     for split, texts in encoded.items():
         check_texts(settings.model, split, texts)
+    for name, test in settings.evaluate.tests.items():
+        if test.texts(name) in encoded:  # not all are read where only some are asked for
+            check_padding(settings.model.max_length, name, test.padding, encoded[test.texts(name)])
     model = _model(plan, codec)
     run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training)
     run.encoded = dict(encoded)
