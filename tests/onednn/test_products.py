@@ -288,7 +288,7 @@ def test_outside_of_a_training_step_products_are_paddles(kind):
 
 def test_where_bfloat16_is_not_to_be_had_it_is_float32(monkeypatch):
     reasons = {"bfloat16": "no instructions"}
-    monkeypatch.setattr(library, "why_not", lambda kind="float32": reasons.get(kind))
+    monkeypatch.setattr(products, "why_not", lambda kind: reasons.get(kind))
     assert [products.available(kind) for kind in ("float32", "bfloat16")] == ["float32", "float32"]
     reasons["float32"] = "no library"
     assert [products.available(kind) for kind in ("float32", "bfloat16")] == [None, None]

@@ -466,32 +466,6 @@ EXECUTOR = {
     "command": held("ours", template="{cell}", at_once=1),
 }
 
-SECTION = {
-    name: held("ours: nothing to choose")
-    for name in (
-        "results",
-        "differences",
-        "seeds",
-        "claims",
-        "compared",
-        "beside",
-        "costs",
-        "gradients",
-        "layers",
-        "norms",
-        "encodings",
-        "attention",
-        "batches",
-        "lengths",
-        "paper",
-        "curves",
-        "outputs",
-        "runs",
-        "again",
-        "reading",
-    )
-}
-
 TOKENIZER = {
     "char": held("ours", exact=False),
     "word": held("ours", lowercase=False),
@@ -527,5 +501,4 @@ DEFAULTS = {
     "dataset": DATASET,
     "tokenizer": TOKENIZER,
     "executor": EXECUTOR,
-    "section": SECTION,
 }
