@@ -73,15 +73,16 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     from paddle_tfm.comparison.question import Question
     from paddle_tfm.comparison.table import collect, compare, grouped
     from paddle_tfm.recipe import yaml_lines
+    from paddle_tfm.train.about import read_baseline
 
     results = collect(folders)
     recipe = results[0].folder / "recipe.yaml"
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
-    then = recorded_comparison(folders[0]).get("baseline")
-    baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
     then_recorded = recorded_comparison(folders[0])
+    then = then_recorded.get("baseline") or read_baseline(folders[0])
+    baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
     comparison = compare(results, name, out or folders[0], metric, baseline, Question.recorded(folders[0]))
     comparison.claims = recorded(comparison, then_recorded)
     return comparison

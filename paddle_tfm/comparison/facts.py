@@ -19,6 +19,7 @@ from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
 from paddle_tfm.comparison.further import Further, further
 from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
+from paddle_tfm.comparison.models import Models
 from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison, Result, grouped
 from paddle_tfm.comparison.verdict import plural
@@ -55,6 +56,19 @@ class Facts:
         """Variants in the order of their colours: the baseline is grey, where there are others."""
         others = [variant for variant in self.groups if variant != self.baseline]
         return [self.baseline, *others] if others else ["", self.baseline]
+
+    @cached_property
+    def models(self) -> Models:
+        """Loads the models of runs."""
+        return Models(self.registry)
+
+    def run_of(self, variant: str, seed: int | None = None) -> Result:
+        """The run of a variant that stands for it: of a seed, where it has that, or else the first that did not
+        diverge."""
+        runs = sorted(
+            self.groups[variant], key=lambda run: (run.seed != seed, bool(run.results.get("diverged")), run.seed)
+        )
+        return runs[0]
 
     @cached_property
     def curves(self) -> dict[str, list[RunCurves]]:

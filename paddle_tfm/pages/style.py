@@ -133,6 +133,8 @@ figcaption { margin-bottom: 0.6rem; }
 .below { margin: 0.2rem 0 0 3.4rem; text-align: center; max-width: none; }
 
 .map { padding-bottom: 0.4rem; }
+.heads { display: flex; flex-wrap: wrap; gap: 0.6rem 1.4rem; margin-bottom: 0.8rem; }
+.heads figcaption { margin: 0; } .heads svg { overflow: visible; }
 .cells { display: grid; grid-template-columns: minmax(0, max-content) repeat(var(--columns), minmax(0, 1.9rem));
   gap: 1px; font-size: 0.8rem; align-items: stretch; }
 .cells i { min-height: 1.5rem; background: var(--accent); print-color-adjust: exact;

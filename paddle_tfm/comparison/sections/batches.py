@@ -1,0 +1,95 @@
+"""Whether outputs depend on the batch: the same sentences in batches of 1, 8 and 64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.errors import UserError
+from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.protocols import Section
+from paddle_tfm.tabular import Table, column
+
+if TYPE_CHECKING:
+    from paddle_tfm.comparison.invariance import Change
+
+VARIANTS, SENTENCES = 4, 64  # at most, so that it takes seconds
+NOTE = (
+    "The first sentences of the test set, alone and in batches, in which shorter ones are padded. Drift: how far the "
+    "log-probability of the reference is from that of the sentence alone, in nats, the largest over sentences; "
+    "rounding gives about 1e-5. A norm, mask or position that lets padding or neighbours through gives more, and "
+    "other outputs."
+)
+
+
+class Batches(Section):
+    """The same sentences alone and in batches of 8 and 64: how far log-probabilities drift, and which outputs
+    change."""
+
+    heading = "The same sentences in other batches"
+    place = 370
+    slow = True
+
+    def __init__(self) -> None:
+        self._known: tuple[Facts, dict[str, list[Change]], list[str]] | None = None
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether outputs were recorded, and a model that wrote them can be loaded."""
+        return bool(self._changes(facts)[0])
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each variant and size of a batch."""
+        rows = [
+            {"variant": variant, "batch": change.size, "sentences": change.sentences, "drift": change.drift,
+             "changed": change.changed}
+            for variant, changes in self._changes(facts)[0].items()
+            for change in changes
+        ]  # fmt: skip
+        columns = [
+            column("variant"),
+            column("batch", right=True),
+            column("sentences", right=True),
+            column("drift", "drift in nats", lambda value: f"{value:.1e}", right=True),
+            column("changed", "changed outputs", right=True),
+        ]
+        return {"batch-invariance": Table(columns, rows, "Beside the same sentences alone")}
+
+    def html(self, facts: Facts) -> str:
+        """The table, and what it means."""
+        notes = "".join(f'<p class="note">{escape(text)}</p>' for text in [NOTE, *self._changes(facts)[1]])
+        return f"{self.tables(facts)['batch-invariance'].html()}{notes}"
+
+    def data(self, facts: Facts) -> Mapping[str, Any]:
+        """Variant → its rows."""
+        changes, _ = self._changes(facts)
+        return {variant: [change._asdict() for change in items] for variant, items in changes.items()}
+
+    def _changes(self, facts: Facts) -> tuple[dict[str, list[Change]], list[str]]:
+        """Of this comparison, and which models cannot be shown; computed once."""
+        if self._known is None or self._known[0] is not facts:
+            self._known = facts, *_changes(facts)
+        return self._known[1:]
+
+
+def _changes(facts: Facts) -> tuple[dict[str, list[Change]], list[str]]:
+    from paddle_tfm.comparison.invariance import changes
+
+    results: dict[str, list[Change]] = {}
+    lacking: Sequence[str] = ()
+    for variant in sorted(facts.groups, key=lambda name: name != facts.baseline)[:VARIANTS]:
+        result = facts.run_of(variant)
+        rows = read_undamaged_predictions(predictions_file(result.folder))[:SENTENCES]
+        if not rows:
+            continue
+        if (run := facts.models(result)) is None:
+            lacking = [*lacking, facts.models.why(result)]
+            continue
+        try:
+            results[variant] = changes(
+                run.model, run.codec, [(row.source, row.reference) for row in rows], run.search()
+            )
+        except UserError as error:
+            lacking = [*lacking, f"{variant}: {error}"]
+    return results, list(dict.fromkeys(lacking))

@@ -1,0 +1,54 @@
+"""Attention weights of every layer and head, between a source and an output, from one pass with teacher forcing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import paddle
+
+from paddle_tfm.data.batches import collate
+from paddle_tfm.data.codec import Codec
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Example, Tap
+
+BEGIN, END = "<s>", "</s>"
+
+
+class HeadWeights(NamedTuple):
+    """Weights float32 [H, Tq, Tk] of one attention, `encoder.0.self`, and the pieces at both axes: what each query
+    reads (in cross-attention what it is to write), and the keys."""
+
+    name: str
+    queries: Sequence[str]
+    keys: Sequence[str]
+    weights: np.ndarray
+
+
+def head_weights(model: Transformer, codec: Codec, source: str, output: str) -> list[HeadWeights]:
+    """Those of all attentions that record weights: the encoder's, then the decoder's cross-attention, then its
+    self-attention, each from the lowest layer on."""
+    example = codec.encode(Example(source, output))
+    batch = collate([example]).tensors()
+    written = [*codec.pieces(example.target[:-1]), END]
+    read, before = [*codec.source.tokenize(source), END], [BEGIN, *written[:-1]]
+    axes = {"encoder.self": (read, read), "decoder.cross": (written, read), "decoder.self": (before, before)}
+    stacks = {"encoder": model.encoder, "decoder": model.decoder}
+    counts = {name: 0 if stack is None else len(stack.layers) for name, stack in stacks.items()}
+    names = [(place, layer) for place in axes for layer in range(counts[place.split(".")[0]])]
+    full = {f"{place.replace('.', f'.{layer}.')}.attention": (place, layer) for place, layer in names}
+    tap, training = Tap(recording=True, only=frozenset(full)), model.training
+    model.eval()
+    with paddle.no_grad():
+        model(batch, tap)
+    if training:
+        model.train()
+    recorded = {name: weights.astype("float32")[0].numpy() for name, weights in tap.recorded}
+    results = []
+    for name, (place, layer) in full.items():
+        if name in recorded:
+            queries, keys = axes[place]
+            weights = recorded[name][:, : len(queries), : len(keys)]
+            results.append(HeadWeights(f"{place.replace('.', f'.{layer}.')}", queries, keys, weights))
+    return results

@@ -1,0 +1,184 @@
+"""Sections that load models, on small real runs: encodings, attention maps, and the same sentences in other batches."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+
+import numpy as np
+import pytest
+
+import paddle_tfm
+from paddle_tfm import create_registry
+from paddle_tfm.cli.compare import comparison_of
+from paddle_tfm.comparison.encodings import BY_DISTANCE, POSITIONS, PRODUCTS, VECTORS, pictures, untrained
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.sections.attention import Attention
+from paddle_tfm.comparison.sections.batches import Batches
+from paddle_tfm.comparison.sections.encodings import Encodings
+from paddle_tfm.inference.align import align
+from paddle_tfm.inference.heads import head_weights
+from paddle_tfm.inference.translate import Translation
+from paddle_tfm.pages.heat import CELL, heat_map
+from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.testing.kinds.section import Elements
+
+LEAKY = """
+from paddle_tfm import hookimpl
+from paddle_tfm.protocols import Norm
+
+class Leaky(Norm):  # what stands beside a sentence in its batch changes it
+    def forward(self, x, valid=None, positions=None):
+        return x - x.mean()
+
+@hookimpl
+def register_norms():
+    return {"leaky": Leaky}
+"""
+SETTINGS = [
+    "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 80, valid: 6, test: 12}",
+    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=2", "model.decoder_layers=1",
+    "model.max_length=10", "model.dropout=0.0", "train.max_tokens=128", "train.steps=6", "evaluate.every=6",
+    "variants={sinusoidal: {}, learned: {model.position: learned}, leaky: {model.norm: leaky}}",
+    "evaluate.metrics=[exact_match]", "evaluate.best=loss", "baseline=sinusoidal",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory):
+    file = tmp_path_factory.mktemp("plugin") / "leaky_norm.py"
+    file.write_text(textwrap.dedent(LEAKY), "utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory, plugin):
+    folder = tmp_path_factory.mktemp("runs") / "out"
+    paddle_tfm.run("base", [*SETTINGS, "name=three"], out=folder, plugins=[plugin])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def registry(plugin):
+    return create_registry([plugin])
+
+
+@pytest.fixture(scope="module")
+def facts(out, registry):
+    return Facts(comparison_of([out]), registry)
+
+
+def plan_with(registry, *overrides):
+    recipe = paddle_tfm.load_recipe(
+        "base", ["model.d_model=16", "model.num_heads=2", "model.max_length=64", *overrides]
+    )
+    return plan_run(recipe.runs()[0], registry).sound_model
+
+
+def test_sinusoidal_vectors_and_their_products_are_those_of_the_formula(registry):
+    plan = plan_with(registry)
+    vectors, products = pictures(untrained(plan), plan, trained=False)
+    p, i = np.arange(20)[:, None], np.arange(8)
+    angle = p / 10000 ** (2 * i / 16)
+    expected = np.stack([np.sin(angle), np.cos(angle)], -1).reshape(20, 16)
+    assert (vectors.what, products.what, vectors.where) == (VECTORS, PRODUCTS, "encoder and decoder")
+    np.testing.assert_allclose(vectors.values, expected, atol=1e-6)
+    np.testing.assert_allclose(products.values, np.cos(angle[:, None] - angle[None]).sum(-1), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["alibi", "rotary"])
+def test_what_scores_get_by_distance_is_that_of_the_formula(registry, name):
+    plan = plan_with(registry, f"model.position={name}")
+    encoder, decoder = pictures(untrained(plan), plan, trained=False)
+    assert (encoder.what, encoder.where, decoder.where) == (BY_DISTANCE, "encoder", "decoder")
+    distance = np.array(encoder.columns, dtype=float)
+    assert distance.tolist() == list(range(1 - POSITIONS, POSITIONS)) and decoder.columns[-1] == "0"
+    if name == "alibi":
+        expected = -np.array([[2**-4], [2**-8]]) * np.abs(distance)
+    else:
+        expected = np.cos(distance[None, :, None] / 10000 ** (np.arange(4) / 4)).mean(-1)  # heads of 8 channels
+    np.testing.assert_allclose(encoder.values, expected, atol=1e-5)
+    np.testing.assert_allclose(decoder.values, expected[:, distance <= 0], atol=1e-5)
+
+
+def test_a_term_that_depends_on_the_query_is_shown_by_its_size(registry):
+    plan = plan_with(registry, "model.position={name: shaw, clip: 2}", "model.encoder_layers=3")
+    model = untrained(plan)
+    first, last, *_ = pictures(model, plan)
+    assert (first.where, last.where) == ("encoder, layer 0", "encoder, layer 2")
+    table = model.encoder.encodings[0].key_table.numpy()
+    rows = table[np.clip(np.array(first.columns, dtype=int), -2, 2) + 2]
+    np.testing.assert_allclose(first.values[0], np.linalg.norm(rows, axis=1) / 8**0.5, rtol=0.2)
+    assert pictures(model, plan, trained=False) == []  # what nobody trained says nothing
+
+
+def test_encodings_of_checkpoints_and_of_recipes(facts, out, registry, tmp_path):
+    section = Encodings()
+    tables, figures = section.tables(facts), section.figures(facts)
+    assert set(tables) == set(figures) == {"encoding-1", "encoding-2"}
+    rows = tables["encoding-1"].records()
+    assert {row["variant"] for row in rows} == {"sinusoidal", "learned"} and len(rows) == 3 * POSITIONS
+    learned = [[row[str(i)] for i in range(16)] for row in rows if row["where"] == "decoder"]
+    run = facts.models(facts.run_of("learned"))
+    table = next(parameter for name, parameter in run.model.decoder.named_parameters() if "encodings" in name)
+    np.testing.assert_allclose(np.array(learned)[:10], table.numpy()[:10], atol=1e-6)
+    # Without checkpoints: what has no parameters, and a sentence for the rest.
+    shutil.copytree(out, tmp_path / "copy")
+    for folder in (tmp_path / "copy").rglob("checkpoints"):
+        shutil.rmtree(folder)
+    bare = Facts(comparison_of([tmp_path / "copy"]), registry)
+    assert {row["variant"] for row in section.tables(bare)["encoding-1"].records()} == {"sinusoidal"}
+    assert "no such checkpoint" in section.html(bare)
+    assert not Attention().applies(bare) and not Batches().applies(bare)
+
+
+def test_attention_is_that_of_an_alignment_with_every_head_and_both_axes(facts):
+    run = facts.models(facts.run_of("sinusoidal"))
+    items = {item.name: item for item in head_weights(run.model, run.codec, "1 2 3", "3 2 1")}
+    assert list(items) == ["encoder.0.self", "encoder.1.self", "decoder.0.cross", "decoder.0.self"]
+    cross, own = items["decoder.0.cross"], items["decoder.0.self"]
+    ids = run.codec.encode(paddle_tfm.protocols.Example("1 2 3", "3 2 1")).target[:-1]
+    output = Translation("3 2 1", tuple(run.codec.pieces(ids)), tuple(ids), 0.0)
+    (alignment,) = align(run.model, run.codec, ["1 2 3"], [output], 0)
+    assert cross.weights.shape == (2, 4, 4) and list(alignment.source) == list(cross.keys[:-1])
+    np.testing.assert_allclose(cross.weights.mean(0)[:3, :3], alignment.weights, atol=1e-6)
+    np.testing.assert_allclose(own.weights.sum(-1), 1, atol=1e-5)
+    assert np.triu(own.weights[0], 1).max() < 1e-20 and list(own.queries) == ["<s>", *cross.queries[:-1]]
+
+
+def test_attention_maps_stand_side_by_side_for_sentences_on_which_variants_differ(facts):
+    section = Attention()
+    assert section.applies(facts)
+    html = section.html(facts)
+    assert not Elements(html).wrong and len(html) < 400_000
+    names = re.findall(r"> ?(encoder \d|cross \d|decoder \d)</label>", html)
+    assert names == ["encoder 0", "encoder 1", "cross 0", "decoder 0"]
+    checked = re.search(r'id="layer-(\d)" checked', html)[1]
+    assert names[int(checked)] == "cross 0"
+    first = html.split('<div class="example">')[1]
+    assert all(name in first for name in ("sinusoidal", "learned", "leaky"))
+    assert first.count("<svg") == 3 * 4 * 2  # variants, attentions, heads
+    figures = section.figures(facts)
+    assert "attention-1-0" in figures and len(figures["attention-1-0"].axes) == 3  # two heads and their scale
+
+
+def test_a_map_has_a_shade_for_every_share_and_names_as_text():
+    html = heat_map(np.array([[1.0, 1.0, 0.5], [0.0, float("nan"), 0.02]]), ["<u>", "long long piece"], "a旋b", "h & h")
+    shapes = {opacity: d for d, opacity in re.findall(r'd="([^"]+)" style="fill:var.*?fill-opacity:([\d.]+)', html)}
+    assert set(shapes) == {"1", "0.5"}
+    assert f"h{2 * CELL}v{CELL}" in shapes["1"] and shapes["1"].count("M") == shapes["0.5"].count("M") == 1
+    assert "&lt;u&gt;" in html and "<u>" not in html and "h &amp; h" in html and "long␣long…" in html
+    assert "&lt;u&gt; on a" in html
+
+
+def test_a_norm_that_lets_neighbours_through_is_seen_in_batches(facts):
+    changes = Batches().data(facts)
+    assert [(change["size"], change["sentences"]) for change in changes["sinusoidal"]] == [(8, 12), (12, 12)]
+    for variant in ("sinusoidal", "learned"):
+        assert all(change["drift"] < 1e-4 and change["changed"] == 0 for change in changes[variant]), variant
+    assert all(change["drift"] > 1e-3 for change in changes["leaky"])
+    assert "rounding gives about 1e-5" in Batches().html(facts)
+    rows = Batches().tables(facts)["batch-invariance"].records()
+    assert len(rows) == 6 and (rows[0]["variant"], rows[0]["batch"]) == ("sinusoidal", 8)
+    assert rows[0]["drift"] == changes["sinusoidal"][0]["drift"]
