@@ -10,6 +10,7 @@ from paddle_tfm.recipe.defaults import with_defaults
 from paddle_tfm.recipe.further_tests import FurtherTest, changed_task, texts_key
 from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.recipe.trials import planned
 from paddle_tfm.sweep.check import check
 
 START = "base: reverse.yaml\nvariants: {a: {}, b: {model.norm: rms}}\n"
@@ -119,6 +120,16 @@ def test_a_variant_may_be_tested_otherwise(tmp_path, registry):
     assert [runs[name].settings.evaluate.tests["alone"].batch for name in ("a", "b")] == [2, 1]
     assert texts_key(runs["a"].data) == texts_key(runs["b"].data)  # batches are no texts
     assert texts_key(runs["a"].data) != texts_key({"task": runs["a"].data["task"]})
+
+
+def test_trials_have_no_further_tests_and_what_is_reported_has(tmp_path, registry):
+    tune = "tune: {space: {train.schedule.peak: [1.0e-3, 2.0e-3]}, trials: 2}\n"
+    runs = planned(load_text(tmp_path, TESTS + tune))
+    trials = [run for run in runs if "trial" in run.name]
+    assert 0 < len(trials) < len(runs)
+    for run in runs:
+        assert list(run.settings.evaluate.tests) == ([] if run in trials else ["beyond", "alone"])
+        assert ("tests" in run.data["evaluate"]) == (run not in trials)
 
 
 def test_names_of_metrics():

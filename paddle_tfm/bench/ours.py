@@ -60,6 +60,10 @@ class Side:
         self.update: Step = self.trainer.step
         self.workers: list[int] = []
         self.precision = run.settings.train.products
+        if self.precision != "float32" and (reason := products.why_not(self.precision)):
+            raise UserError(
+                f"the side '{name}' has train.products={self.precision}, which is not to be had here: {reason}"
+            )
         self.settings = f"products in {products.description(self.precision)}"
 
     def workload(self) -> Workload:
@@ -223,7 +227,7 @@ def _arrays(run: Run) -> dict[str, np.ndarray]:
 
 
 def _sizes(run: Run) -> dict:
-    """The keyword arguments of a `Peer` with the run's sizes."""
+    """The fields of `PeerSizes` with the run's sizes."""
     model, codec = run.settings.model, run.codec
     _, feed_forward = at_site("feed_forward", model.feed_forward, "encoder", "feed_forward")
     same = ("d_model", "num_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout", "max_length")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -10,7 +9,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.bench.workload import Workload, sinusoids
+from paddle_tfm.bench.workload import PeerSizes, Workload, sinusoids
 
 
 class Peer(nn.Layer):
@@ -18,50 +17,30 @@ class Peer(nn.Layer):
 
     Legend: B batch · S source length · T target length · C d_model · V vocabulary.
 
-    Args:
-        normalize_before: pre-norm, with a norm at the end of each stack; otherwise post-norm, without.
-            (`nn.Transformer` ends a post-norm stack with a second norm, which the paper does not have; it is removed.)
-        inner_dropout: dropout on the feed-forward's hidden layer.
+    `nn.Transformer` ends a post-norm stack with a second norm, which the paper does not have; it is removed.
     """
 
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        encoder_layers: int,
-        decoder_layers: int,
-        dropout: float,
-        embedding_dropout: float,
-        inner_dropout: float,
-        max_length: int,
-        pad_id: int,
-        normalize_before: bool,
-        scale_embedding: bool = True,
-    ):
+    def __init__(self, sizes: PeerSizes):
         super().__init__()
-        self.pad_id = pad_id
-        self.factor = math.sqrt(d_model) if scale_embedding else 1.0
-        self.source_embedding = nn.Embedding(source_vocabulary, d_model, padding_idx=pad_id)
-        self.target_embedding = nn.Embedding(target_vocabulary, d_model, padding_idx=pad_id)
-        self.register_buffer("table", paddle.to_tensor(sinusoids(max_length, d_model)), persistable=False)
-        self.dropout = nn.Dropout(embedding_dropout)
+        self.pad_id, self.factor = sizes.pad_id, sizes.embedding_factor
+        self.source_embedding = nn.Embedding(sizes.source_vocabulary, sizes.d_model, padding_idx=sizes.pad_id)
+        self.target_embedding = nn.Embedding(sizes.target_vocabulary, sizes.d_model, padding_idx=sizes.pad_id)
+        self.register_buffer("table", paddle.to_tensor(sinusoids(sizes.max_length, sizes.d_model)), persistable=False)
+        self.dropout = nn.Dropout(sizes.embedding_dropout)
         self.transformer = nn.Transformer(
-            d_model,
-            num_heads,
-            encoder_layers,
-            decoder_layers,
-            d_ff,
-            dropout=dropout,
-            act_dropout=inner_dropout,
-            normalize_before=normalize_before,
+            sizes.d_model,
+            sizes.num_heads,
+            sizes.encoder_layers,
+            sizes.decoder_layers,
+            sizes.d_ff,
+            dropout=sizes.dropout,
+            act_dropout=sizes.inner_dropout,
+            normalize_before=sizes.normalize_before,
         )
-        if not normalize_before:
+        if not sizes.normalize_before:
             self.transformer.encoder.norm = None
             self.transformer.decoder.norm = None
-        self.output = nn.Linear(d_model, target_vocabulary)
+        self.output = nn.Linear(sizes.d_model, sizes.target_vocabulary)
 
     def embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
         """ids int64 [B, T] → [B, T, C]."""
@@ -137,7 +116,7 @@ class Side:
     """The step of `Peer`."""
 
     def __init__(self, workload: Workload):
-        self.model = Peer(**workload.sizes)
+        self.model = Peer(workload.peer_sizes)
         copy_weights(workload.weights, self.model)
         self.batches = workload.batches
         self.optimizer = paddle.optimizer.Adam(

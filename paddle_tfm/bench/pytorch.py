@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,58 +10,40 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paddle_tfm.bench.workload import Workload, sinusoids
+from paddle_tfm.bench.workload import PeerSizes, Workload, sinusoids
 
 
 class Peer(nn.Module):
-    """An encoder-decoder Transformer: embeddings, sinusoidal positions, `nn.Transformer`, an output matrix; arguments
-    as of `paddle_nn.Peer`.
+    """An encoder-decoder Transformer: embeddings, sinusoidal positions, `nn.Transformer`, an output matrix.
 
     Legend: B batch · S source length · T target length · C d_model · V vocabulary.
     """
 
     table: Tensor  # [max_length, C]
 
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        encoder_layers: int,
-        decoder_layers: int,
-        dropout: float,
-        embedding_dropout: float,
-        inner_dropout: float,
-        max_length: int,
-        pad_id: int,
-        normalize_before: bool,
-        scale_embedding: bool = True,
-    ):
+    def __init__(self, sizes: PeerSizes):
         super().__init__()
-        self.pad_id = pad_id
-        self.factor = math.sqrt(d_model) if scale_embedding else 1.0
-        self.source_embedding = nn.Embedding(source_vocabulary, d_model, padding_idx=pad_id)
-        self.target_embedding = nn.Embedding(target_vocabulary, d_model, padding_idx=pad_id)
-        self.register_buffer("table", torch.from_numpy(sinusoids(max_length, d_model)), persistent=False)
-        self.dropout = nn.Dropout(embedding_dropout)
+        self.pad_id, self.factor = sizes.pad_id, sizes.embedding_factor
+        self.source_embedding = nn.Embedding(sizes.source_vocabulary, sizes.d_model, padding_idx=sizes.pad_id)
+        self.target_embedding = nn.Embedding(sizes.target_vocabulary, sizes.d_model, padding_idx=sizes.pad_id)
+        self.register_buffer("table", torch.from_numpy(sinusoids(sizes.max_length, sizes.d_model)), persistent=False)
+        self.dropout = nn.Dropout(sizes.embedding_dropout)
         self.transformer = nn.Transformer(
-            d_model,
-            num_heads,
-            encoder_layers,
-            decoder_layers,
-            d_ff,
-            dropout=dropout,
+            sizes.d_model,
+            sizes.num_heads,
+            sizes.encoder_layers,
+            sizes.decoder_layers,
+            sizes.d_ff,
+            dropout=sizes.dropout,
             batch_first=True,
-            norm_first=normalize_before,
+            norm_first=sizes.normalize_before,
         )
         for layer in [*self.transformer.encoder.layers, *self.transformer.decoder.layers]:
-            layer.dropout.p = inner_dropout
-        if not normalize_before:  # nn.Transformer ends a post-norm stack with a second norm; the paper does not
+            layer.dropout.p = sizes.inner_dropout
+        if not sizes.normalize_before:  # nn.Transformer ends a post-norm stack with a second norm; the paper does not
             self.transformer.encoder.norm = None
             self.transformer.decoder.norm = None
-        self.output = nn.Linear(d_model, target_vocabulary)
+        self.output = nn.Linear(sizes.d_model, sizes.target_vocabulary)
 
     def embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
         """ids int64 [B, T] → [B, T, C]."""
@@ -201,7 +182,7 @@ class Side(TorchSide):
     """The step of `Peer`, eager or compiled."""
 
     def __init__(self, workload: Workload, compiled: bool = False):
-        self.peer = Peer(**workload.sizes)
+        self.peer = Peer(workload.peer_sizes)
         copy_weights(workload.weights, self.peer, counterparts(self.peer))
         self.loss = torch.compile(self.peer.loss) if compiled else self.peer.loss
         super().__init__(self.peer, workload)

@@ -98,17 +98,15 @@ class Decoder:
     def __init__(self, workload: Workload, request: dict):
         pytorch.set_threads()
         torch.set_flush_denormal(True)
-        others = ("share_embeddings", "jobs", "export")
-        sizes = {name: value for name, value in workload.sizes.items() if name not in others}
         weights = dict(workload.weights)
         table = weights["target_embedding.weight"]
         weights.setdefault("source_embedding.weight", table)
         weights.setdefault("head.output.weight", table.T)
         weights["head.output.bias"] = np.zeros(len(table), np.float32)
-        self.peer = pytorch.Peer(**sizes)
+        self.peer = pytorch.Peer(workload.peer_sizes)
         pytorch.copy_weights(weights, self.peer, pytorch.counterparts(self.peer))
         self.peer.eval()
-        self.max_length, self.batches = sizes["max_length"], workload.jobs()
+        self.max_length, self.batches = workload.peer_sizes.max_length, workload.jobs()
 
     def decode(self, job: str) -> list[list[int]]:
         """The ids of the greedy output of each sentence, without the end token."""

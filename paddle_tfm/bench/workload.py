@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,41 @@ FIELDS = ("source", "source_valid", "target_in", "target_valid", "target_out")
 
 
 @dataclass(frozen=True)
+class PeerSizes:
+    """The model that every library builds: an encoder-decoder Transformer with sinusoidal positions.
+
+    Args:
+        normalize_before: pre-norm, with a norm at the end of each stack; otherwise post-norm, without.
+        inner_dropout: dropout on the feed-forward's hidden layer.
+    """
+
+    source_vocabulary: int
+    target_vocabulary: int
+    d_model: int
+    num_heads: int
+    d_ff: int
+    encoder_layers: int
+    decoder_layers: int
+    dropout: float
+    embedding_dropout: float
+    inner_dropout: float
+    max_length: int
+    pad_id: int
+    normalize_before: bool
+    scale_embedding: bool = True
+
+    @property
+    def embedding_factor(self) -> float:
+        """What embeddings are multiplied by."""
+        return math.sqrt(self.d_model) if self.scale_embedding else 1.0
+
+
+@dataclass(frozen=True)
 class Workload:
     """What a peer is built from, as NumPy arrays and numbers, so that no side needs the library of another.
 
     Args:
-        sizes: keyword arguments of every `Peer`.
+        sizes: the fields of `PeerSizes`, and what single sides need beside them.
         weights: the engine's initial values, path → array; matrices are [in, out].
         batches: for each batch the arrays `FIELDS`, in that order: ids int64 and validity bool, [B, S] and [B, T].
         clip_norm, learning_rate: of the step.
@@ -47,6 +78,12 @@ class Workload:
             count = len(arrays.files) // len(FIELDS)
             batches = [[arrays[f"{i}.{name}"] for name in FIELDS] for i in range(count)]
         return cls(weights=weights, batches=batches, **json.loads((folder / "workload.json").read_text("utf-8")))
+
+    @property
+    def peer_sizes(self) -> PeerSizes:
+        """The sizes that all sides share."""
+        names = [each.name for each in fields(PeerSizes)]
+        return PeerSizes(**{name: self.sizes[name] for name in names if name in self.sizes})
 
     def jobs(self) -> dict[str, list[list[np.ndarray]]]:
         """The batches of each job of `decode.JOBS`; `sizes` has their numbers."""

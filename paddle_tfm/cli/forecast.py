@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import click
 
 from paddle_tfm.cli.common import console, count, note
 from paddle_tfm.errors import UserError
@@ -21,23 +18,6 @@ if TYPE_CHECKING:
     from paddle_tfm.tabular import Table
 
 MOST_SEEDS = 12  # that --budget chooses by itself: beyond, an interval hardly narrows
-UNITS = {"h": 3600, "m": 60, "s": 1}
-
-
-class Budget(click.ParamType):
-    """A duration such as 30m, 2h, 90s or 1h30m, in seconds."""
-
-    name = "duration"
-
-    def convert(self, value, parameter, context):
-        """The seconds that a text means."""
-        parts = re.findall(r"(\d+(?:\.\d+)?)([hms])", str(value))
-        if not parts or "".join(number + unit for number, unit in parts) != value:
-            raise UserError(f"--budget {value}: must be a duration, such as 30m, 2h, 90s or 1h30m")
-        seconds = sum(float(number) * UNITS[unit] for number, unit in parts)
-        if seconds <= 0:
-            raise UserError(f"--budget {value}: must be more than nothing")
-        return seconds
 
 
 def require_alone(dry_run: bool, budget: float | None, cell: str | None, executor: str | None, save) -> None:

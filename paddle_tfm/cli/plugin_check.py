@@ -114,8 +114,9 @@ def examination(
         _refuse_unknown(only, [as_kind], checks)
         printer = ReportPrinter(brief, as_json)
         with printer.component(target):
-            report = targets.examine_ordinary(
-                as_kind, target, options, mask, pad_id or 0, registry, frozenset(only), printer.outcome
+            cls = targets.ordinary_class(target, as_kind)
+            report = targets.examine_class(
+                as_kind, cls, options, mask, pad_id or 0, registry, frozenset(only), printer.outcome
             )
             printer.end(report)
         return printer.finish()

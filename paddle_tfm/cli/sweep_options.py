@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.forecast import Budget
+from paddle_tfm.cli.durations import Duration
 from paddle_tfm.errors import UserError
 
 MAX_SEEDS = 1_000
@@ -93,7 +93,7 @@ def sweep_options(command):
         ),
         click.option(
             "--budget",
-            type=Budget(),
+            type=Duration("30m, 2h, 90s or 1h30m", least="1s"),
             metavar="30m|2h|90s",
             help="Train within this time as many seeds of every variant as fit by 20 steps of each: all steps, the "
             "same seeds for all, 2 to 12 of them, or at most --seeds. Where fewer fit, nothing is trained.",

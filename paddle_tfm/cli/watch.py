@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import time
@@ -12,33 +11,19 @@ from typing import TYPE_CHECKING
 import click
 
 from paddle_tfm.cli.common import console
+from paddle_tfm.cli.durations import Duration
 from paddle_tfm.cli.tables import emit, print_table, table_options
 from paddle_tfm.errors import UserError
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.overview import FolderReader, Overview, SweepRuns
 
-UNITS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600}
-LEAST_SECONDS = 0.1
-
-
-class Duration(click.ParamType):
-    """Seconds, written 2s, 500ms, 1m or 2."""
-
-    name = "duration"
-
-    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        """The seconds that `value` says."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", str(value).strip())
-        seconds = float(match[1]) * UNITS[match[2]] if match else 0.0
-        if seconds < LEAST_SECONDS:
-            raise UserError(f"--every {value}: must be a time of at least 100ms, such as 500ms, 2s or 1m")
-        return seconds
+EVERY = Duration("500ms, 2s or 1m", least="100ms")
 
 
 @click.command(name="watch")
 @click.argument("folder", default="runs", type=click.Path(path_type=Path), metavar="[FOLDER]")
-@click.option("--every", default="2s", show_default=True, type=Duration(), metavar="TIME", help="Between two looks.")
+@click.option("--every", default="2s", show_default=True, type=EVERY, metavar="TIME", help="Between two looks.")
 @click.option("--once", is_flag=True, help="Say how things stand now, and end. So do --json and --csv.")
 @table_options
 def command(folder: Path, every: float, once: bool, form: str | None) -> None:

@@ -9,6 +9,7 @@ from paddle_tfm import latex, units
 from paddle_tfm.comparison import describe
 from paddle_tfm.comparison.columns import method
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.tuned import read_tuned
 from paddle_tfm.comparison.verdict import plural
 from paddle_tfm.component_source import ComponentSource, papers
 from paddle_tfm.errors import UserError
@@ -66,6 +67,12 @@ def _budget(facts: Facts) -> list[str]:
         sentences.append(f"Training: {training.replace(' · ', '; ')}.")
     each = "Each variant was" if len(facts.comparison.rows) > 1 else "It was"
     sentences.append(f"{each} trained with {plural(len(seeds), 'seed')} ({', '.join(map(str, seeds))}).")
+    if tuned := read_tuned(facts.comparison):
+        trials = max((len(item.scores) for item in tuned.variants.values()), default=0)
+        sentences.append(
+            f"Before, {plural(trials, 'trial')} of each variant, the same for all and with another seed, chose on the "
+            f"validation split from {tuned.space()}."
+        )
     if lost := sum(row.diverged for row in facts.comparison.rows):
         sentences.append(f"Of {len(runs)} runs {lost} diverged.")
     return sentences

@@ -20,7 +20,8 @@ from paddle_tfm.train.about import read_about
 
 SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
 OF_A_MACHINE = ("processor", "cores", "threads", "memory_gib", "system", "device")
-COSTS = ("parameters", "tokens", "seconds", "peak_memory_mib")  # of a run; tokens and seconds of training
+# of a run; tokens and seconds of training, bytes of the key/value cache for each token of output
+COSTS = ("parameters", "tokens", "seconds", "peak_memory_mib", "cache_bytes")
 NOISY = {"seconds": 5.0, "peak_memory_mib": 2.0}  # those that no two runs have alike: percent, below which is noise
 
 
@@ -126,6 +127,8 @@ def _meaning(cost: str, percent: float) -> str:
     if cost == "seconds":
         steps = 100 * (1 / (1 + percent / 100) - 1)
         return f"{size} time: in equal time it would train {abs(steps):.0f}% {'fewer' if percent > 0 else 'more'} steps"
+    if cost == "cache_bytes":
+        return f"{size} bytes of key/value cache for each token that is written"
     return f"{size} memory of tensors at its peak"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from paddle_tfm.comparison.statistics.tuning import expected_best
 from paddle_tfm.comparison.table import Comparison, collect, compare
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
+from paddle_tfm.recipe.space import Axis
 from paddle_tfm.recipe.tuning import FOLDER, RECORD, UNTUNED
 
 
@@ -53,6 +54,11 @@ class Tuned:
     spaces: Sequence[Mapping[str, Any]]
     variants: Mapping[str, Chosen]
 
+    def space(self, paths: Iterable[str] | None = None, first: bool = False) -> str:
+        """The space as it became, or as it was at `first`; of all paths or some: `model.dropout 0 to 0.3 (linear)`."""
+        space = self.spaces[0 if first else -1]
+        return "; ".join(f"{path} {Axis.parse(path, space[path])}" for path in (space if paths is None else paths))
+
     def expected(self) -> dict[str, np.ndarray]:
         """variant → the expected best of 1 … n of its trials; none where trials were halved: most have no score."""
         if any(chosen.stopped for chosen in self.variants.values()):
@@ -83,7 +89,9 @@ def _tuned(record: Mapping[str, Any]) -> Tuned:
         stopped = sum(each["stopped"] for each in item["trials"])
         variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped)
         variants[name].score  # noqa: B018 an IndexError is damage
-    return Tuned(record["metric"], record["higher_is_better"], list(record["spaces"]), variants)
+    tuned = Tuned(record["metric"], record["higher_is_better"], list(record["spaces"]), variants)
+    tuned.space()  # a ValueError too
+    return tuned
 
 
 def untuned(comparison: Comparison) -> Comparison | None:

@@ -43,5 +43,22 @@ def check_texts(model: ModelSettings, split: str, texts: EncodedTexts) -> None:
             )
 
 
+def check_padding(max_length: int, name: str, padding: int, texts: EncodedTexts) -> None:
+    """A further test's texts fit into the model with their padding.
+
+    Raises:
+        UserError: they do not.
+    """
+    longest = int(texts.lengths.max(initial=0))
+    if padding and longest + padding > max_length:
+        raise UserError(
+            f"evaluate.tests.{name}: {padding} columns of padding and texts of up to {longest} tokens are more than "
+            f"model.max_length={max_length}; use {max_length - longest} columns or fewer, or raise it"
+            if longest < max_length
+            else f"evaluate.tests.{name}: texts of {longest} tokens leave no room for padding within "
+            f"model.max_length={max_length}; raise it"
+        )
+
+
 def _cut(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]} …")

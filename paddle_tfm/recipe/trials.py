@@ -25,7 +25,10 @@ def tuned(run: RunSpec, values: Mapping[str, Any], origins: Origins) -> RunSpec:
 
 
 def trial(run: RunSpec, tune: TuneSettings, number: int, values: Point, origins: Origins, rung: int = -1) -> RunSpec:
-    """A trial of a variant, of which `run` is any. `rung`: with how many of its steps, where trials are halved."""
+    """A trial of a variant, of which `run` is any. `rung`: with how many of its steps, where trials are halved. A trial
+    has no further tests: nothing is chosen by one."""
+    evaluate = {key: value for key, value in run.data["evaluate"].items() if key != "tests"}
+    run = replace(run, data={**run.data, "evaluate": evaluate})
     steps, last = tune.rungs(tune.steps_of(run.data))[rung], tune.steps_of(run.data)
     name = f"{FOLDER}/{run.variant}/{TRIAL}{number:02}" + ("" if steps == last else f"-steps-{steps}")
     whole = tuned(run, {**values, BUDGET: steps}, origins)

@@ -164,7 +164,7 @@ class Sweep(protocols.Supervisor):
                 self._write_command(names)
                 yield stage
             self.tuning.write()
-            cells = self.tuning.chosen()
+            cells = [*self.tuning.chosen(), *self.tuning.untuned()]
         self._write_command(names)
 
         def undecided(done: Sequence[Cell]) -> set[str]:

@@ -54,7 +54,7 @@ class Tuning:
         """
         is_tuned = all(cell.is_finished for stage in self.stages() for cell in stage)
         reported = self.chosen() if is_tuned else [self.cell(run) for run in self.runs]
-        cells = [*self.cells, *reported]
+        cells = [*self.cells, *reported, *self.untuned()]
         if only is not None:
             names = [cell.name for cell in cells]
             if only not in names:
@@ -72,7 +72,7 @@ class Tuning:
 
     def names(self, reported: Iterable[str]) -> list[str]:
         """Of all runs that are known: the trials, and the `reported` ones."""
-        return [*(cell.name for cell in self.cells), *reported, *(run.name for run in own(self.tune, self.runs))]
+        return [*(cell.name for cell in self.cells), *reported, *(cell.name for cell in self.untuned())]
 
     # --------------------------------------------------------------------------------------------------------- trials
 
@@ -118,13 +118,16 @@ class Tuning:
     # --------------------------------------------------------------------------------------------------- what is chosen
 
     def chosen(self) -> list[Cell]:
-        """The runs that are reported, with the values that were chosen; and, if `untuned`, with the recipe's own.
+        """The runs that are reported, with the values that were chosen.
 
         Raises:
             UserError: every trial of a variant diverged.
         """
-        with_values = [tuned(run, self.best(run.variant).values, self.recipe.origins) for run in self.runs]
-        return [self.cell(run) for run in (*with_values, *own(self.tune, self.runs))]
+        return [self.cell(tuned(run, self.best(run.variant).values, self.recipe.origins)) for run in self.runs]
+
+    def untuned(self) -> list[Cell]:
+        """Those with the recipe's own values, where they are reported too."""
+        return [self.cell(run) for run in own(self.tune, self.runs)]
 
     def best(self, variant: str) -> Trial:
         """The best trial of a variant: by the deciding metric on the validation split, then by the loss.

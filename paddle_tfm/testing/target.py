@@ -177,27 +177,6 @@ def not_registered(kind: str, name: str, registry: Registry) -> str:
 # ----------------------------------------------------------------------------------------------------- ordinary layers
 
 
-def examine_ordinary(
-    as_kind: str,
-    target: str,
-    options: Mapping[str, object],
-    mask: str | None = None,
-    pad_id: int = 0,
-    registry: Registry | None = None,
-    only: frozenset[str] = frozenset(),
-    on_outcome: OnOutcome = lambda outcome: None,
-) -> Report:
-    """Check an ordinary layer `FILE.py:Class` or `package.module:Class` as it is.
-
-    Args:
-        as_kind: one of AS_KINDS. mask: what its mask means, allowed | hidden | additive;
-            None: worked out. pad_id: what pads a source (encoder-decoder).
-    Raises:
-        UserError: there is no such class, or it cannot be built or called.
-    """
-    return examine_class(as_kind, _ordinary_class(target, as_kind), options, mask, pad_id, registry, only, on_outcome)
-
-
 def examine_class(
     as_kind: str,
     cls: type,
@@ -208,7 +187,14 @@ def examine_class(
     only: frozenset[str] = frozenset(),
     on_outcome: OnOutcome = lambda outcome: None,
 ) -> Report:
-    """The same for a class at hand."""
+    """Check the class of an ordinary layer as it is.
+
+    Args:
+        as_kind: one of AS_KINDS. mask: what its mask means, allowed | hidden | additive;
+            None: worked out. pad_id: what pads a source (encoder-decoder).
+    Raises:
+        UserError: it cannot be built or called.
+    """
     from paddle_tfm.testing.adapters import layers
     from paddle_tfm.testing.adapters.attention import attention
     from paddle_tfm.testing.adapters.whole_model import WholeModel
@@ -226,7 +212,12 @@ def examine_class(
     return Report(as_kind, cls.__name__, report.outcomes, notes)
 
 
-def _ordinary_class(target: str, as_kind: str) -> type:
+def ordinary_class(target: str, as_kind: str) -> type:
+    """The class that `FILE.py:Class` or `package.module:Class` names; of a file with one layer `FILE.py` is enough.
+
+    Raises:
+        UserError: there is no such class.
+    """
     place, _, name = target.rpartition(":") if ":" in target else (target, "", "")
     module = load(Path(place)) if place.endswith(".py") else _imported(place)
     if name:

@@ -15,6 +15,7 @@ from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.table import collect, compare
 from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.recipe.tuning import RECORD
 from paddle_tfm.registry import Registry
 
 # What a user may call a variant, and write in a text: LaTeX, HTML and formulas of matplotlib mean something else by it.
@@ -52,13 +53,25 @@ def trials(registry: Registry) -> Iterator[list[Trial]]:
         _variant(root / "old", "base", (0.5, 0.6), old=True)
         _variant(root / "old", HOSTILE, (0.5, 0.6), old=True)
         kinds = {
-            "many": "three variants of three seeds, one run diverged",
+            "many": "three variants of three seeds that were tuned, one run diverged",
             "one": "one run",
             "dead": "runs that all diverged",
             "old": "runs whose folders hold results and nothing else",
         }
+        (root / "many" / RECORD).write_text(json.dumps(_tuning()), "utf-8")
         plans = {"many": SeedPlan(at_most=3, looks=[3])}
         yield [Trial(what, _facts(root / name, registry, plans.get(name))) for name, what in kinds.items()]
+
+
+def _tuning() -> dict[str, Any]:
+    """What tuning leaves: two trials of two variants, of which one diverged."""
+    values, axis = {"train.schedule.peak": 0.5}, {"train.schedule.peak": {"log": [0.5, 1]}}
+    trials = [
+        {"number": 1, "round": 0, "values": values, "score": 0.5, "steps": STEPS, "stopped": False},
+        {"number": 2, "round": 0, "values": values, "score": None, "steps": STEPS, "stopped": False},
+    ]
+    chosen = {"chosen": 1, "values": values, "at_edge": {"train.schedule.peak": "below"}, "trials": trials}
+    return {"metric": METRIC, "higher_is_better": True, "spaces": [axis], "variants": {HOSTILE: chosen, "base": chosen}}
 
 
 def _facts(folder: Path, registry: Registry, plan: SeedPlan | None) -> Facts:

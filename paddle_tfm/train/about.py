@@ -105,6 +105,8 @@ def _stored(folder: Path) -> dict[str, Any]:
 
 
 def _texts(run: Run) -> dict[str, Any]:
+    from paddle_tfm.model.cache_size import cache_bytes
+
     train = run.encoded["train"]
     places = sorted({len(train) * part // NUM_SAMPLES for part in range(NUM_SAMPLES)})
     samples = [train[place].example for place in places]
@@ -116,6 +118,7 @@ def _texts(run: Run) -> dict[str, Any]:
         "mean_length": {"source": round(source, 1), "target": round(target, 1)},
         "vocabulary": {"source": len(run.codec.source_vocabulary), "target": len(run.codec.target_vocabulary)},
         "parameters": run.parameters(),
+        "cache_bytes": cache_bytes(run.model),
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
-from paddle_tfm.data.shapes import check_texts
+from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.inference.generate import generate
@@ -26,6 +26,7 @@ from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.sites import DECODER_ONLY
+from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.identity import changes, identity, missing_plugins, read_identity
@@ -169,6 +170,9 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
         codec, encoded = corpus.encoded(plan)
     for split, texts in encoded.items():
         check_texts(settings.model, split, texts)
+    for name, test in settings.evaluate.tests.items():
+        if test.texts(name) in encoded:  # not all are read where only some are asked for
+            check_padding(settings.model.max_length, name, test.padding, encoded[test.texts(name)])
     model = _model(plan, codec)
     run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training)
     run.encoded = dict(encoded)
@@ -212,7 +216,7 @@ def write_start(run: Run) -> None:
 
 
 def find_run(path: Path) -> Path:
-    """The folder of a run: `path` itself, or that of the only run below it.
+    """The folder of a run: `path` itself, or that of the only run below it, beside which trials of tuning do not count.
 
     Raises:
         UserError: there is none, or there are several (they are listed).
@@ -220,6 +224,7 @@ def find_run(path: Path) -> Path:
     if (path / "identity.json").is_file():
         return path
     folders = sorted(file.parent for file in path.rglob("identity.json"))
+    folders = [folder for folder in folders if not is_beside(folder)] or folders
     if len(folders) == 1:
         return folders[0]
     if not folders:

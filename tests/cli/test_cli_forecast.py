@@ -42,7 +42,7 @@ def test_a_budget_becomes_seeds_which_a_resumed_sweep_keeps(tmp_path):
     [
         (["--budget", "1s"], "--budget: 2 seeds of 2 variants take about"),
         (["--budget", "soon"], "--budget soon: must be a duration, such as 30m, 2h, 90s or 1h30m"),
-        (["--budget", "0m"], "--budget 0m: must be more than nothing"),
+        (["--budget", "0m"], "--budget 0m: must be a duration of at least 1s"),
         (["--budget", "1h", "--cell", "layer/seed-1"], "--budget is about all runs of a recipe, and --cell about one"),
         (["--dry-run", "--executor", "local"], "--dry-run measures this machine, and --executor trains elsewhere"),
         (["--dry-run", "--save", "a.yaml"], "--dry-run writes nothing; leave out --save"),

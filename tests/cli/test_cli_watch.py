@@ -149,8 +149,8 @@ def test_ctrl_c_ends_the_watch_alone(tmp_path):
     [
         (["nowhere"], "nowhere: there is no such folder"),
         (["."], ".: no run is here; `paddle-tfm ls runs` shows where they are"),
-        ([".", "--every", "0"], "--every 0: must be a time of at least 100ms, such as 500ms, 2s or 1m"),
-        ([".", "--every", "2 days"], "--every 2 days: must be a time"),
+        ([".", "--every", "0"], "--every 0: must be a duration of at least 100ms, such as 500ms, 2s or 1m"),
+        ([".", "--every", "2 days"], "--every 2 days: must be a duration, such as"),
     ],
 )
 def test_what_cannot_be_watched_is_said_in_one_sentence(arguments, sentence, tmp_path, monkeypatch):

@@ -98,15 +98,21 @@ def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
             more = {"parameters": 1021, "tokens": 440} if variant != "base" else {}
             folder = run(tmp_path, variant, seed, value, **more)
             peak = 20.0 if variant == "base" else 25.0
-            (folder / "about.json").write_text(json.dumps({"trainings": [{"peak_memory_mib": peak}]}), "utf-8")
+            cache = 384 if variant == "base" else 96
+            about = {"cache_bytes": cache, "trainings": [{"peak_memory_mib": peak}]}
+            (folder / "about.json").write_text(json.dumps(about), "utf-8")
     facts = facts_of(tmp_path, registry)
     html = Costs().html(facts)
+    assert html.count("−75.0% bytes of key/value cache for each token that is written") == 1
+    assert "96 bytes (−75.0%)" in html
     assert html.count("+2.1% parameters: an advantage that is not the variant") == 1
     assert {"quality-by-memory", "quality-by-tokens"} <= set(Costs().figures(facts))
     (table,) = Costs().tables(facts).values()
     record = next(row for row in table.records() if row["variant"] == "a_b & 50%")
     assert (record["peak_memory_mib"], record["peak_memory_mib_of_baseline"], record["tokens"]) == (25, 20, 440)
-    assert [item["what"] for item in Costs().data(facts)["a_b & 50%"]] == ["parameters", "tokens", "peak_memory_mib"]
+    assert [item["what"] for item in Costs().data(facts)["a_b & 50%"]] == [
+        *("parameters", "tokens", "peak_memory_mib", "cache_bytes")
+    ]
     assert not Beside().applies(facts)
 
 

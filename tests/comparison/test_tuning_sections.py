@@ -11,6 +11,7 @@ from statistics import fmean
 import pytest
 
 from paddle_tfm import create_registry
+from paddle_tfm.comparison import paper
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.parts import parts
 from paddle_tfm.comparison.sections.tuning import Tuning
@@ -106,6 +107,17 @@ def test_what_was_chosen_is_said_with_where_it_lies(sweep):
     ]
     page = Tuning().html(facts)
     assert "0.001 (outermost)" in page and HOSTILE not in page and "&lt;u&gt;a_b &amp; 50%" in page
+
+
+def test_a_paper_says_how_the_values_were_chosen(sweep, registry):
+    sentence = (
+        "Before, 4 trials of each variant, the same for all and with another seed, chose on the validation split from "
+        "train.schedule.peak 0.001 to 0.005 (log)."
+    )
+    facts = sweep()
+    assert sentence in paper.methods(facts)
+    (facts.comparison.folder / "tuning.json").unlink()
+    assert sentence not in paper.methods(Facts(facts.comparison, registry))
 
 
 def test_halved_trials_have_no_curve(sweep):

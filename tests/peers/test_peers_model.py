@@ -72,11 +72,13 @@ def test_the_transformer_is_pytorchs(make, precision, agree, texts, placement, a
     stand only the sinusoids. tests/bench compares losses and gradients. A post-norm stack of PyTorch's ends with a
     second norm, which is taken away."""
     from paddle_tfm.bench.pytorch import Peer, copy_weights, counterparts
+    from paddle_tfm.bench.workload import PeerSizes
 
     model, w = make(
         f"model.placement={placement}", f"model.feed_forward={activation}", f"model.norm={{name: layer, eps: {EPS}}}"
     )
-    theirs = Peer(V, V, C, H, FF, 2, 2, 0.0, 0.0, 0.0, LONGEST, 0, normalize_before=placement == "pre")
+    sizes = PeerSizes(V, V, C, H, FF, 2, 2, 0.0, 0.0, 0.0, LONGEST, 0, normalize_before=placement == "pre")
+    theirs = Peer(sizes)
     theirs.transformer = torch.nn.Transformer(
         C, H, 2, 2, FF, 0.0, activation, layer_norm_eps=EPS, batch_first=True, norm_first=placement == "pre"
     )

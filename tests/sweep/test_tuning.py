@@ -203,6 +203,11 @@ def test_one_run_is_known_once_its_variant_is_tuned(sweep):
     assert sweep(tune).known("tuning/a/trial-07")
 
 
+def test_a_run_with_the_recipe_s_own_values_waits_for_no_trial(sweep):
+    (cell,) = sweep(SPACE + ", untuned: true}").known("tuning/a/untuned-seed-2")
+    assert cell.spec.data["train"]["schedule"]["peak"] == 0.001 and cell.spec.seed == 2
+
+
 def test_runs_that_were_begun_without_tuning_are_not_mixed_with_tuned_ones(sweep):
     folder = sweep(SPACE + "}").folder / "a/seed-1"
     folder.mkdir(parents=True)

@@ -128,6 +128,25 @@ def test_a_further_test_needs_texts(make_run):
     assert list(make_run(pairs, "evaluate.tests.alone={split: valid, batch: 1}").encoded) == ["train", "valid", "test"]
 
 
+def test_padding_that_does_not_fit_is_refused_before_training(make_run):
+    with pytest.raises(
+        UserError, match=r"evaluate\.tests\.padded: 20 columns of padding and texts of up to 6 tokens.*=10; use 4 "
+    ):
+        make_run(PADDED)
+    with pytest.raises(UserError, match=r"texts of 8 tokens leave no room for padding within model\.max_length=8"):
+        make_run(
+            "evaluate.tests.one={padding: 1, task: {test_min_length: 7, test_max_length: 7}}", "model.max_length=8"
+        )
+    make_run("evaluate.tests.fits={padding: 4}")
+
+
+def test_what_a_token_takes_in_the_cache_is_told(make_trainer):
+    trainer = make_trainer("train.steps=1", "evaluate.metrics=[perplexity]", "evaluate.best=loss")
+    trainer.train()
+    about = json.loads((trainer.run.folder / "about.json").read_text())
+    assert about["cache_bytes"] == 2 * 16 * 4  # one layer, d_model 16, float32
+
+
 def test_batches_of_few_rows_hold_every_example_once(make_run):
     examples = make_run().encoded["valid"]
     for rows in (1, 3, None):

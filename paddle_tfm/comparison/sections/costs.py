@@ -45,6 +45,13 @@ COSTS = (
         1,
         lambda value: f"{value:,.3g} MiB" if value < 100 else f"{value:,.0f} MiB",
     ),
+    Cost(
+        "cache_bytes",
+        "cache",
+        "bytes of key/value cache for each token that is written",
+        1,
+        lambda value: f"{value:,.0f} bytes",
+    ),
 )
 ALWAYS = ("parameters", "seconds")  # others are shown where they differ
 

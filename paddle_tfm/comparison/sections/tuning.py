@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from paddle_tfm import units
@@ -12,7 +12,6 @@ from paddle_tfm.comparison.tuned import Chosen, Tuned, read_tuned
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Point, Series
 from paddle_tfm.protocols import Section
-from paddle_tfm.recipe.space import Axis
 from paddle_tfm.tabular import Column, Table
 
 if TYPE_CHECKING:
@@ -89,10 +88,6 @@ def _value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _axes(space: Mapping[str, Any], paths: Iterable[str]) -> str:
-    return "; ".join(f"{path} {Axis.parse(path, space[path])}" for path in paths)
-
-
 Row = tuple[str, Chosen]
 
 
@@ -121,8 +116,9 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table[Row]:
         number("diverged", lambda item: item.diverged),
         *([number("halved", lambda item: item.stopped)] if not tuned.expected() else []),
     ]
-    wider = f"; widened from {_axes(first, [path for path in first if first[path] != last[path]])}"
-    title = f"Chosen on the validation split from {_axes(last, last)}{wider if first != last else ''}"
+    wider = [path for path in first if first[path] != last[path]]
+    before = f"; widened from {tuned.space(wider, first=True)}" if wider else ""
+    title = f"Chosen on the validation split from {tuned.space()}{before}"
     return Table(columns, list(_variants(facts, tuned).items()), title)
 
 
