@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import paddle
 
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Example, Search
-from paddle_tfm.search.decoding import decode_batch
-from paddle_tfm.train.evaluate import teacher_forced
+from paddle_tfm.protocols import Example
 
 SIZES = (8, 64)
+SENTENCES = 16  # that are looked at; a larger batch has others beside them
 
 
 class Change(NamedTuple):
-    """What a batch of `size` changes beside each of `sentences` alone: `drift`, the largest change of a reference's
-    log-probability in nats, and how many outputs are `changed`."""
+    """What a batch of `size` changes beside each of `sentences` alone, under teacher forcing: `drift`, the largest
+    change of a reference's log-probability in nats, and in how many sentences another piece becomes the most probable
+    somewhere (`changed`)."""
 
     size: int
     sentences: int
@@ -27,30 +28,31 @@ class Change(NamedTuple):
     changed: int
 
 
-def changes(model: Transformer, codec: Codec, texts: Sequence[tuple[str, str]], search: Search) -> list[Change]:
-    """Of (source, reference) in the order that they have, in batches of `SIZES`; of fewer texts the sizes up to all."""
+def changes(model: Transformer, codec: Codec, texts: Sequence[tuple[str, str]]) -> list[Change]:
+    """Of (source, reference) the first `SENTENCES`, in batches of `SIZES` in the order that texts have; of fewer texts
+    than the largest the sizes up to all."""
     examples = [codec.encode(Example(*text)) for text in texts]
     sizes = [size for size in SIZES if size < len(examples)] + [min(len(examples), SIZES[-1])]
     model.eval()
-    scores, outputs = _alone_or_together(model, examples, search, 1)
+    alone = _in_batches(model, examples[:SENTENCES], 1)
     results = []
     for size in dict.fromkeys(sizes):
-        in_batches, written = _alone_or_together(model, examples, search, size)
-        drift = float(np.abs(in_batches - scores).max())
-        results.append(Change(size, len(examples), drift, sum(a != b for a, b in zip(outputs, written))))
+        together = _in_batches(model, examples[: max(size, SENTENCES)], size)
+        drift = max(abs(score - other) for (score, _), (other, _) in zip(alone, together))
+        changed = sum(not np.array_equal(best, other) for (_, best), (_, other) in zip(alone, together))
+        results.append(Change(size, len(alone), drift, changed))
     return results
 
 
-def _alone_or_together(
-    model: Transformer, examples: Sequence[Encoded], search: Search, size: int
-) -> tuple[np.ndarray, list[list[int]]]:
-    """The log-probability of each reference, and the ids of each output, with `size` examples in a batch."""
-    scores: list[np.ndarray] = []
-    outputs: list[list[int]] = []
+@paddle.no_grad()
+def _in_batches(model: Transformer, examples: Sequence[Encoded], size: int) -> list[tuple[float, np.ndarray]]:
+    """Of each example the log-probability of its reference, and at each position the most probable piece [T], with
+    `size` examples in a batch."""
+    results = []
     for start in range(0, len(examples), size):
         batch = collate(examples[start : start + size]).tensors()
-        log_probs, _ = teacher_forced(model, batch)
-        scores.append(log_probs.sum(1).numpy())
-        numbers = list(range(start, start + len(batch.index)))
-        outputs += [list(best.ids) for best, *_ in decode_batch(model, batch, search, sentences=numbers, wanted=1)]
-    return np.concatenate(scores), outputs
+        log_probs = model.head.log_probs(*model(batch))
+        scores = log_probs.take_along_axis(model.target(batch).unsqueeze(-1), -1).squeeze(-1).astype("float64").numpy()
+        best, valid = log_probs.argmax(-1).numpy(), batch.target_valid.numpy()
+        results += [(float(scores[i][real].sum()), best[i][real]) for i, real in enumerate(valid)]
+    return results

@@ -9,6 +9,16 @@ from paddle_tfm.comparison.statistics.ladder import FARTHEST
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import plural
 
+METHOD = (
+    "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361): N are the parameters "
+    "in the matrices of encoder and decoder, D the target tokens of training. The line is least squares through all "
+    "differences paired by seed, d = a + b · log₂(compute) + error, errors independent and of one variance; its "
+    "intervals are Student’s t with two degrees of freedom fewer than there are pairs, and hold for all variants at "
+    "once (Bonferroni). The interval of a crossing is Fieller’s. Beyond 4 times what was tested nothing is said. Each "
+    "size is compared as if it were the only one. Whether lines foretell more than the ranking at one size is tried on "
+    "the largest size, held out; DataDecide (arXiv:2504.11393) rarely saw it."
+)
+
 
 def operations(flops: float) -> str:
     """A number of floating-point operations: `2.3e9`."""

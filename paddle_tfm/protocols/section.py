@@ -21,6 +21,8 @@ class Facts:
         the one that decides; `.baseline`.
     groups: variant → its runs. recipes: variant → its resolved recipe, empty where it cannot be read.
     numbers: variant → the number of its colour (`paddle_tfm.plotting.line_style`, `paddle_tfm.pages.chart.colour`).
+    models, run_of: `models(run_of(variant))` is a run with its model, as `paddle_tfm.load_run` gives it; None where its
+        checkpoint is missing.
     """
 
     comparison: Any

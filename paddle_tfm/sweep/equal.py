@@ -23,7 +23,7 @@ from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.settings import locate, validate
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.nearest import Unreachable, nearest
+from paddle_tfm.sweep.nearest import Unreachable, nearest, nearest_sum
 from paddle_tfm.sweep.probe import probes
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, read, write
@@ -174,10 +174,7 @@ class _Measured:
 
     def steps_for(self, wanted: float) -> tuple[int, int]:
         """After which step the tokens are nearest to `wanted`, and what they are there."""
-        step, before, after, tokens = 0, 0, 0, self._steps()
-        while after < wanted or not step:
-            step, before, after = step + 1, after, after + next(tokens)
-        return (step, after) if step == 1 or after - wanted <= wanted - before else (step - 1, before)
+        return nearest_sum(self._steps(), wanted)
 
     @cached_property
     def seconds(self) -> float:

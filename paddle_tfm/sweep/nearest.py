@@ -1,8 +1,8 @@
-"""The whole number at which a growing quantity is nearest to what is wanted."""
+"""The whole number at which a growing quantity, or a growing sum, is nearest to what is wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 class Unreachable(Exception):
@@ -54,3 +54,12 @@ def nearest(
         halve = not halve and high - low > width // 2
     place = min((low, high), key=lambda each: abs(at(each) - wanted))
     return place * step, at(place)
+
+
+def nearest_sum(parts: Iterator[int], wanted: float) -> tuple[int, int]:
+    """After how many of `parts`, one at least and each above 0, their sum is nearest to `wanted`, and what it is
+    there; of two that are equally near, the larger."""
+    number, before, after = 0, 0, 0
+    while after < wanted or not number:
+        number, before, after = number + 1, after, after + next(parts)
+    return (number, after) if number == 1 or after - wanted <= wanted - before else (number - 1, before)

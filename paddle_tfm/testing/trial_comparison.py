@@ -13,7 +13,9 @@ from typing import Any
 
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.sizes import written
 from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.recipe.ladder import at
 from paddle_tfm.recipe.seeds import SeedPlan
 from paddle_tfm.recipe.tuning import RECORD
 from paddle_tfm.registry import Registry
@@ -23,6 +25,7 @@ HOSTILE = '<u>a_b & 50% #1</u> $x_1^{ "~\\ 旋转'
 TAG = "u"  # an element that no section has
 LOST = "the loss was no number at step 8 (nan)"
 STEPS, EVERY = 20, 5
+SIZES = {"s": 100, "m": 300, "l": 900}  # of a ladder: name → matrix parameters
 RECIPE = """
 name: trial
 summary: <b>&
@@ -48,12 +51,16 @@ def trials(registry: Registry) -> Iterator[list[Trial]]:
         root = Path(folder)
         for name, values in ((HOSTILE, (0.5, 0.6, 0.7)), ("base", (0.5, 0.5, 0.5)), ("lost", (0.1, math.nan, 0.9))):
             _variant(root / "many", name, values)
+        for size in SIZES:
+            _variant(root / "ladder", "base", (0.5, 0.4, 0.6), size=size)
+            _variant(root / "ladder", HOSTILE, (0.5, 0.6, 0.7), size=size)
         _variant(root / "one", HOSTILE, (0.5,))
         _variant(root / "dead", "base", (math.nan, math.nan))
         _variant(root / "old", "base", (0.5, 0.6), old=True)
         _variant(root / "old", HOSTILE, (0.5, 0.6), old=True)
         kinds = {
             "many": "three variants of three seeds that were tuned, one run diverged",
+            "ladder": "two variants at three sizes",
             "one": "one run",
             "dead": "runs that all diverged",
             "old": "runs whose folders hold results and nothing else",
@@ -76,17 +83,20 @@ def _tuning() -> dict[str, Any]:
 
 def _facts(folder: Path, registry: Registry, plan: SeedPlan | None) -> Facts:
     results = collect([folder])
-    baseline = next((run.variant for run in results if run.variant == "base"), None)
+    baseline = next(("base" for run in results if written(run) == "base"), None)
     return Facts(compare(results, HOSTILE, folder, METRIC, baseline, Question(plan)), registry)
 
 
-def _variant(root: Path, name: str, values: Sequence[float], old: bool = False) -> None:
-    """Finished runs of a variant, a seed each; NaN: it diverged. old: without all that a report can do without."""
+def _variant(root: Path, name: str, values: Sequence[float], old: bool = False, size: str | None = None) -> None:
+    """Finished runs of a variant, a seed each; NaN: it diverged. old: without all that a report can do without. size:
+    of a ladder."""
+    name = at(name, size)
     for seed, value in enumerate(values, 1):
         folder = root / str(sum(map(ord, name))) / f"seed-{seed}"
         folder.mkdir(parents=True)
-        tests = {} if old or math.isnan(value) else {"tests": _further(value)}
-        (folder / "results.json").write_text(json.dumps({**_results(name, seed, value), **tests}), "utf-8")
+        more: dict[str, Any] = {} if old or math.isnan(value) else {"tests": _further(value)}
+        more |= {} if size is None else {"size": size, "matrix_parameters": SIZES[size]}
+        (folder / "results.json").write_text(json.dumps({**_results(name, seed, value), **more}), "utf-8")
         if not old:
             _beside(folder, value)
 

@@ -32,7 +32,7 @@ def likelihood(
     added to every side. These two change nothing of a correct model."""
 
     def of_batch(batch: Batch[Tensor]) -> tuple[float, int]:
-        log_probs, correct = teacher_forced(model, batch)
+        log_probs, correct = _teacher_forced(model, batch)
         return -float(log_probs.sum()), correct
 
     batches = _batches(model, examples, max_tokens, max_rows, padding)
@@ -60,7 +60,7 @@ def log_probs(
     """The log-probability of each example's target with its end token, in nats, under teacher forcing; arguments as of
     `likelihood`."""
     batches, sums = _batches(model, examples, max_tokens, max_rows, padding), [0.0] * len(examples)
-    by_batch = _map_batches(model, lambda batch: teacher_forced(model, batch)[0].sum(1).tolist(), batches)
+    by_batch = _map_batches(model, lambda batch: _teacher_forced(model, batch)[0].sum(1).tolist(), batches)
     for batch, of_batch in zip(batches, by_batch):
         for i, score in zip(batch.index.tolist(), of_batch):
             sums[i] = score
@@ -77,7 +77,7 @@ def _map_batches(model: Transformer, function: Callable[[Batch[Tensor]], Any], b
     return [results[i] for i in range(len(batches))]
 
 
-def teacher_forced(model: Transformer, batch: Batch[Tensor]) -> tuple[Tensor, int]:
+def _teacher_forced(model: Transformer, batch: Batch[Tensor]) -> tuple[Tensor, int]:
     """The log-probability of each target token, float64 [B, T], 0 for padding; and how many are the most probable."""
     with paddle.no_grad():
         h, memory = model(batch)

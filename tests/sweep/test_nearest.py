@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from paddle_tfm.sweep.nearest import Unreachable, nearest
+from paddle_tfm.sweep.nearest import Unreachable, nearest, nearest_sum
 
 
 @pytest.mark.parametrize("trial", range(100))
@@ -40,3 +40,12 @@ def test_what_is_not_to_be_had_is_said_with_the_nearest(quantity, wanted, at):
     with pytest.raises(Unreachable) as caught:
         nearest(quantity, wanted, 10, most=64)
     assert (caught.value.number, caught.value.value) == (at, quantity(at))
+
+
+@pytest.mark.parametrize("trial", range(100))
+def test_a_sum_is_nearest_where_trying_all_says_so(trial):
+    rng = np.random.default_rng(trial)
+    parts = rng.integers(1, 100, size=50)
+    wanted, sums = rng.uniform(-10, parts.sum()), parts.cumsum()
+    number, total = nearest_sum(iter(parts.tolist()), wanted)
+    assert total == sums[number - 1] and abs(total - wanted) == pytest.approx(np.abs(sums - wanted).min())

@@ -73,7 +73,7 @@ class Attention(Section):
             for i, name in enumerate(names)
         )
         blocks = "".join(_block(facts, sentence, names) for sentence in sentences)
-        notes = "".join(f'<p class="note">{escape(text)}</p>' for text in [NOTE, *lacking])
+        notes = "".join(f'<p class="note">{escape(text)}</p>' for text in [NOTE, *lacking, *facts.models.remarks])
         return f'<div class="maps"><fieldset><legend>attention</legend>{radios}</fieldset>{blocks}{notes}</div>'
 
     def _sentences(self, facts: Facts) -> tuple[list[Sentence], list[str]]:

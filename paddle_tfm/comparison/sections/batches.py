@@ -15,18 +15,19 @@ from paddle_tfm.tabular import Table, column
 if TYPE_CHECKING:
     from paddle_tfm.comparison.invariance import Change
 
-VARIANTS, SENTENCES = 4, 64  # at most, so that it takes seconds
+VARIANTS, SENTENCES = 4, 64  # at most, so that it takes seconds; of the sentences the first 16 are looked at
 NOTE = (
-    "The first sentences of the test set, alone and in batches, in which shorter ones are padded. Drift: how far the "
-    "log-probability of the reference is from that of the sentence alone, in nats, the largest over sentences; "
-    "rounding gives about 1e-5. A norm, mask or position that lets padding or neighbours through gives more, and "
-    "other outputs."
+    "The first 16 sentences of the test set, alone and in batches with others, in which shorter ones are padded, each "
+    "with its reference as what was written so far. Drift: how far the log-probability of the reference is from that "
+    "of the sentence alone, in nats, the largest over sentences; rounding gives about 1e-5. Changed: the sentences in "
+    "which another piece becomes the most probable somewhere. A norm, mask or position that lets padding or neighbours "
+    "through gives more. What the search writes in other batches is a further test of a recipe (evaluate.tests)."
 )
 
 
 class Batches(Section):
-    """The same sentences alone and in batches of 8 and 64: how far log-probabilities drift, and which outputs
-    change."""
+    """The same sentences alone and in batches of 8 and 64: how far log-probabilities drift, and in how many
+    another piece becomes the most probable."""
 
     heading = "The same sentences in other batches"
     place = 370
@@ -52,13 +53,15 @@ class Batches(Section):
             column("batch", right=True),
             column("sentences", right=True),
             column("drift", "drift in nats", lambda value: f"{value:.1e}", right=True),
-            column("changed", "changed outputs", right=True),
+            column("changed", "changed sentences", right=True),
         ]
         return {"batch-invariance": Table(columns, rows, "Beside the same sentences alone")}
 
     def html(self, facts: Facts) -> str:
         """The table, and what it means."""
-        notes = "".join(f'<p class="note">{escape(text)}</p>' for text in [NOTE, *self._changes(facts)[1]])
+        notes = "".join(
+            f'<p class="note">{escape(text)}</p>' for text in [NOTE, *self._changes(facts)[1], *facts.models.remarks]
+        )
         return f"{self.tables(facts)['batch-invariance'].html()}{notes}"
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
@@ -87,9 +90,7 @@ def _changes(facts: Facts) -> tuple[dict[str, list[Change]], list[str]]:
             lacking = [*lacking, facts.models.why(result)]
             continue
         try:
-            results[variant] = changes(
-                run.model, run.codec, [(row.source, row.reference) for row in rows], run.search()
-            )
+            results[variant] = changes(run.model, run.codec, [(row.source, row.reference) for row in rows])
         except UserError as error:
             lacking = [*lacking, f"{variant}: {error}"]
     return results, list(dict.fromkeys(lacking))

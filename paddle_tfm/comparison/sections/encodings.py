@@ -61,7 +61,9 @@ class Encodings(Section):
         """The figures."""
         figures = "".join(page_figure(figure) for figure in self.figures(facts).values())
         lacking = dict.fromkeys(item.lacking for item in self._shown(facts) if item.lacking)
-        return figures + "".join(f'<p class="note">{escape(text)}</p>' for text in [NOTE, *lacking])
+        return figures + "".join(
+            f'<p class="note">{escape(text)}</p>' for text in [NOTE, *lacking, *facts.models.remarks]
+        )
 
     def _shown(self, facts: Facts) -> list[Shown]:
         """Of this comparison; computed once."""

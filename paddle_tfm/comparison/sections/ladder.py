@@ -30,15 +30,6 @@ LINE_POINTS = 33  # of a line with its band, which is curved
 APART = 0.02  # between the variants of one size, of the axis: intervals that do not hide each other
 
 LINE = ("slope", "low", "high", "degrees_of_freedom", "crossing", "crossing_low", "crossing_high", "misfit")
-METHOD = (
-    "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361): N are the parameters "
-    "in the matrices of encoder and decoder, D the target tokens of training. The line is least squares through all "
-    "differences paired by seed, d = a + b · log₂(compute) + error, errors independent and of one variance; its "
-    "intervals are Student’s t with two degrees of freedom fewer than there are pairs, and hold for all variants at "
-    "once (Bonferroni). The interval of a crossing is Fieller’s. Beyond 4 times what was tested nothing is said. Each "
-    "size is compared as if it were the only one. Whether lines foretell more than the ranking at one size is tried on "
-    "the largest size, held out; DataDecide (arXiv:2504.11393) rarely saw it."
-)
 
 
 class Ladders(Section):
@@ -66,7 +57,7 @@ class Ladders(Section):
         tables = "".join(table.html() for table in self.tables(facts).values())
         keys = key_of({name: _number(facts, name) for name in (here.baseline, *(each.variant for each in here.trends))})
         side = "above" if facts.comparison.higher_is_better else "below"
-        note = f'<p class="note">{side.capitalize()} 0 is better. {escape(METHOD)}</p>'
+        note = f'<p class="note">{side.capitalize()} 0 is better. {escape(words.METHOD)}</p>'
         return f"{sentences}{keys}{_chart(facts, here).html()}{tables}{note}"
 
     def text(self, facts: Facts) -> list[str]:
