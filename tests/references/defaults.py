@@ -471,8 +471,13 @@ SECTION = {
     for name in (
         "results",
         "differences",
+        "tests",
         "seeds",
+        "chance",
+        "ladder",
         "claims",
+        "tuning",
+        "untuned",
         "compared",
         "beside",
         "costs",
