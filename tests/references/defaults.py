@@ -475,6 +475,7 @@ SECTION = {
         "seeds",
         "chance",
         "ladder",
+        "budgets",
         "claims",
         "tuning",
         "untuned",
