@@ -42,7 +42,7 @@ class FurtherTest(BaseModel):
     @model_validator(mode="after")
     def _other(self) -> FurtherTest:
         if self.split == "test" and self.task is None and not self.is_conditioned:
-            raise ValueError(f"is the run's own test over again; set `task`, `split`, `batch` or `padding`")
+            raise ValueError("is the run's own test over again; set `task`, `split`, `batch` or `padding`")
         return self
 
     @property
