@@ -19,10 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from paddle_tfm import units
 from paddle_tfm.errors import unknown
-
-SPLITS = ("train", "valid", "test")
-EXAMPLE = "`task`, `split`, `batch` or `padding`"
-ADD = "add it to `evaluate.tests`"
+from paddle_tfm.protocols import SPLITS
 
 
 class FurtherTest(BaseModel):
@@ -45,7 +42,7 @@ class FurtherTest(BaseModel):
     @model_validator(mode="after")
     def _other(self) -> FurtherTest:
         if self.split == "test" and self.task is None and not self.is_conditioned:
-            raise ValueError(f"is the run's own test over again; set {EXAMPLE}")
+            raise ValueError("is the run's own test over again; set `task`, `split`, `batch` or `padding`")
         return self
 
     @property
@@ -110,5 +107,5 @@ def why_not_measured(metric: str, metrics: Collection[str], tests: Collection[st
 def unknown_test(name: str, tests: Collection[str]) -> str:
     """A sentence where no further test has this name, else ""."""
     if not tests:
-        return f"'{name}' is no further test: there are none; {ADD}"
+        return f"'{name}' is no further test: there are none; add it to `evaluate.tests`"
     return "" if name in tests else unknown("test", name, tests)
