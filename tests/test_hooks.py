@@ -15,7 +15,8 @@ import pluggy
 import pytest
 
 from paddle_tfm import hookspecs
-from paddle_tfm.cli.run import train
+from paddle_tfm.cli.run_request import Request
+from paddle_tfm.cli.training import train
 from paddle_tfm.hookspecs import KINDS, PROJECT, hookimpl
 from paddle_tfm.plugins import Plugins, Provider
 from paddle_tfm.protocols import BASES, Prediction
@@ -81,7 +82,7 @@ def test_a_training_tells_all_six_events(tmp_path):
     file.write_text("\n".join(["from paddle_tfm import hookimpl", "heard = []", *listeners]))
 
     overrides = [*TINY, "train.steps=3", "evaluate.every=2"]
-    train("reverse", overrides, tmp_path / "out", False, [file], "cpu", strict=True)
+    train(Request("reverse", overrides, out=tmp_path / "out", plugins=[file], device="cpu", strict=True))
 
     heard = sys.modules["paddle_tfm_file_six_ears"].heard
     assert [(event, step) for event, _, step in heard] == [

@@ -12,6 +12,7 @@ from paddle_tfm.onednn import library, products
 from paddle_tfm.testing import examine
 from paddle_tfm.train.identity import changes, identity, rounding
 
+needs_float32 = pytest.mark.skipif(bool(products.why_not("float32")), reason=str(products.why_not("float32")))
 needs_bfloat16 = pytest.mark.skipif(bool(library.why_not("bfloat16")), reason=str(library.why_not("bfloat16")))
 BFLOAT16 = "train.products=bfloat16"
 
@@ -30,6 +31,7 @@ def first_step(trainer):
     return loss, np.concatenate([parameter.grad.numpy().ravel() for parameter in trainer.step.parameters])
 
 
+@needs_float32
 @pytest.mark.parametrize("overrides", [[], ["model.head=tied"], ["model.feed_forward=swiglu", "train.r_drop=1.0"]])
 def test_in_float32_a_step_is_that_of_paddles_products(make_trainer, paddles_products, overrides):
     trainer = make_trainer(*overrides, folder="ours")
@@ -106,7 +108,7 @@ def test_steps_divided_among_processes_see_the_weights_of_each_step(make_trainer
 
 def test_where_bfloat16_is_not_to_be_had_one_sentence_says_so(make_trainer, monkeypatch):
     reasons = {"bfloat16": "no instructions"}
-    monkeypatch.setattr(library, "why_not", lambda kind="float32": reasons.get(kind))
+    monkeypatch.setattr(products, "why_not", reasons.get)
     sentences: list[str] = []
     trainer = make_trainer(BFLOAT16, "train.steps=1", "evaluate.every=1", report=sentences.append)
     assert trainer.step.products == "float32"
@@ -114,6 +116,7 @@ def test_where_bfloat16_is_not_to_be_had_one_sentence_says_so(make_trainer, monk
     assert sum("train.products=bfloat16" in sentence and "no instructions" in sentence for sentence in sentences) == 1
 
 
+@needs_float32
 def test_the_identity_names_who_multiplies(make_run, monkeypatch):
     plan = make_run().plan
     version = ".".join(map(str, library.library().version))

@@ -132,3 +132,30 @@ class GatesFromZero(Placement):
 
     def wrap(self, i, x, sublayer, info):
         return x + self.gains[i] * self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
+
+
+class DepthAverages(Placement):
+    """DenseFormer (arXiv:2402.02622): each layer gives a weighted average of the embeddings and of what all layers so
+    far gave; between layers travels all of that, one stream more after each."""
+
+    final_norm = True
+
+    def __init__(self, *, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        before = sites[0].layer + 1
+        weights = paddle.to_tensor([0.0] * before + [1.0], dtype="float32")
+        self.weights = self.create_parameter([before + 1], default_initializer=nn.initializer.Assign(weights))
+
+    def enter(self, x, info):
+        return paddle.stack([x, x], 2)  # the newest average stands last
+
+    def forward(self, x, sublayers, info):
+        outputs, y = x[:, :, :-1], x[:, :, -1]
+        for i, sublayer in enumerate(sublayers):
+            y = y + self.drops[i](sublayer(self.norms[i](y, info.valid, info.positions)))
+        outputs = paddle.concat([outputs, y.unsqueeze(2)], 2)
+        average = (outputs * self.weights.unsqueeze(-1)).sum(2, keepdim=True)
+        return paddle.concat([outputs, average], 2)
+
+    def leave(self, x, info):
+        return x[:, :, -1]
