@@ -62,7 +62,13 @@ def _attention(subject: Subject) -> Case:
 
 def _norm(subject: Subject) -> Case:
     probe = NormProbe(subject)
-    return lambda: probe(probe.x), {"x": probe.x, "valid": probe.valid, "positions": probe.positions}
+
+    def call() -> None:
+        probe(probe.x)
+        probe.norm.eval()
+        probe(probe.x)
+
+    return call, {"x": probe.x, "valid": probe.valid, "positions": probe.positions}
 
 
 def _placement(subject: Subject) -> Case:
@@ -72,7 +78,13 @@ def _placement(subject: Subject) -> Case:
 
 def _feed_forward(subject: Subject) -> Case:
     probe = FeedForwardProbe(subject)
-    return lambda: probe(probe.x), {"x": probe.x}
+
+    def call() -> None:
+        probe(probe.x)
+        probe.layer.train()
+        probe(probe.x)
+
+    return call, {"x": probe.x}
 
 
 def _position(subject: Subject) -> Case:

@@ -59,6 +59,12 @@ PLACES = [
     ),
     ("layer_norm", "centred in place", "centred = x - x.mean(-1, keepdim=True)",
      "centred = x.subtract_(x.mean(-1, keepdim=True))", "inputs_unchanged"),
+    ("layer_norm", "centred in place in evaluation", "centred = x - x.mean(-1, keepdim=True)",
+     "centred = x - x.mean(-1, keepdim=True) if self.training else x.subtract_(x.mean(-1, keepdim=True))",
+     "inputs_unchanged"),
+    ("feed_forward", "doubled in place in training", "def forward(self, x, info, tap):",
+     "def forward(self, x, info, tap):\n        x = x.scale_(2.0) if self.training else x * 2.0",
+     "inputs_unchanged"),
     (
         "layer_norm", "an absolute value at the end", "* self.weight + self.bias", "* self.weight.abs() * centred.sign()",
         "both_signs",
