@@ -7,10 +7,8 @@ from pathlib import Path
 import click
 
 from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option
-from paddle_tfm.cli.run_request import Request
 from paddle_tfm.cli.sweep_options import sweep_options
 from paddle_tfm.cli.tables import table_options
-from paddle_tfm.cli.training import train
 from paddle_tfm.errors import UserError
 
 
@@ -118,6 +116,9 @@ def recipe_command(name: str) -> click.Command:
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
     def run(**options) -> None:
+        from paddle_tfm.cli.run_request import Request
+        from paddle_tfm.cli.training import train
+
         train(Request(name, **options))
 
     return run

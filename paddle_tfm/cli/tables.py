@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from paddle_tfm.cli.common import console
 from paddle_tfm.files import json_text
-from paddle_tfm.tabular import Table, wrapped
+
+if TYPE_CHECKING:
+    from paddle_tfm.tabular import Table
 
 REST = "in --json and --csv, and on a wider terminal"
 
@@ -34,7 +37,7 @@ def emit(tables: Table | list[Table], form: str | None = None, data: object = No
     Args:
         data: what --json prints. Default: the rows of all tables, each a mapping.
     """
-    tables = [tables] if isinstance(tables, Table) else tables
+    tables = tables if isinstance(tables, list) else [tables]
     if form == "json":
         records = [record for table in tables for record in table.records()]
         click.echo(json_text(records if data is None else data), nl=False)
@@ -70,5 +73,7 @@ def print_table(table: Table, rest: str = REST) -> None:
             text.append(part, style)
         console().print(text, soft_wrap=True)
     if table.dropped:
+        from paddle_tfm.tabular import wrapped
+
         for sentence in wrapped(f"{', '.join(table.dropped)}: {rest}", page_width() or 10_000):
             console().print(Text(sentence, style="dim"), soft_wrap=True)
