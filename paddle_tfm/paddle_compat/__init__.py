@@ -50,7 +50,7 @@ def set_num_threads(number: int) -> None:
     """From now on matrix products of this process take `number` threads.
 
     There is no public way after the import: `OMP_NUM_THREADS` is read once. Without the private one the number stays as
-    it was, which costs speed where several processes share the cores, and changes no result.
+    it was, which costs speed where several processes share the cores, and changes sums by no more than rounding.
     """
     if set_threads := _private(paddle, "base", "core", "set_num_threads"):
         set_threads(number)
