@@ -1,5 +1,5 @@
-"""What a recipe may be at most. A recipe may come from anyone: what nobody would write by hand, and no memory would hold,
-is refused with a sentence before it is built."""
+"""What a recipe may be at most. A recipe may come from anyone: what nobody would write by hand, and no memory would
+hold, is refused with a sentence before it is built."""
 
 from __future__ import annotations
 
