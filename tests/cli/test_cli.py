@@ -139,6 +139,7 @@ def test_run_leaves_the_files_of_the_design(trained):
     output = {str(path.relative_to(trained.folder)) for path in trained.folder.rglob("*") if path.is_file()}
     curves = {name for name in output if name.startswith("vdl/")}
     assert len(curves) == 1
+    files = ("model.safetensors", "state.json", "manifest.json")
     assert output - curves == {
         *(
             "recipe.yaml",
@@ -150,7 +151,7 @@ def test_run_leaves_the_files_of_the_design(trained):
             "results.json",
         ),
         *("codec/source/vocabulary.json", "codec/target/vocabulary.json"),
-        *(f"checkpoints/{which}/{file}" for which in ("best", "last") for file in ("model.safetensors", "state.json")),
+        *(f"checkpoints/{which}/{file}" for which in ("best", "last") for file in files),
         "checkpoints/last/optimizer.safetensors",
     }
     assert {path.name for path in trained.out.iterdir() if path.is_file()} == {
