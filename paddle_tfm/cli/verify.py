@@ -19,7 +19,7 @@ SENTENCES = {True: "Something is wrong, see above.", False: "All that could be c
 def command(run: Path, without_data: bool, plugins) -> None:
     """Say whether the run in folder RUN is whole: each file of its checkpoints beside the SHA-256 that was saved with
     it, its logs line by line; whether recipe, plugins, Paddle and texts are those that it was trained with; and where
-    --resume would go on.
+    --resume would continue.
 
     \b
       ok    as it was saved

@@ -1,5 +1,5 @@
 """`manifest.json` of a checkpoint: its files, by which anybody can say whether it is whole; and from which checkpoint a
-training goes on. Needs no Paddle."""
+training resumes. Needs no Paddle."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def versions(folder: Path) -> tuple[Path, Path]:
 
 
 def resume_point(checkpoints: Path, report: Callable[[str], None] = lambda text: None) -> Path | None:
-    """The newest checkpoint of a run from which its training can go on; None where none was saved. `report` gets a
+    """The newest checkpoint of a run from which its training can resume; None where none was saved. `report` gets a
     sentence for one that is passed over.
 
     Raises:
@@ -87,7 +87,7 @@ def resume_point(checkpoints: Path, report: Callable[[str], None] = lambda text:
         if sentence is None:
             if wrong:
                 step = read_json(point / STATE, ("step",))["step"]
-                report(f"{'; '.join(wrong)}; it is passed over, and the training goes on from step {step:,}")
+                report(f"{'; '.join(wrong)}; it is passed over, and the training resumes from step {step:,}")
             return point
         newer.append(point)
         wrong.append(sentence)
@@ -97,7 +97,7 @@ def resume_point(checkpoints: Path, report: Callable[[str], None] = lambda text:
 
 
 def _lack(point: Path, checkpoints: Path, newer: list[Path]) -> str | None:
-    """What the training lacks that would go on at `point`: the best weights so far, or those to be averaged. What will
+    """What the training lacks that would resume at `point`: the best weights so far, or those to be averaged. What will
     be written again, because it is of a later step, is not lacking."""
     try:
         state = read_json(point / STATE, ("step",))

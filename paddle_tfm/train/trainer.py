@@ -266,7 +266,7 @@ class Trainer:
         self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
 
     def _restore(self, point: Path) -> None:
-        """Go on from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
+        """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
         until another is whole."""
         names = [field.name for field in fields(Progress)]
         state = checkpoint.load_state(point, names)

@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 
 def verify(folder: Path, registry: Registry, with_data: bool = True) -> Iterator[Finding]:
     """What is to be said of each part of the run in `folder`: checkpoints, logs, code, texts; at the end, where the
-    training would go on. `with_data`: whether its texts are read."""
+    training would resume. `with_data`: whether its texts are read."""
     for path in sorted(each for each in (folder / "checkpoints").glob("*") if each.is_dir()):
         yield _checkpoint(path, folder)
     yield from (_log(folder / name) for name in LOGS)
@@ -121,4 +121,4 @@ def _resume(folder: Path) -> Finding:
     if point is None:
         return Finding("note", "resume", "no checkpoint to resume from yet: it would begin with step 1")
     step = read_json(point / manifest.STATE, ("step",))["step"]
-    return Finding("note" if said else "ok", "resume", f"it would go on from step {step:,}, {point}")
+    return Finding("note" if said else "ok", "resume", f"it would resume from step {step:,}, {point}")

@@ -1,4 +1,4 @@
-"""Whenever power is lost during a save, a training goes on from the last checkpoint or from the one before it."""
+"""Whenever power is lost during a save, a training resumes from the last checkpoint or from the one before it."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def recorded(make_trainer):
 
 
 def resumes(state, folder, whole):
-    """The checkpoint from which a training goes on in this state; its log is the one of the whole run till then."""
+    """The checkpoint from which a training resumes in this state; its log is the one of the whole run till then."""
     lay(state, folder)
     point = manifest.resume_point(folder / "checkpoints")
     stored = checkpoint.load_state(point)
@@ -51,7 +51,7 @@ def resumes(state, folder, whole):
     return point, stored["step"]
 
 
-def test_from_every_crash_state_of_a_save_a_training_goes_on(recorded, make_trainer, tmp_path):
+def test_from_every_crash_state_of_a_save_a_training_resumes(recorded, make_trainer, tmp_path):
     whole, recording = recorded
     assert recording.explained() == recording.there
     log, kinds, count = read_rows(whole.run.folder / "metrics.jsonl"), {}, 0
@@ -63,7 +63,7 @@ def test_from_every_crash_state_of_a_save_a_training_goes_on(recorded, make_trai
             count += 1
     assert count > 300
     assert {(point.name, step) for point, step in kinds} == {("last", 4), ("last", 8), ("last.old", 4)}
-    state = kinds[(folder / "checkpoints" / "last.old", 4)]  # and it goes on to the same bits
+    state = kinds[(folder / "checkpoints" / "last.old", 4)]  # and it continues to the same bits
     lay(state, tmp_path / "parts")
     ends_as(whole, make_trainer(*AVERAGED, folder="parts"))
 

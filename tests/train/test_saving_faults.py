@@ -93,7 +93,7 @@ def test_a_damaged_checkpoint_is_named_and_passed_over(stopped, file, damage):
     assert manifest.resume_point(checkpoints, said.append) == checkpoints / "last.old"
     (sentence,) = said
     assert f"checkpoints/last/{file}: damaged" in sentence or (file == "manifest.json" and "damaged" in sentence)
-    assert sentence.endswith("it is passed over, and the training goes on from step 4")
+    assert sentence.endswith("it is passed over, and the training resumes from step 4")
     damage(checkpoints / "last.old" / "model.safetensors")
     with pytest.raises(
         UserError, match=r"last.old/model.safetensors: damaged.*; remove .*/run to train this run again"
@@ -110,7 +110,7 @@ def test_from_the_checkpoint_before_it_the_run_ends_as_if_nothing_had_been(stopp
     sound = dict.fromkeys(("best", "last.old", "metrics.jsonl", "timings.jsonl", "code", "data"), "ok")
     assert marks == {**sound, "last": "bad", "resume": "note"}
     make_trainer(report=said.append).train(resume=True)
-    assert "optimizer.safetensors: damaged" in said[0] and said[0].endswith("goes on from step 4")
+    assert "optimizer.safetensors: damaged" in said[0] and said[0].endswith("resumes from step 4")
     for name in ("metrics.jsonl", "predictions.tsv", "checkpoints/last/optimizer.safetensors"):
         assert (stopped.run.folder / name).read_bytes() == (whole.run.folder / name).read_bytes()
     assert {each.mark for each in verify(stopped.run.folder, registry)} == {"ok"}
@@ -140,7 +140,7 @@ def test_verify_names_what_is_wrong_and_ends_with_1(stopped, capsys, tmp_path):
         return left.value.code, capsys.readouterr().out
 
     code, text = said()
-    assert code == 0 and "bad" not in text and "it would go on from step 6" in text
+    assert code == 0 and "bad" not in text and "it would resume from step 6" in text
     assert "the texts of train, valid, test are those" in text
     flip(stopped.run.folder / "checkpoints" / "best" / "model.safetensors")
     log = stopped.run.folder / "metrics.jsonl"
