@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.recipe.loading import load, shipped
+from paddle_tfm.recipe.loading import load
+from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.sweep.check import check
 
 START = "base: reverse.yaml\nvariants: {a: {}, b: {model.norm: rms}}\n"
