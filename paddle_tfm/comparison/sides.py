@@ -20,6 +20,7 @@ from paddle_tfm.recipe.differences import ABSENT, differences
 from paddle_tfm.train.about import read_about
 
 SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
+SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
 OF_A_MACHINE = ("processor", "cores", "threads", "memory_gib", "system", "device")
 # of a run; floating-point operations of training for each token, tokens and seconds of training; seconds of the search
 # of the test split for each token of output, and bytes of the key/value cache for it
@@ -85,8 +86,8 @@ def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict
         known = {**about, **(trainings[-1] if trainings else {}), **results}
         if matrices := results.get("matrix_parameters"):
             known["flops_per_token"] = training_flops(matrices, 1)
-        if (decoding := _mapping(results, "decoding")).get("tokens"):
-            known["decoding_seconds"] = decoding.get("seconds", 0.0) / decoding["tokens"]
+        if (decoding := _mapping(results, "decoding")).get("seconds", 0.0) >= SHORTEST and decoding.get("tokens"):
+            known["decoding_seconds"] = decoding["seconds"] / decoding["tokens"]
         for cost in COSTS:
             if isinstance(known.get(cost), (int, float)):
                 values.setdefault(cost, []).append(known[cost])

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.statistics.tuning import expected_best
-from paddle_tfm.comparison.table import Comparison, collect, compare
+from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.space import Axis

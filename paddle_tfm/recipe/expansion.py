@@ -14,8 +14,9 @@ from paddle_tfm.recipe import claims, equal, ladder, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
-from paddle_tfm.recipe.settings import Settings, locate, validate
+from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.tuning import TuneSettings
+from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
 # what stands beside the runs in a recipe, and determines no number of theirs

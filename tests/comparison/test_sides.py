@@ -62,6 +62,7 @@ def test_a_component_that_one_side_has_is_a_setting_unless_somebody_else_provide
         ({"decoding": {"tokens": 100, "seconds": 1.5}}, ["+50.0% time for each token that is written"]),
         ({"decoding": {"tokens": 100, "seconds": 1.05}}, []),  # nobody repeats a search to 5%
         ({"decoding": {"tokens": 200, "seconds": 2.0}}, []),
+        ({"decoding": {"tokens": 10, "seconds": 0.9}}, []),  # too short to be measured
         ({"tokens": 10000}, ["+100% tokens of training: an advantage that is not the variant's"]),
         ({"seconds": 12.5}, ["+25.0% time: in equal time it would train 20% fewer steps"]),
         ({"seconds": 8.0}, ["−20.0% time: in equal time it would train 25% more steps"]),

@@ -14,9 +14,10 @@ from paddle_tfm import create_registry
 from paddle_tfm.comparison import paper
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.parts import parts
+from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.sections.tuning import Tuning
 from paddle_tfm.comparison.sections.untuned import Untuned
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.table import compare
 
 HOSTILE = "<u>a_b & 50%"
 TRIALS = {"base": [0.2, 0.6, 0.4, None], HOSTILE: [0.7, 0.1, 0.5, 0.3]}
