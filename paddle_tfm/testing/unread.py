@@ -26,18 +26,18 @@ def unread(cls: type) -> frozenset[str]:
         if own & EVERYTHING and not module.startswith("paddle_tfm."):
             return frozenset()
         words |= own
-    found: set[str] = set()
+    idle: set[str] = set()
     seen: set[str] = set()
     for each in classes:
         constructor = each.constructor()
         if constructor is None:
             continue
         uses = {name: _uses(constructor, name) for name in _names(constructor) if name not in seen}
-        found |= {name for name, kept in uses.items() if kept is not None and not kept & words and not _known(kept)}
+        idle |= {name for name, kept in uses.items() if kept is not None and not kept & words and not _known(kept)}
         seen |= uses.keys()
         if constructor.args.kwarg is None:
             break
-    return frozenset(found)
+    return frozenset(idle)
 
 
 def _names(function: ast.FunctionDef) -> list[str]:

@@ -23,8 +23,8 @@ IS_WAVE, MAX_OFF = 2e-3, 0.02  # of its height: what rounding leaves, and what i
 
 @check(
     "position",
-    invariant="far from the beginning, at positions 300, 1,000 and 4,000, neighbours differ, distances count as near it, and "
-    "waves go on as they began",
+    invariant="far from the beginning, at positions 300, 1,000 and 4,000, neighbours differ, distances count as near "
+    "it, and waves continue as they began",
     consequence="in long texts words that stand side by side share a position: their order is lost, and only there",
     hint="positions or angles in bfloat16 or float16, as under mixed precision: compute them in float32 or float64, "
     "and cast what comes out",
@@ -70,15 +70,15 @@ def _waves(encoding: PositionalEncoding) -> dict[str, tuple[np.ndarray, np.ndarr
     """Hook → (channels that are waves near the beginning, the 2 cos(rate) of each, its height). A wave is what every
     rotation and every sinusoid is: v(p + 1) + v(p − 1) = 2 cos(rate) v(p)."""
     outputs = hook_outputs(encoding, position_ids(*WAVE), position_ids(*WAVE))
-    found = {}
+    waves = {}
     for hook in outputs.keys() & {"embed", "query", "key"}:
         rows = outputs[hook].reshape(len(WAVE), -1).astype("float64")
         inner = rows[1:-1]
         slopes = (inner * (rows[2:] + rows[:-2])).sum(0) / np.maximum((inner * inner).sum(0), 1e-30)
         height = np.maximum(np.abs(rows).max(0), 1e-3)
         channels = np.flatnonzero(_off_wave(rows, slopes) <= IS_WAVE * height)
-        found[hook] = channels, slopes[channels], height[channels]
-    return found
+        waves[hook] = channels, slopes[channels], height[channels]
+    return waves
 
 
 def _off_wave(rows: np.ndarray, slopes: np.ndarray) -> np.ndarray:

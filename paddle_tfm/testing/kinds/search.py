@@ -219,11 +219,11 @@ def likelier_than_greedy(subject: Subject) -> Result:
         others = [sentence + ALIKE for sentence in range(COMPARED)]
         if _ids(subject.build().run(TableDecoding(table.max_lengths, others, NO_END))) != _ids(outputs):
             return Skip("its outputs are drawn")
-    found = np.mean([_summed(table, i, each[0].ids)[0] for i, each in enumerate(outputs)])
+    ours = np.mean([_summed(table, i, each[0].ids)[0] for i, each in enumerate(outputs)])
     greedy = np.mean([_summed(table, i, _likeliest(table, i))[0] for i in range(COMPARED)])
-    if found < greedy - 1e-3:
+    if ours < greedy - 1e-3:
         return Failed(
-            f"{COMPARED} outputs of {COMPARED_LENGTH} tokens and the end have {found:.2f} nats on average, those of "
+            f"{COMPARED} outputs of {COMPARED_LENGTH} tokens and the end have {ours:.2f} nats on average, those of "
             f"greedy search {greedy:.2f}"
         )
     return Passed()

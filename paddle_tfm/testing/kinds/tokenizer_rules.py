@@ -125,7 +125,7 @@ def _several(seeds: tuple[int, ...], letters: str = LETTERS) -> list[str]:
     "tokenizer",
     invariant="that it learns again, from other texts, leaves nothing of the first ones",
     consequence="an object that is used for a second corpus knows words that this one does not have",
-    hint="lists, counts and tables that the constructor makes and `fit` adds to: begin them anew in `fit`",
+    hint="lists, counts and tables that the constructor makes and `fit` adds to: make them in `fit`",
 )
 @_skips_what_it_refuses
 def learned_again(subject: Subject) -> Result:
