@@ -154,8 +154,9 @@ def verdict_text(comparison: Comparison, difference: Verdict) -> str:
 
 def smallest(comparison: Comparison) -> str:
     """The smallest effect of interest with its unit: `0.5 points`."""
-    unit = " points" if comparison.unit(comparison.metric) == "%" else ""
-    return f"{comparison.question.smallest_effect:g}{unit}"
+    effect = comparison.question.smallest_effect
+    unit = f" point{'' if effect == 1 else 's'}" if comparison.unit(comparison.metric) == "%" else ""
+    return f"{effect:g}{unit}"
 
 
 def plural(number: int, what: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.registry import Option
+from paddle_tfm.options import Option
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
 from paddle_tfm.testing.subject import Subject
 from paddle_tfm.testing.unread import unread

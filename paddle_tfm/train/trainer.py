@@ -27,7 +27,7 @@ from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train import averaging, checkpoint, population
 from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.discrepancy import discrepancies, overall
-from paddle_tfm.train.evaluate import likelihood, predict, score
+from paddle_tfm.train.evaluate import DecodingTime, likelihood, predict, score
 from paddle_tfm.train.final_tests import FinalTests
 from paddle_tfm.train.logs import append_row, cut_rows
 from paddle_tfm.train.progress import Progress
@@ -225,14 +225,16 @@ class Trainer:
         searched: Sequence[Encoded],
         pause: Callable[[int], None] | None = None,
         search: Search | None = None,
+        clock: DecodingTime | None = None,
         **conditions: Any,
     ) -> tuple[dict[str, float], list[Prediction]]:
-        """The metrics, of `examples` (likelihood) and `searched` (outputs of the search), and these outputs.
-        `conditions`: `max_rows` and `padding` of `likelihood`."""
+        """The metrics, of `examples` (likelihood) and `searched` (outputs of the search), and these outputs. `clock`:
+        gets the time of the search. `conditions`: `max_rows` and `padding` of `likelihood`."""
         run, predictions = self.run, []
         log_likelihood = likelihood(run.model, examples, **conditions)
         if any(metric.needs_search for metric in self.metrics.values()):
-            decode = functools.partial(decode_all, run.model, **conditions)
+            decode: Callable[..., Any] = functools.partial(decode_all, run.model, **conditions)
+            decode = clock.of(decode) if clock else decode
             predictions = predict(run.model, run.codec, searched, search or self.search, progress=pause, decode=decode)
         return score(self.metrics, predictions, log_likelihood), predictions
 

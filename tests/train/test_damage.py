@@ -10,7 +10,8 @@ import pytest
 from paddle_tfm import UserError, create_registry
 from paddle_tfm.cli import main
 from paddle_tfm.comparison.report import Report
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.table import compare
 from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.predictions import (
     predictions_file,
