@@ -30,7 +30,7 @@ def pages() -> dict[Path, str]:
 def claiming() -> dict[str, Any]:
     """The recipes in recipes/findings that claim something, by name."""
     from paddle_tfm import load_recipe
-    from paddle_tfm.recipe.loading import shipped
+    from paddle_tfm.recipe.reading import shipped
 
     names = sorted(name for name in shipped() if name.startswith("findings/"))
     recipes = {name.removeprefix("findings/"): load_recipe(name) for name in names}

@@ -128,7 +128,7 @@ def _anchor(title: str) -> str:
 def recipes() -> str:
     """Every recipe that ships: what it does, how long it takes, what it compares."""
     from paddle_tfm import load_recipe
-    from paddle_tfm.recipe.loading import shipped
+    from paddle_tfm.recipe.reading import shipped
 
     lines = [
         "<!-- written by `python docs/generate.py`: change a recipe, not this page -->",

@@ -1,7 +1,7 @@
 """What a component's source says, read without importing it: docstring, options with defaults and ranges, givens,
 expected failures. Lists, `show` and completion answer with it at once, where importing Paddle takes two seconds.
 
-It follows classes through imports and `**parent` constructors, as `registry.parameters` does on classes; tests hold the
+It follows classes through imports and `**parent` constructors, as `options.parameters` does on classes; tests hold the
 two together. What cannot be read (a class made by a function, a value computed in code) is left out.
 """
 

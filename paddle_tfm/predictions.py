@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.units import AT
 
+Key = TypeVar("Key", bound=Hashable)
 COLUMNS = ("right", "source", "reference", "hypothesis", "score")
 
 
@@ -72,6 +74,13 @@ def read_undamaged_predictions(path: Path) -> list[Prediction]:
         except ValueError:
             continue
     return predictions
+
+
+def of_same_texts(runs: Mapping[Key, Sequence[Prediction]]) -> dict[Key, Sequence[Prediction]]:
+    """Of runs that wrote something, those whose predictions are of the first one's texts, in the same order."""
+    texts = {key: [(item.source, item.reference) for item in rows] for key, rows in runs.items() if rows}
+    first = next(iter(texts.values()), [])
+    return {key: runs[key] for key, of_run in texts.items() if of_run == first}
 
 
 def _parsed(line: str) -> Prediction:

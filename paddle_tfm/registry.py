@@ -4,88 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
-import inspect
-import json
-import math
-import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-
-from pydantic import TypeAdapter, ValidationError
 
 from paddle_tfm.components import ComponentPlan, Entry, Spec
 from paddle_tfm.errors import Problem, UserError, unknown
 from paddle_tfm.hookspecs import KINDS, WrongOnPurpose
+from paddle_tfm.options import Option, coerce, component_kind, options_of, parameters
 from paddle_tfm.plugins import Plugins, Provider
 
-
-@dataclass(frozen=True)
-class Option:
-    """A constructor's parameter that a recipe may set."""
-
-    name: str
-    annotation: typing.Any
-    required: bool
-    default: object
-
-
-def component_kind(annotation: object) -> tuple[str, bool] | None:
-    """(kind, is a list) when an option's annotation is a protocol type, or a list of one; None otherwise."""
-    kind = getattr(annotation, "kind", None)
-    if isinstance(annotation, type) and isinstance(kind, str):
-        return kind, False
-    arguments = typing.get_args(annotation)
-    origin = typing.get_origin(annotation)
-    if isinstance(origin, type) and issubclass(origin, (list, tuple, typing.Sequence)) and arguments:
-        inner = component_kind(arguments[0])
-        return (inner[0], True) if inner else None
-    for argument in arguments:  # Norm | None
-        if inner := component_kind(argument):
-            return inner
-    return None
-
-
 NEAR, MAX_NAMED = 0.55, 3  # how like a name must be to be meant, and how many components are named
-PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
-
-
-@functools.lru_cache(maxsize=512)
-def parameters(cls: type) -> Mapping[str, Option]:
-    """The parameters of a component's constructor, by name; cached, for a model asks for them at each of its sites.
-
-    A constructor that ends with ``**parent`` passes these keywords on to ``super().__init__``. Its parameters are its
-    own, and those of the next constructor in the method resolution order except `Component.fixed_options`, which it
-    sets itself. A ``**`` parameter of another name adds nothing.
-    """
-    return types.MappingProxyType(_parameters(cls.__mro__))
-
-
-def _parameters(classes: tuple[type, ...]) -> dict[str, Option]:
-    """The parameters of the first constructor that `classes`, a method resolution order, define."""
-    level = next(i for i, cls in enumerate(classes) if "__init__" in vars(cls))
-    owner = classes[level]
-    constructor = vars(owner)["__init__"]
-    if constructor is object.__init__ or constructor.__module__.startswith("paddle."):
-        return {}  # no component defines a constructor
-    try:
-        hints = typing.get_type_hints(constructor)
-    except (NameError, TypeError):
-        hints = {}
-    options, inherits = {}, False
-    for name, parameter in list(inspect.signature(constructor).parameters.items())[1:]:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            inherits |= parameter.kind is parameter.VAR_KEYWORD and name == PARENT
-            continue
-        required = parameter.default is parameter.empty
-        options[name] = Option(name, hints.get(name, typing.Any), required, None if required else parameter.default)
-    if inherits:
-        fixed = vars(owner).get("fixed_options", ())
-        for name, option in _parameters(classes[level + 1 :]).items():
-            if name not in fixed:
-                options.setdefault(name, option)
-    return options
 
 
 class Registry:
@@ -208,7 +136,7 @@ class Registry:
         """A setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
         nested = component_kind(option.annotation)
         if nested is None:
-            return _coerce(option, setting)
+            return coerce(option, setting)
         kind, many = nested
         if setting is None:
             if type(None) not in typing.get_args(option.annotation):
@@ -237,44 +165,7 @@ def _entry(kind: str, name: object, target: object, provider: Provider) -> Entry
     return Entry(kind, name, target, provider, wrong_on_purpose)
 
 
-def options_of(cls: type) -> dict[str, Option]:
-    """What a recipe may set of a class: the constructor's parameters, but for those that the engine fills."""
-    filled: frozenset[str] = getattr(cls, "givens", frozenset()) - getattr(cls, "settable", frozenset())
-    return {key: option for key, option in parameters(cls).items() if key not in filled}
-
-
 def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
     hint = f"; did you mean '{near[0]}'? Its options" if near else "; its options"
     return f"'{component}' has no option '{name}'{hint}: {', '.join(sorted(known)) or 'none'}"
-
-
-def _coerce(option: Option, setting: object) -> object:
-    """The setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
-    if not _is_finite(setting):
-        raise ValueError(f"must be a finite number, but is {setting!r}")
-    if option.annotation is typing.Any:
-        return setting
-    try:
-        adapter: TypeAdapter = TypeAdapter(option.annotation)
-    except Exception:  # an annotation that pydantic does not know (a class of the plugin's own)
-        return setting
-    try:
-        # As JSON: lists stand for tuples and sets too, and every other type is taken as written ("3" is no number).
-        return adapter.validate_json(json.dumps(setting), strict=True)
-    except TypeError:  # a value that no recipe can hold, given in Python
-        return setting
-    except ValidationError as error:
-        reasons = dict.fromkeys(each["msg"].removeprefix("Input should be ") for each in error.errors())  # of a union
-        if type(None) in typing.get_args(option.annotation):
-            reasons["null"] = None
-        raise ValueError(f"must be {' or '.join(reasons)}, but is {setting!r}") from error
-
-
-def _is_finite(setting: object) -> bool:
-    """Whether no number of a setting is infinite or NaN."""
-    if isinstance(setting, Mapping):
-        return all(map(_is_finite, setting.values()))
-    if isinstance(setting, (list, tuple)):
-        return all(map(_is_finite, setting))
-    return not isinstance(setting, float) or math.isfinite(setting)

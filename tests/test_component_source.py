@@ -9,9 +9,9 @@ import pytest
 from paddle_tfm.component_source import ComponentSource, kind_of_annotation, recipe_text
 from paddle_tfm.components import Entry
 from paddle_tfm.errors import RecipeError
+from paddle_tfm.options import component_kind, options_of, parameters
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerSite
-from paddle_tfm.registry import component_kind, options_of, parameters
 
 OUTSIDE = {"above 0": 0, "at least 0": -1, "at least 1": 0, "at least 2": 1}
 BEYOND = {"(0, 1]": 1.5, "[0, 1)": 1.0, "(0, 0.001]": 0.01, "[0, inf)": -0.5, "[0, 1]": 2.0}

@@ -12,7 +12,7 @@ from click.shell_completion import ShellComplete
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import group, main
-from paddle_tfm.recipe.loading import shipped
+from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.testing import checks
 
 ROOT = Path(__file__).parent.parent

@@ -16,7 +16,7 @@ import yaml
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import VERBS
 from paddle_tfm.hookspecs import KINDS
-from paddle_tfm.recipe.loading import shipped
+from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.sweep.check import check
 
 ROOT = Path(__file__).parent.parent

@@ -17,8 +17,8 @@ import pytest
 import paddle_tfm
 from paddle_tfm import build_model, create_registry, protocols
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.options import parameters
 from paddle_tfm.protocols import BASES, Example, base_class
-from paddle_tfm.registry import parameters
 from paddle_tfm.testing import examine
 
 PAGES = Path(protocols.__file__).parent

@@ -1,23 +1,14 @@
 """`claims:` and `fast:` of a recipe: what they must say, before anything is trained."""
 
-from pathlib import Path
-
 import pytest
+from recipe_text import load_text, problems_of
 
-from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.recipe.loading import load, shipped
-from paddle_tfm.sweep.check import check
+from paddle_tfm.errors import UserError
+from paddle_tfm.recipe.loading import load
+from paddle_tfm.recipe.reading import shipped
 
 START = "base: reverse.yaml\nvariants: {a: {}, b: {model.norm: rms}}\n"
 OF_ALL = "says: x, source: of our own, metric: exact_match, variant: a"
-
-
-def problems(tmp_path: Path, text: str, registry) -> list[tuple[int | None, str, str]]:
-    file = tmp_path / "mine.yaml"
-    file.write_text(START + text, "utf-8")
-    with pytest.raises(RecipeError) as error:
-        check(load(str(file)), registry)
-    return [(problem.line, problem.path, problem.message) for problem in error.value.problems]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +35,7 @@ def problems(tmp_path: Path, text: str, registry) -> list[tuple[int | None, str,
     ],
 )  # fmt: skip
 def test_a_claim_that_cannot_be_decided_is_refused_with_its_line(claim, path, sentence, tmp_path, registry):
-    (problem,) = problems(tmp_path, f"claims:\n  one: {claim}\n", registry)
+    (problem,) = problems_of(load_text(tmp_path, START + f"claims:\n  one: {claim}\n"), registry)
     assert problem[:2] == (4, f"claims.one{path}") and sentence in problem[2]
 
 
@@ -58,7 +49,7 @@ def test_a_claim_that_cannot_be_decided_is_refused_with_its_line(claim, path, se
     ],
 )
 def test_a_smaller_budget_that_cannot_be_is_refused_with_its_line(fast, path, sentence, tmp_path, registry):
-    (problem, *_) = problems(tmp_path, f"fast: {fast}\n", registry)
+    (problem, *_) = problems_of(load_text(tmp_path, START + f"fast: {fast}\n"), registry)
     assert problem[0] == 3 and problem[1] == path and sentence in problem[2]
 
 

@@ -1,11 +1,9 @@
 """`evaluate.tests` of a recipe: what is wrong with one, before anything is trained, and what it changes."""
 
-from pathlib import Path
-
 import pytest
+from recipe_text import load_text, problems_of
 
 from paddle_tfm import units
-from paddle_tfm.errors import RecipeError
 from paddle_tfm.recipe.defaults import with_defaults
 from paddle_tfm.recipe.further_tests import FurtherTest, changed_task, texts_key
 from paddle_tfm.recipe.loading import load
@@ -16,18 +14,6 @@ from paddle_tfm.sweep.check import check
 START = "base: reverse.yaml\nvariants: {a: {}, b: {model.norm: rms}}\n"
 TESTS = "evaluate:\n  tests:\n    beyond: {task: {test_min_length: 13, test_max_length: 14}}\n    alone: {batch: 1}\n"
 CLAIM = "says: x, source: of our own, variant: a, at_most: 1"
-
-
-def load_text(tmp_path: Path, text: str):
-    file = tmp_path / "mine.yaml"
-    file.write_text(START + text, "utf-8")
-    return load(str(file))
-
-
-def problems(tmp_path: Path, text: str, registry) -> list[tuple[int | None, str, str]]:
-    with pytest.raises(RecipeError) as error:
-        check(load_text(tmp_path, text), registry)
-    return [(problem.line, problem.path, problem.message) for problem in error.value.problems]
 
 
 @pytest.mark.parametrize(
@@ -55,15 +41,15 @@ def problems(tmp_path: Path, text: str, registry) -> list[tuple[int | None, str,
     ],
 )
 def test_a_test_that_cannot_be_is_refused_with_its_line(test, path, sentence, tmp_path, registry):
-    (problem,) = problems(tmp_path, f"evaluate:\n  tests:\n    {test}\n", registry)
+    (problem,) = problems_of(load_text(tmp_path, START + f"evaluate:\n  tests:\n    {test}\n"), registry)
     assert problem[:2] == (5, f"evaluate.tests.{path}") and sentence in problem[2]
 
 
 def test_what_is_wrong_with_the_task_is_said_once(tmp_path, registry):
     wrong = "task: {name: reverse, symbols: 10, min_lenght: 3}\n"
-    assert len(problems(tmp_path, wrong + TESTS, registry)) == 1
+    assert len(problems_of(load_text(tmp_path, START + wrong + TESTS), registry)) == 1
     refused = "task: {name: reverse, min_length: 9, max_length: 3}\n" + TESTS
-    (problem,) = problems(tmp_path, refused, registry)
+    (problem,) = problems_of(load_text(tmp_path, START + refused), registry)
     assert problem[:2] == (3, "task")
 
 
@@ -77,28 +63,30 @@ def test_what_is_wrong_with_the_task_is_said_once(tmp_path, registry):
 )
 def test_a_claim_about_a_test_that_is_not_there_is_refused(metric, sentence, tmp_path, registry):
     text = f"{TESTS}claims:\n  one: {{{CLAIM}, metric: {metric}}}\n"
-    (problem,) = problems(tmp_path, text, registry)
+    (problem,) = problems_of(load_text(tmp_path, START + text), registry)
     assert problem[:2] == (8, "claims.one.metric") and sentence in problem[2]
 
 
 def test_a_claim_about_a_further_test_is_sound(tmp_path, registry):
     text = f"{TESTS}claims:\n  one: {{{CLAIM}, metric: loss@beyond}}\n  two: {{{CLAIM}, metric: exact_match@alone}}\n"
-    assert len(check(load_text(tmp_path, text), registry)) == 2
-    (problem,) = problems(tmp_path, f"claims:\n  one: {{{CLAIM}, metric: loss@beyond}}\n", registry)
+    assert len(check(load_text(tmp_path, START + text), registry)) == 2
+    (problem,) = problems_of(
+        load_text(tmp_path, START + f"claims:\n  one: {{{CLAIM}, metric: loss@beyond}}\n"), registry
+    )
     assert problem[2] == "'beyond' is no further test: there are none; add it to `evaluate.tests`"
     split = f"{TESTS}claims:\n  one: {{{CLAIM}, metric: loss@beyond, split: valid}}\n"
-    (problem,) = problems(tmp_path, split, registry)
+    (problem,) = problems_of(load_text(tmp_path, START + split), registry)
     assert problem[1] == "claims.one.split" and "`loss@beyond` says already what it is of" in problem[2]
 
 
 def test_no_checkpoint_is_chosen_by_a_test(tmp_path, registry):
-    (problem,) = problems(tmp_path, f"{TESTS}  best: exact_match@beyond\n", registry)
+    (problem,) = problems_of(load_text(tmp_path, START + f"{TESTS}  best: exact_match@beyond\n"), registry)
     assert problem[:2] == (7, "evaluate.best")
     assert "'exact_match@beyond' would choose a checkpoint by a test" in problem[2]
 
 
 def test_a_test_has_the_options_of_the_runs_task_but_for_its_own(tmp_path, registry):
-    run = load_text(tmp_path, TESTS).runs()[0]
+    run = load_text(tmp_path, START + TESTS).runs()[0]
     plan = plan_run(run, registry)
     ours, theirs = (plan.components[path].options for path in ("task", "evaluate.tests.beyond.task"))
     assert theirs == {**ours, "test_min_length": 13, "test_max_length": 14}
@@ -124,7 +112,7 @@ def test_a_variant_may_be_tested_otherwise(tmp_path, registry):
 
 def test_trials_have_no_further_tests_and_what_is_reported_has(tmp_path, registry):
     tune = "tune: {space: {train.schedule.peak: [1.0e-3, 2.0e-3]}, trials: 2}\n"
-    runs = planned(load_text(tmp_path, TESTS + tune))
+    runs = planned(load_text(tmp_path, START + TESTS + tune))
     trials = [run for run in runs if "trial" in run.name]
     assert 0 < len(trials) < len(runs)
     for run in runs:

@@ -1,18 +1,12 @@
 """Seeds that are added while a question is open: what a recipe may say of them, and which runs it has."""
 
 import pytest
+from recipe_text import load_text
 
 from paddle_tfm.errors import RecipeError
-from paddle_tfm.recipe import loading
 
 HEAD = "base: base.yaml\nname: mine\nsummary: mine\n"
-TWO = "variants: {a: {}, b: {model.norm: rms}}\n"
-
-
-def load(tmp_path, text, overrides=()):
-    file = tmp_path / "mine.yaml"
-    file.write_text(HEAD + text, "utf-8")
-    return loading.load(str(file), overrides)
+TWO = f"{HEAD}variants: {{a: {{}}, b: {{model.norm: rms}}}}\n"
 
 
 @pytest.mark.parametrize(
@@ -32,40 +26,40 @@ def load(tmp_path, text, overrides=()):
 )  # fmt: skip
 def test_what_is_wrong_with_looks_is_said_in_a_sentence(tmp_path, seeds, sentence):
     with pytest.raises(RecipeError) as caught:
-        load(tmp_path, f"{TWO}seeds: {seeds}\n").runs()
+        load_text(tmp_path, f"{TWO}seeds: {seeds}\n").runs()
     (problem,) = str(caught.value).splitlines()[1:]
     assert problem.startswith(f"  line 5  {sentence}")
 
 
 def test_seeds_are_added_for_variants_only(tmp_path):
     with pytest.raises(RecipeError, match="are added until variants are told apart, but there is one variant"):
-        load(tmp_path, "seeds: {at_most: 5, looks: [3, 5]}\n").runs()
+        load_text(tmp_path, HEAD + "seeds: {at_most: 5, looks: [3, 5]}\n").runs()
 
 
 def test_claims_need_seeds_that_are_set_before(tmp_path):
     claim = "claims: {c: {says: s, source: of our own, metric: loss, variant: a, at_most: 1}}\n"
-    assert load(tmp_path, TWO + claim).runs()
+    assert load_text(tmp_path, TWO + claim).runs()
     with pytest.raises(RecipeError, match="`claims` need a list that is set before"):
-        load(tmp_path, TWO + claim + "seeds: {at_most: 5, looks: [3, 5]}\n").runs()
+        load_text(tmp_path, TWO + claim + "seeds: {at_most: 5, looks: [3, 5]}\n").runs()
 
 
 @pytest.mark.parametrize("effect", ["0", "-1", "big"])
 def test_the_smallest_effect_is_a_number_above_zero(tmp_path, effect):
     with pytest.raises(RecipeError, match="smallest_effect  must be"):
-        load(tmp_path, f"smallest_effect: {effect}\n").runs()
+        load_text(tmp_path, f"{HEAD}smallest_effect: {effect}\n").runs()
 
 
 def test_all_seeds_that_may_be_trained_are_runs_and_none_knows_of_the_plan(tmp_path):
-    recipe = load(tmp_path, TWO + "seeds: {at_most: 5, looks: [3, 5]}\nsmallest_effect: 0.5\n")
+    recipe = load_text(tmp_path, TWO + "seeds: {at_most: 5, looks: [3, 5]}\nsmallest_effect: 0.5\n")
     runs = recipe.runs()
     assert [run.name for run in runs] == [f"{variant}/seed-{seed}" for seed in range(1, 6) for variant in "ab"]
     assert runs[-1].data["seeds"] == [5] and "smallest_effect" not in runs[-1].data
     assert recipe.seed_plan().stages == [3, 5]
-    open_ended = load(tmp_path, TWO, ["seeds={at_most: 5, open_ended: true}"])
+    open_ended = load_text(tmp_path, TWO, ["seeds={at_most: 5, open_ended: true}"])
     assert open_ended.seed_plan().stages == [3, 4, 5]
-    assert load(tmp_path, TWO + "seeds: {at_most: 5, looks: [3, 5]}\n", ["seeds=[7]"]).seed_plan() is None
+    assert load_text(tmp_path, TWO + "seeds: {at_most: 5, looks: [3, 5]}\n", ["seeds=[7]"]).seed_plan() is None
     assert (
-        load(tmp_path, TWO, ["seeds={at_most: 3, looks: [3]}", "seeds.at_most=4", "seeds.looks=[4]"])
+        load_text(tmp_path, TWO, ["seeds={at_most: 3, looks: [3]}", "seeds.at_most=4", "seeds.looks=[4]"])
         .seed_plan()
         .at_most
         == 4

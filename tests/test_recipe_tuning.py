@@ -1,6 +1,7 @@
 """Tuning in a recipe: what may be wrong with it, and which runs it has."""
 
 import pytest
+from recipe_text import load_text
 
 from paddle_tfm import create_registry
 from paddle_tfm.errors import RecipeError
@@ -18,15 +19,9 @@ tune:
 PEAK = "train.schedule.peak: {log: [3e-4, 1e-2]}"
 
 
-def load(tmp_path, text, overrides=(), fast=False):
-    file = tmp_path / "mine.yaml"
-    file.write_text(text, "utf-8")
-    return loading.load(str(file), overrides, fast)
-
-
 def two(tmp_path, space="{train.schedule.peak: {log: [3e-4, 1e-2]}}", more="trials: 4", overrides=(), after=""):
     head = HEAD.replace(", c: {train.schedule: {name: inverse_sqrt, peak: 0.01}}", "")
-    return load(tmp_path, f"{head}  space: {space}\n  {more}\n{after}", overrides)
+    return load_text(tmp_path, f"{head}  space: {space}\n  {more}\n{after}", overrides)
 
 
 def problem(recipe):
@@ -68,7 +63,7 @@ def test_what_is_wrong_with_tuning_is_said_in_a_sentence(tmp_path, space, more, 
 
 
 def test_a_variant_that_sets_what_is_tuned_is_refused(tmp_path):
-    found = problem(load(tmp_path, f"{HEAD}  space: {{{PEAK}}}\n  trials: 4\n"))
+    found = problem(load_text(tmp_path, f"{HEAD}  space: {{{PEAK}}}\n  trials: 4\n"))
     says = "line 6 tune.space.train.schedule.peak variant 'c' sets train.schedule.peak itself, and the space would undo that"
     assert found.startswith(says)
 
@@ -82,19 +77,20 @@ def test_every_variant_measures_what_decides(tmp_path):
     text = HEAD.replace(
         "c: {train.schedule: {name: inverse_sqrt, peak: 0.01}}", "c: {evaluate: {metrics: [chrf], best: loss}}"
     )
-    found = problem(load(tmp_path, f"{text}  space: {{{PEAK}}}\n  trials: 4\n"))
+    found = problem(load_text(tmp_path, f"{text}  space: {{{PEAK}}}\n  trials: 4\n"))
     assert found == "line 5 tune variant 'c' does not measure 'exact_match', by which trials are chosen"
 
 
 def test_the_folder_of_trials_is_no_variant(tmp_path):
     text = HEAD.replace("{a: {}", "{tuning: {}").replace(", c: {train.schedule: {name: inverse_sqrt, peak: 0.01}}", "")
-    found = problem(load(tmp_path, f"{text}  space: {{{PEAK}}}\n  trials: 4\n"))
+    found = problem(load_text(tmp_path, f"{text}  space: {{{PEAK}}}\n  trials: 4\n"))
     assert found.startswith("line 4 variants.tuning 'tuning' is the folder of the trials")
 
 
-def test_untuned_runs_need_seeds_that_are_listed(tmp_path):
-    found = problem(two(tmp_path, more="trials: 4\n  untuned: true", after="seeds: {at_most: 5, looks: [3, 5]}\n"))
-    assert found.startswith("line 8 tune.untuned has as many seeds as the tuned runs, but those are added")
+def test_seeds_may_be_added_where_variants_are_tuned(tmp_path):
+    recipe = two(tmp_path, more="trials: 4\n  untuned: true", after="seeds: {at_most: 5, looks: [3, 5]}\n")
+    assert len(check(recipe, create_registry(), step=False)) == 2 * 5
+    assert len(planned(recipe)) == 2 * (4 + 5 + 5)
 
 
 def test_trials_are_alike_for_all_variants_and_their_seed_is_not_reported(tmp_path):

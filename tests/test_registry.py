@@ -16,9 +16,10 @@ from paddle_tfm import create_registry, hookspecs
 from paddle_tfm.components import Spec
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
+from paddle_tfm.options import parameters
 from paddle_tfm.plugins import Plugins, create_plugins
 from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Task
-from paddle_tfm.registry import Registry, parameters
+from paddle_tfm.registry import Registry
 
 
 class Everything(Norm):

@@ -10,7 +10,7 @@ import yaml
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.loading import load
-from paddle_tfm.recipe.value_lists import split
+from paddle_tfm.recipe.yaml_lines import split
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from paddle_tfm.card import attention, lengths, samples, speed
 from paddle_tfm.card.facts import DECODER_ONLY, RunFacts
 from paddle_tfm.comparison import describe
 from paddle_tfm.comparison.curves import AXES, mean_points, read_curves
+from paddle_tfm.comparison.runs import Result
 from paddle_tfm.comparison.sections.again import environment
-from paddle_tfm.comparison.table import Result
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Series, line_chart
 from paddle_tfm.pages.document import Section, commands, definitions, document, table

@@ -169,7 +169,7 @@ def complete_recipe(context: click.Context, parameter: click.Parameter | None, i
     """Names of shipped recipes, then files."""
     from click.shell_completion import CompletionItem
 
-    from paddle_tfm.recipe.loading import shipped
+    from paddle_tfm.recipe.reading import shipped
 
     names = [CompletionItem(name) for name in sorted(shipped()) if name.startswith(incomplete)]
     return [*names, CompletionItem(incomplete, type="file")]

@@ -71,7 +71,8 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     """
     from paddle_tfm.comparison.claim_values import recorded
     from paddle_tfm.comparison.question import Question
-    from paddle_tfm.comparison.table import collect, compare, grouped
+    from paddle_tfm.comparison.runs import collect, grouped
+    from paddle_tfm.comparison.table import compare
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.train.about import read_baseline
 

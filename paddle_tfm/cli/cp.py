@@ -28,10 +28,10 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
       paddle-tfm cp quickstart mine.yaml && paddle-tfm run mine.yaml
       paddle-tfm cp quickstart mine.yaml --summary "quickstart with RMSNorm"
     """
-    from paddle_tfm.recipe import loading as recipes
     from paddle_tfm.recipe import yaml_lines
+    from paddle_tfm.recipe.reading import find
 
-    source = recipes.find(recipe)
+    source = find(recipe)
     target = file / source.name if file.is_dir() else file
     if target.exists() and not force:
         raise UserError(f"{target} exists; add --force to overwrite it")

@@ -25,7 +25,7 @@ def complete_name(context: click.Context, parameter: click.Parameter, incomplete
 
 def complete_option(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Options of the dataset on the command line, for shell completion."""
-    from paddle_tfm.registry import parameters
+    from paddle_tfm.options import parameters
 
     try:
         options = parameters(create_registry().entry("dataset", context.params.get("name") or "").load())

@@ -16,7 +16,7 @@ from paddle_tfm.protocols import SPLITS, Dataset, RemoteFile
 from paddle_tfm.tabular import Table, column
 
 if TYPE_CHECKING:
-    from paddle_tfm.registry import Option
+    from paddle_tfm.options import Option
 
 WIDER = "on a wider terminal"
 
@@ -70,7 +70,7 @@ def _needed(cls: type[Dataset]) -> Sequence[RemoteFile]:
 
 def _options(cls: type) -> Mapping[str, Option]:
     """Those of a dataset's constructor. (A mere `type`, as mypy holds no `type[Dataset]` for hashable.)"""
-    from paddle_tfm.registry import parameters
+    from paddle_tfm.options import parameters
 
     return parameters(cls)
 

@@ -36,8 +36,9 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
         UserError: why they cannot be compared.
     """
     from paddle_tfm.comparison.question import Question
+    from paddle_tfm.comparison.runs import collect
     from paddle_tfm.comparison.sizes import written
-    from paddle_tfm.comparison.table import collect, compare
+    from paddle_tfm.comparison.table import compare
     from paddle_tfm.train.about import read_baseline
 
     runs = [run for run in sweep.reported if run.folder.name in seeds]

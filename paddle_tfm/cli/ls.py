@@ -76,7 +76,7 @@ def _refuse(what: str, kind: str | None) -> None:
 
 
 def _recipes(form: str | None) -> None:
-    from paddle_tfm.recipe.loading import shipped
+    from paddle_tfm.recipe.reading import shipped
     from paddle_tfm.recipe.yaml_lines import load_file
 
     rows = []

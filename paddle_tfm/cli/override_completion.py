@@ -17,8 +17,9 @@ from paddle_tfm.component_source import ComponentSource, OptionSource, kind_of_a
 from paddle_tfm.errors import UserError
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.plugins import create_plugins
+from paddle_tfm.recipe.reading import find, read
 from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS, place
-from paddle_tfm.recipe.value_lists import split
+from paddle_tfm.recipe.yaml_lines import split
 from paddle_tfm.registry import Registry
 
 DESCRIPTIVE = ("variants", "grid", "name", "summary", "duration", "base", "fast", "claims")
@@ -30,10 +31,8 @@ METRICS = "evaluate.metrics"  # a list of them
 
 def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """What may follow in `a.b=value`, for the recipe on the command line."""
-    from paddle_tfm.recipe import loading
-
     try:
-        data = loading.load(context.params.get("recipe") or context.info_name or "").data
+        data, _ = read(find(context.params.get("recipe") or context.info_name or ""))
     except UserError:
         return []
     path, equals, value = incomplete.partition("=")

@@ -16,7 +16,7 @@ class Recipes(click.Group):
     """One command for each shipped recipe; any other name is a recipe file."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        from paddle_tfm.recipe.loading import shipped
+        from paddle_tfm.recipe.reading import shipped
 
         return sorted(shipped())
 
@@ -24,7 +24,7 @@ class Recipes(click.Group):
         return recipe_command(name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        from paddle_tfm.recipe.loading import shipped
+        from paddle_tfm.recipe.reading import shipped
         from paddle_tfm.recipe.yaml_lines import load_file
 
         with formatter.section("Recipes"):
@@ -76,10 +76,18 @@ def command() -> None:
     """
 
 
-def recipe_command(name: str) -> click.Command:
-    """The command that runs one recipe; its help is made from the recipe."""
+class RecipeCommand(click.Command):
+    """The command of a recipe, which is read when somebody asks for its help."""
 
-    @click.command(name=name, help=_describe(name))
+    def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        self.help = _describe(str(self.name))
+        super().format_help_text(context, formatter)
+
+
+def recipe_command(name: str) -> click.Command:
+    """The command that runs one recipe."""
+
+    @click.command(name=name, cls=RecipeCommand)
     @overrides_argument
     @sweep_options
     @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
@@ -159,5 +167,7 @@ def _describe(name: str) -> str:
     lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}{faster}")
     if claims := recipe.data.get("claims"):
         lines.append(f"Claims: {len(claims)}, judged at the end: reproduced, not reproduced or undetermined")
-    lines += ["", "\b", "Example:", f"  paddle-tfm run {name} train.steps=100 --out runs/try"]
+    lines += ["", "\b", "Examples (`paddle-tfm run --help` says how values are written and quoted):"]
+    lines += [f"  paddle-tfm run {name} train.steps=100 --out runs/try"]
+    lines += [f"  paddle-tfm run {name} model.dropout=0,0.1 --seeds 3 --dry-run"]
     return "\n".join(lines)

@@ -44,6 +44,7 @@ def command(recipe: str, overrides, as_json: bool, plugins) -> None:
     """
     from paddle_tfm.recipe import loading as recipes
     from paddle_tfm.recipe import yaml_lines
+    from paddle_tfm.recipe.reading import shipped
 
     kind, colon, name = recipe.partition(":")
     if colon and not Path(recipe).exists():
@@ -51,7 +52,7 @@ def command(recipe: str, overrides, as_json: bool, plugins) -> None:
             raise UserError(unknown("kind", kind, KINDS))
         _show_component(kind, name, overrides, as_json, plugins)
         return
-    if recipe not in recipes.shipped() and not Path(recipe).is_file() and not Path(recipe).suffix:
+    if recipe not in shipped() and not Path(recipe).is_file() and not Path(recipe).suffix:
         kind, name = _of_bare_name(recipe, plugins)
         _show_component(kind, name, overrides, as_json, plugins)
         return
@@ -66,7 +67,7 @@ def _of_bare_name(name: str, plugins) -> tuple[str, str]:
     Raises:
         UserError: none, or several; the nearest recipe or component is named.
     """
-    from paddle_tfm.recipe.loading import shipped
+    from paddle_tfm.recipe.reading import shipped
 
     entries = list(create_registry(plugins))
     matching = [entry for entry in entries if entry.name == name]

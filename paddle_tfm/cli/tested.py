@@ -74,7 +74,7 @@ def _with_test(run: Run, registry: Registry, name: str, test: dict[str, Any]) ->
     """The run's plan, with a further test in place of what had its name."""
     from paddle_tfm.errors import RecipeError
     from paddle_tfm.recipe.plan import plan_run
-    from paddle_tfm.recipe.settings import validate
+    from paddle_tfm.recipe.validation import validate
 
     data = deepcopy(run.recipe)
     data["evaluate"]["tests"] = {**data["evaluate"].get("tests", {}), name: test}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from paddle_tfm.comparison.runs import Result, grouped, pairs
 from paddle_tfm.comparison.statistics import AtLook, Verdict, at_look
-from paddle_tfm.comparison.table import Comparison, Result, compare, grouped
+from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import verdict_text
 from paddle_tfm.recipe.seeds import SeedPlan
 
@@ -71,17 +72,11 @@ def _at(comparison: Comparison, seen: Sequence[Result]) -> Comparison:
 def _decision(then: Comparison, variant: str, size: int, is_last: bool) -> Decision:
     """What a look saw of one variant, `then`, and what came of it."""
     difference = next(row.difference for row in then.rows if row.variant == variant)
-    test = at_look(_pairs(then, variant), then.question.rule(), difference.level) if difference else None
+    groups = grouped(then.runs)
+    values = pairs(groups[variant], groups[str(then.baseline)], then.metric)
+    test = at_look(values, then.question.rule(), difference.level) if difference else None
     if difference is not None and difference.is_settled:
         return Decision(size, variant, difference, test, f"settled: {verdict_text(then, difference)}")
     obstacle = then.obstacles.get(variant)
     why = "open" if difference else obstacle.words if obstacle else "no seed in common"
     return Decision(size, variant, difference, test, f"{why}; {'no more are allowed' if is_last else 'gets more'}")
-
-
-def _pairs(comparison: Comparison, variant: str) -> list[tuple[float, float]]:
-    """(variant, baseline) over common seeds, in order; NaN where a run diverged."""
-    groups, metric = grouped(comparison.runs), comparison.metric
-    base = {run.seed: run.metric(metric) for run in groups[str(comparison.baseline)]}
-    runs = sorted(groups[variant], key=lambda run: run.seed)
-    return [(run.metric(metric), base[run.seed]) for run in runs if run.seed in base]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_tfm.comparison.statistics.components import RESIDUAL, components
+from paddle_tfm.predictions import of_same_texts
 from paddle_tfm.protocols import Metric, Prediction
 
 MAX_GROUPS = 400  # of test items that are left out together
@@ -45,8 +46,7 @@ def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Chanc
     runs = [side[seed] for side in (variant, baseline) for seed in seeds]
     if len(seeds) < 2 or len(runs[0]) < 2 or type(metric).statistics is Metric.statistics:
         return None
-    texts = [(item.source, item.reference) for item in runs[0]]
-    if any([(item.source, item.reference) for item in run] != texts for run in runs):
+    if len(of_same_texts(dict(enumerate(runs)))) < len(runs):
         return None
     try:
         values = np.array([pseudo_values(metric, run) for run in runs])
@@ -55,7 +55,7 @@ def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Chanc
     table = values[: len(seeds)] - values[len(seeds) :]
     parts = components(table, (SEED, ITEM))
     of_seeds, of_items, of_both = (math.sqrt(parts.of_mean[name]) for name in (SEED, ITEM, RESIDUAL))
-    return Chance(len(seeds), len(texts), of_seeds, of_items, of_both, parts.limiting)
+    return Chance(len(seeds), len(runs[0]), of_seeds, of_items, of_both, parts.limiting)
 
 
 def pseudo_values(metric: Metric, predictions: Sequence[Prediction]) -> np.ndarray:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddle_tfm.comparison.claims import Claims
-from paddle_tfm.comparison.table import Comparison, Result
+from paddle_tfm.comparison.runs import Result
+from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.train.about import read_about

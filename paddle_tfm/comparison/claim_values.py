@@ -10,7 +10,8 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from paddle_tfm.comparison.claims import Claims, Judgement, judge
-from paddle_tfm.comparison.table import Comparison, Result, grouped
+from paddle_tfm.comparison.runs import Result, grouped
+from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.recipe.claims import GRADIENT_NORM, ClaimSettings
 from paddle_tfm.train.logs import read_rows
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from paddle_tfm.comparison.table import Result
+from paddle_tfm.comparison.runs import Result
 from paddle_tfm.pages.chart import Point
 from paddle_tfm.train.logs import read_rows
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from paddle_tfm import units
 from paddle_tfm.comparison import sides
@@ -20,16 +20,18 @@ from paddle_tfm.comparison.curves import RunCurves, read_curves
 from paddle_tfm.comparison.further import Further, further
 from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
 from paddle_tfm.comparison.models import Models
+from paddle_tfm.comparison.runs import Result, grouped
 from paddle_tfm.comparison.sides import Side
-from paddle_tfm.comparison.table import Comparison, Result, grouped
-from paddle_tfm.comparison.verdict import plural
+from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
+from paddle_tfm.units import plural
 
+T = TypeVar("T")
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
@@ -38,6 +40,7 @@ class Facts:
 
     def __init__(self, comparison: Comparison, registry: Registry):
         self.comparison, self.registry = comparison, registry
+        self._made: dict[Callable[[Facts], Any], Any] = {}
         self.groups = grouped(comparison.runs)
         self.recipes = {variant: recipe_of(runs[0].folder) for variant, runs in self.groups.items()}
         self.abouts = [read_about(run.folder) for run in comparison.runs]
@@ -46,6 +49,13 @@ class Facts:
         first = self.groups[self.baseline][0]
         self.about = read_about(first.folder)
         self.numbers = {variant: number for number, variant in enumerate(self._baseline_first())}
+
+    def once(self, make: Callable[[Facts], T]) -> T:
+        """`make(facts)`, computed the first time that it is asked for: a section needs it to say whether it applies,
+        and again for each thing that it shows."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
 
     def sides(self) -> list[Side]:
         """All that is known of each variant, the baseline first."""

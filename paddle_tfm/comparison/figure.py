@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from paddle_tfm import plotting, units
-from paddle_tfm.comparison.table import Comparison, Result, Row, grouped
+from paddle_tfm.comparison.runs import Result, grouped
+from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.plotting import FAINT, INK, LineStyle
 
 MAX_NAME = 26  # characters of a name

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from paddle_tfm import units
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import verdicts
+from paddle_tfm.comparison.runs import Result, further_tests, grouped, pairs
 from paddle_tfm.comparison.statistics import Verdict
-from paddle_tfm.comparison.table import Comparison, Result, further_tests, grouped, pairs
+from paddle_tfm.comparison.table import Comparison
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
+from paddle_tfm.predictions import of_same_texts
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.text_lengths import buckets, equal_edges, lengths
@@ -36,18 +37,17 @@ def scores_by_length(
 ) -> ScoresByLength | None:
     """The metric of all runs (variant → seed → predictions) that are of the same texts; None where there are none, or
     one length only."""
-    runs = [(variant, rows) for variant, by_seed in predictions.items() for rows in by_seed.values()]
+    runs = of_same_texts(
+        {(variant, seed): rows for variant, by_seed in predictions.items() for seed, rows in by_seed.items()}
+    )
     if not runs:
         return None
-    first = runs[0][1]
-    texts = [(item.source, item.reference) for item in first]
-    unit, sizes = lengths([item.source for item in first])
+    unit, sizes = lengths([item.source for item in next(iter(runs.values()))])
     members = members_of_buckets(sizes)
     scores: dict[str, list[list[float]]] = {}
-    for variant, rows in runs:
-        if [(item.source, item.reference) for item in rows] == texts:
-            values = [float(metric.compute([rows[i] for i in inside], NO_LIKELIHOOD)) for inside in members]
-            scores.setdefault(variant, []).append(values)
+    for (variant, _), rows in runs.items():
+        values = [float(metric.compute([rows[i] for i in inside], NO_LIKELIHOOD)) for inside in members]
+        scores.setdefault(variant, []).append(values)
     named = [_bucket([sizes[i] for i in inside]) for inside in members]
     return ScoresByLength(unit, named, scores) if len(named) > 1 else None
 

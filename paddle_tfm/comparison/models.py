@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paddle_tfm.comparison.table import Result
+from paddle_tfm.comparison.runs import Result
 from paddle_tfm.errors import UserError
 from paddle_tfm.registry import Registry
 

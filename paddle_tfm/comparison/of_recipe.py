@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.table import Comparison, collect, compare
+from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import look
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from paddle_tfm.comparison.table import Comparison, Result, grouped
-from paddle_tfm.predictions import is_right, predictions_file, read_undamaged_predictions
+from paddle_tfm.comparison.runs import Result, grouped
+from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.predictions import is_right, of_same_texts, predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Prediction
 
 MAX_PREDICTIONS = 2000  # of a run, among which examples are chosen
@@ -66,14 +67,14 @@ def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]
     """Outputs of the same seed of all variants that have any, for sources that say most: those on which they differ
     most, the hardest, and the one in the middle. Of a single variant: the hardest, the middle and the best."""
     groups = grouped(comparison.runs)
-    chosen: dict[str, list[Prediction]] = {}
+    chosen: dict[str, Sequence[Prediction]] = {}
     for seed in sorted({run.seed for run in comparison.runs}):
-        of_seed = {}
+        of_seed: dict[str, Sequence[Prediction]] = {}
         for row in comparison.rows:
             for run in groups[row.variant]:
                 if run.seed == seed and not run.results.get("diverged"):
                     of_seed[row.variant] = read_undamaged_predictions(predictions_file(run.folder))[:MAX_PREDICTIONS]
-        of_seed = _of_the_same_texts(of_seed)
+        of_seed = of_same_texts(of_seed)
         if len(of_seed) > len(chosen):
             chosen, chosen_seed = of_seed, seed
     if not chosen:
@@ -91,13 +92,6 @@ def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]
         )
         for why, i in _choose(likeness, differing)
     ]
-
-
-def _of_the_same_texts(predictions: dict[str, list[Prediction]]) -> dict[str, list[Prediction]]:
-    """The variants whose predictions are of the first one's texts."""
-    filled = {variant: rows for variant, rows in predictions.items() if rows}
-    texts = [[(row.source, row.reference) for row in rows] for rows in filled.values()][:1]
-    return {v: rows for v, rows in filled.items() if [(row.source, row.reference) for row in rows] == texts[0]}
 
 
 def _choose(likeness: Sequence[Sequence[float]], differing: int) -> list[tuple[str, int]]:

@@ -1,9 +1,9 @@
-"""Finished runs collected into a table of variants, with spreads and paired differences."""
+"""A table of variants: their means and spreads, and paired differences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -13,55 +13,11 @@ from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.runs import Result, further_tests, grouped, pairs
 from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.files import read_json
 from paddle_tfm.recipe.further_tests import why_not_measured
-from paddle_tfm.recipe.tuning import is_beside
-from paddle_tfm.train.logs import read_rows
-
-REQUIRED_KEYS = (
-    *("recipe", "variant", "seed", "parameters", "seconds", "tokens_per_second"),
-    *("directions", "units", "signatures", "valid", "test"),
-)
-
-
-@dataclass
-class Result:
-    """A finished run, as its folder describes it."""
-
-    folder: Path
-    variant: str
-    seed: int
-    results: dict
-    source: Path = Path()  # the folder that the user named, which holds it
-    curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
-
-    @property
-    def tests(self) -> dict[str, dict]:
-        """name → what is known of each further test."""
-        return self.results.get("tests") or {}
-
-    def texts(self, metric: str) -> str:
-        """The hash of the texts that a metric is of; behind it the batches of a further test, where these are other
-        than usual. "" where it had no such test."""
-        _, test = units.metric_and_test(metric)
-        if not test:
-            return self.results.get("data", "")
-        facts = self.tests.get(test, {})
-        batches = (f"{key} {facts[key]}" for key in ("max_rows", "padding") if facts.get(key))
-        return " ".join([str(facts.get("data", "")), *batches])
-
-    def metric(self, name: str) -> float:
-        """The value on the test split, or on the validation split where the task has no test split; that of a further
-        test, `exact_match@beyond`. NaN if diverged."""
-        if self.results.get("diverged"):
-            return math.nan
-        metric, test = units.metric_and_test(name)
-        scored = self.results["test"] or self.results["valid"]
-        scored = self.tests.get(test, {}).get("scores", {}) if test else scored
-        return scored.get(metric, math.nan)
 
 
 @dataclass
@@ -147,35 +103,6 @@ class Comparison:
         return list(dict.fromkeys(name for row in self.rows for name in row.mean))  # a row begins with it
 
 
-def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
-    """Finished runs in `folders`, each a run or a folder that holds some; trials of tuning only where they are named.
-    `with_curves`: with their evaluations, for
-    which their whole logs are read.
-
-    Raises:
-        UserError: a folder holds none, or a result cannot be read.
-    """
-    results: dict[Path, Result] = {}
-    for folder in folders:
-        files = (
-            [folder / "results.json"]
-            if (folder / "results.json").is_file()
-            else sorted(file for file in folder.rglob("results.json") if not is_beside(file.parent))
-        )
-        if not files:
-            raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
-        for file in files:
-            results[file.parent.resolve()] = _read(file, folder, with_curves)
-    return list(results.values())
-
-
-def _read(file: Path, source: Path, with_curves: bool) -> Result:
-    results = read_json(file, REQUIRED_KEYS)
-    rows = read_rows(file.parent / "metrics.jsonl") if with_curves else []
-    curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
-    return Result(file.parent, results["variant"], results["seed"], results, source, curve)
-
-
 def compare(
     results: Sequence[Result],
     name: str,
@@ -207,7 +134,7 @@ def compare(
     unit, question = metric_units.get(measured, ""), question or Question()
     apart = obstacles(groups, baseline, metric)
     standing = standings(
-        {variant: [_counted(run, metric) for run in runs] for variant, runs in groups.items()}, unit, higher
+        {variant: [run.outcome(metric) for run in runs] for variant, runs in groups.items()}, unit, higher
     )
     others = [variant for variant in groups if variant != baseline and variant not in apart]
     paired = {variant: pairs(groups[variant], groups[baseline], metric) for variant in others}
@@ -247,53 +174,6 @@ def _signatures(results: Sequence[Result]) -> dict[str, str]:
     }
 
 
-def further_tests(results: Sequence[Result]) -> list[str]:
-    """The names of the further tests of these runs, in the order of their recipes."""
-    return list(dict.fromkeys(name for run in results for name in run.tests))
-
-
-def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Runs by variant, as rows name it: with the recipe before it where there are several recipes, and with the folder
-    that the user named where only that distinguishes runs.
-
-    Raises:
-        UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
-    """
-    several = len({result.results["recipe"] for result in results}) > 1
-
-    def name(run: Result) -> str:
-        return f"{run.results['recipe']}/{run.variant}" if several else run.variant
-
-    by_recipe = _groups(results, name)
-    if _twins(by_recipe) is None:
-        return by_recipe
-    by_folder = _groups(results, lambda run: f"{run.source}/{name(run)}")
-    if (twins := _twins(by_folder)) is not None:
-        one, other = twins
-        raise UserError(
-            f"{one.folder} and {other.folder} are both '{one.variant}' with seed {one.seed}; compare one of them"
-        )
-    return by_folder
-
-
-def _groups(results: Sequence[Result], label: Callable[[Result], str]) -> dict[str, list[Result]]:
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        groups.setdefault(label(result), []).append(result)
-    return groups
-
-
-def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
-    """Two runs of one group with the same seed, if there are any."""
-    for group in groups.values():
-        by_seed: dict[int, Result] = {}
-        for run in group:
-            if run.seed in by_seed:
-                return by_seed[run.seed], run
-            by_seed[run.seed] = run
-    return None
-
-
 def _row(variant: str, group: Sequence[Result], metric: str, standing: float) -> Row:
     scored = (name for run in group for name in (run.results["test"] or run.results["valid"]))
     of_tests = (f"{units.metric_and_test(metric)[0]}{units.AT}{test}" for test in further_tests(group))
@@ -310,19 +190,3 @@ def _row(variant: str, group: Sequence[Result], metric: str, standing: float) ->
         diverged=sum(bool(run.results.get("diverged")) for run in group),
         standing=standing,
     )
-
-
-def _counted(run: Result, metric: str) -> float | None:
-    """The value of a run, NaN where it has none; None where it diverged, which is an outcome too."""
-    return None if run.results.get("diverged") else run.metric(metric)
-
-
-def pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:
-    """(variant, baseline) over common seeds, in order; NaN where a run diverged. Without the metric: left out."""
-    values = {run.seed: run for run in base}
-    both = [(run, values[run.seed]) for run in sorted(group, key=lambda run: run.seed) if run.seed in values]
-    return [
-        (one.metric(metric), other.metric(metric))
-        for one, other in both
-        if not any((value := _counted(run, metric)) is not None and math.isnan(value) for run in (one, other))
-    ]

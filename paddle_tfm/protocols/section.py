@@ -23,6 +23,8 @@ class Facts:
     numbers: variant → the number of its colour (`paddle_tfm.plotting.line_style`, `paddle_tfm.pages.chart.colour`).
     models, run_of: `models(run_of(variant))` is a run with its model, as `paddle_tfm.load_run` gives it; None where its
         checkpoint is missing.
+    once: `once(function)` is `function(facts)`, computed the first time: for what takes long, and is asked for in
+        `applies` and again for what is shown.
     """
 
     comparison: Any

@@ -11,7 +11,7 @@ from paddle_tfm.component_source import ComponentSource
 from paddle_tfm.components import Spec
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.sites import component_specs
+from paddle_tfm.recipe.component_specs import component_specs
 from paddle_tfm.registry import Registry
 
 

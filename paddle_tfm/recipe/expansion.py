@@ -14,8 +14,9 @@ from paddle_tfm.recipe import claims, equal, ladder, limits, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
-from paddle_tfm.recipe.settings import Settings, locate, validate
+from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.tuning import TuneSettings
+from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
 # what stands beside the runs in a recipe, and determines no number of theirs
@@ -184,10 +185,7 @@ class Recipe:
             return []
         overrides = {name: overrides for name, (overrides, _) in self.variants().items()}
         sound, seeds = {run.variant: run.data for run in runs if run.settings}, {run.seed for run in runs}
-        wrong = list(tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best))
-        if settings.tune.untuned and self.seed_plan():
-            sentence = "has as many seeds as the tuned runs, but those are added as they are needed; list the `seeds`"
-            wrong.append(Problem("tune.untuned", sentence))
+        wrong = tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best)
         return [locate(each, self.origins) for each in wrong]
 
     def _variant_problems(self, name: str, overrides: Mapping, combinations: int) -> Iterator[Problem]:

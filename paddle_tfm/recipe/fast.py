@@ -15,7 +15,7 @@ from paddle_tfm.errors import Problem, UserError
 from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe
 from paddle_tfm.recipe.ladder import sizes_of
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
-from paddle_tfm.recipe.settings import locate, validate
+from paddle_tfm.recipe.validation import locate, validate
 
 FAST = "--fast"
 

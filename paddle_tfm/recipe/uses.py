@@ -11,8 +11,9 @@ from paddle_tfm.component_source import ComponentSource, kind_of_annotation
 from paddle_tfm.components import Spec
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import loading
+from paddle_tfm.recipe.component_specs import component_specs
 from paddle_tfm.recipe.merging import override
-from paddle_tfm.recipe.sites import component_specs
+from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.registry import Registry
 
 BASE = "base"  # the recipe that holds every default
@@ -22,7 +23,7 @@ def uses(kind: str, name: str, registry: Registry) -> dict[str, list[str]]:
     """recipe → its variants that have the component, also within another one. Of the shipped recipes those that name it
     themselves: what comes from base.yaml is nearly everywhere."""
     variants_of = {}
-    for recipe, file in sorted(loading.shipped().items()):
+    for recipe, file in sorted(shipped().items()):
         if recipe == BASE or not re.search(rf"\b{re.escape(name)}\b", _text(file)):
             continue
         loaded = loading.load(recipe)
@@ -49,11 +50,11 @@ def _text(file: Path) -> str:
     """A recipe's text, after that of its bases but base.yaml."""
     text = file.read_text("utf-8")
     base = re.search(r"^base: *([\w./-]+?)(\.yaml)? *(#.*)?$", text, re.MULTILINE)
-    shipped = loading.shipped()
+    recipes = shipped()
     if base is None or base[1] == BASE:
         return text
     beside = file.parent / f"{base[1]}.yaml"
-    above = beside if beside.is_file() else shipped.get(base[1])
+    above = beside if beside.is_file() else recipes.get(base[1])
     return text if above is None else _text(above) + text
 
 

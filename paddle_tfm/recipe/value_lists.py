@@ -12,27 +12,6 @@ from paddle_tfm.recipe.merging import is_replaced, leaves
 
 # settings that are no variant's; `seeds=1,2` would else be a grid of seeds
 OF_NO_VARIANT = (*OF_THE_RECIPE, "summary", "duration", "requires")
-OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
-
-
-def split(text: str) -> list[str]:
-    """The parts of `text` between its commas, those within brackets, braces and quotes left alone. A quote opens where
-    a value begins, as in YAML: the one in `don't` is a letter."""
-    parts, depth, quote, begins = [""], 0, "", True
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in QUOTES and begins:
-            quote = letter
-        elif letter in OPENING + CLOSING:
-            depth += 1 if letter in OPENING else -1
-        elif letter == "," and depth <= 0:
-            parts.append("")
-            begins = True
-            continue
-        parts[-1] += letter
-        begins = letter in f"{OPENING},:" or (begins and letter == " ")
-    return [part.strip() for part in parts]
 
 
 def values(path: str, text: str) -> list[object]:
@@ -41,7 +20,7 @@ def values(path: str, text: str) -> list[object]:
     Raises:
         UserError: one is empty or there twice, is no YAML, or `path` is no setting of a variant.
     """
-    parts = split(text)
+    parts = yaml_lines.split(text)
     if len(parts) == 1:
         return [yaml_lines.value(text)]
     if path.split(".")[0] in OF_NO_VARIANT:

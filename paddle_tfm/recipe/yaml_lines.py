@@ -11,6 +11,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
+OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
 COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
 
 
@@ -131,6 +132,26 @@ def load_file(path: Path, name: str | None = None) -> tuple[dict, Origins]:
 def value(text: str) -> object:
     """The value of an override such as ``1e-4``, ``[1, 2]`` or ``{name: rotary, base: 500}``."""
     return _read(text, f"'{text}'")[0]
+
+
+def split(text: str) -> list[str]:
+    """The parts of `text` between its commas, those within brackets, braces and quotes left alone. A quote opens where
+    a value begins, as in YAML: the one in `don't` is a letter."""
+    parts, depth, quote, begins = [""], 0, "", True
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in QUOTES and begins:
+            quote = letter
+        elif letter in OPENING + CLOSING:
+            depth += 1 if letter in OPENING else -1
+        elif letter == "," and depth <= 0:
+            parts.append("")
+            begins = True
+            continue
+        parts[-1] += letter
+        begins = letter in f"{OPENING},:" or (begins and letter == " ")
+    return [part.strip() for part in parts]
 
 
 class _Dumper(yaml.SafeDumper):

@@ -14,8 +14,8 @@ from paddle_tfm.recipe import fast
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.ladder import at, sizes_of
 from paddle_tfm.recipe.plan import Plan, plan_run
-from paddle_tfm.recipe.settings import locate, validate
 from paddle_tfm.recipe.trials import first_trials
+from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
 

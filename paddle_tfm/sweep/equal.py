@@ -21,7 +21,7 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.plan import Plan, plan_run
-from paddle_tfm.recipe.settings import locate, validate
+from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.nearest import Unreachable, nearest, nearest_sum
 from paddle_tfm.sweep.probe import probes

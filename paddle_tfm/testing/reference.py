@@ -13,7 +13,8 @@ import numpy as np
 import paddle
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.registry import Registry, options_of
+from paddle_tfm.options import options_of
+from paddle_tfm.registry import Registry
 from paddle_tfm.testing.reference_cases import Case, cases, functions_of
 from paddle_tfm.testing.reference_file import Bind, Function, functions_in
 from paddle_tfm.testing.reference_gap import explained

@@ -12,13 +12,14 @@ from paddle_tfm.components import Entry
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.options import component_kind, parameters
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerSite
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.model_plan import NORMS_INSIDE, plan_model
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
-from paddle_tfm.registry import Registry, component_kind, parameters
+from paddle_tfm.registry import Registry
 from paddle_tfm.testing.scene import Scene
 from paddle_tfm.testing.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_SENTENCE, ONE_SITE, USUAL, VOCABULARY, Size
 

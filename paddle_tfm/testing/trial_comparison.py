@@ -13,8 +13,9 @@ from typing import Any
 
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.sizes import written
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.table import compare
 from paddle_tfm.recipe.ladder import at
 from paddle_tfm.recipe.seeds import SeedPlan
 from paddle_tfm.recipe.tuning import RECORD

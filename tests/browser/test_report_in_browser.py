@@ -9,7 +9,8 @@ import pytest
 
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.report import Report
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 
 pytestmark = pytest.mark.browser

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 from paddle_tfm.cli import main
@@ -41,3 +42,11 @@ def call(*arguments: object, stdin: str | bytes = b"") -> Done:
         stream.flush()
         texts.append(stream.buffer.getvalue().decode())
     return Done(status, *texts)
+
+
+def write_recipe(folder: Path, text: str, shipped: str = "reverse", *overrides: str) -> Path:
+    """A recipe `mine.yaml`, and beside it `tiny.yaml` for its base: a shipped one made tiny."""
+    (folder / "tiny.yaml").write_text(call("show", shipped, *TINY, *overrides).out, "utf-8")
+    file = folder / "mine.yaml"
+    file.write_text(text, "utf-8")
+    return file

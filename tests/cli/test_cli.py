@@ -24,6 +24,7 @@ from visualdl import LogReader
 from paddle_tfm.cli import VERBS
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.reading import shipped
 
 COMMAND = [sys.executable, "-m", "paddle_tfm"]
 ESCAPE = "\x1b["
@@ -56,7 +57,7 @@ def test_help_of_a_recipe_says_what_it_compares_and_how_long_it_takes():
     assert "Compares 4 variants: pre-layer, post-layer, pre-batch, post-batch" in message
     assert "Runs: 8 (2 seeds a variant)" in message
     assert f"Takes: {recipe.load('quickstart').data['duration']}" in message
-    assert all(name in call("run", "--help").out for name in recipe.shipped())
+    assert all(name in call("run", "--help").out for name in shipped())
 
 
 @pytest.mark.parametrize("text", ["seeds: 3", "variants: [a]", "grid: 3", "variants: {a: 3}"])
@@ -139,6 +140,7 @@ def test_run_leaves_the_files_of_the_design(trained):
     output = {str(path.relative_to(trained.folder)) for path in trained.folder.rglob("*") if path.is_file()}
     curves = {name for name in output if name.startswith("vdl/")}
     assert len(curves) == 1
+    files = ("model.safetensors", "state.json", "manifest.json")
     assert output - curves == {
         *(
             "recipe.yaml",
@@ -150,7 +152,7 @@ def test_run_leaves_the_files_of_the_design(trained):
             "results.json",
         ),
         *("codec/source/vocabulary.json", "codec/target/vocabulary.json"),
-        *(f"checkpoints/{which}/{file}" for which in ("best", "last") for file in ("model.safetensors", "state.json")),
+        *(f"checkpoints/{which}/{file}" for which in ("best", "last") for file in files),
         "checkpoints/last/optimizer.safetensors",
     }
     assert {path.name for path in trained.out.iterdir() if path.is_file()} == {
@@ -266,7 +268,7 @@ def same(folder, trained) -> None:
         assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
     ours, theirs = (json.loads((each / "results.json").read_text()) for each in (folder, trained.folder))
     for result in (ours, theirs):
-        del result["seconds"], result["wall_seconds"], result["tokens_per_second"]
+        del result["seconds"], result["wall_seconds"], result["tokens_per_second"], result["decoding"]
     assert ours == theirs
     assert curves(folder) == curves(trained.folder)
 
@@ -443,12 +445,12 @@ def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong(tmp_path):
 def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
     done = call("cp", "quickstart", "mine.yaml", "--summary", "one norm: mine #1")
     assert done.out == "mine.yaml written. Edit it, then: paddle-tfm run mine.yaml\n"
-    shipped = recipe.shipped()["quickstart"].read_text("utf-8")
+    quickstart = shipped()["quickstart"].read_text("utf-8")
     summary = recipe.load("quickstart").data["summary"]
-    expected = shipped.replace("name: quickstart", "name: mine").replace(summary, "'one norm: mine #1'")
+    expected = quickstart.replace("name: quickstart", "name: mine").replace(summary, "'one norm: mine #1'")
     assert (tmp_path / "mine.yaml").read_text("utf-8") == expected
     assert recipe.load("mine.yaml").data["summary"] == "one norm: mine #1"
-    for name in recipe.shipped():  # whatever a recipe's head looks like; without a terminal nobody is asked
+    for name in shipped():  # whatever a recipe's head looks like; without a terminal nobody is asked
         assert call("cp", name, "a_copy.yaml", "--force").status == 0
         copy = recipe.load("a_copy.yaml").data
         assert (copy["name"], copy["summary"]) == ("a_copy", f"a copy of {name.rpartition('/')[2]}, to be changed")

@@ -15,7 +15,8 @@ import termios
 import pytest
 from command_line import call
 
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.table import compare
 
 WIDTHS = (60, 80, 100, 140)
 

@@ -5,12 +5,12 @@ import math
 from pathlib import Path
 
 import pytest
-from command_line import TINY, call
+from command_line import call, write_recipe
 
 from paddle_tfm.train.logs import read_rows
 
 RECIPE = """
-base: reverse.yaml
+base: tiny.yaml
 name: mine
 fast: {seeds: [1, 2], train.steps: 1}
 variants: {pre: {}, post: {model.placement: post}}
@@ -36,8 +36,7 @@ claims:
 
 def test_claims_are_judged_after_the_comparison_and_again_by_compare(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(RECIPE.replace("reverse.yaml", "tiny.yaml"), "utf-8")
-    (tmp_path / "tiny.yaml").write_text(call("show", "reverse", *TINY).out, "utf-8")
+    write_recipe(tmp_path, RECIPE)
 
     done = call("run", "mine.yaml", "--workers=1")
     assert done.status == 0, done.err

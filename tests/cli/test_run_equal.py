@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from command_line import TINY, call
+from command_line import call, write_recipe
 
 from paddle_tfm import build_model
 from paddle_tfm.recipe import yaml_lines
@@ -29,8 +29,7 @@ NAMES = ("plain", "gated", "deep", "mixed")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("equal")
-    (folder / "mine.yaml").write_text(RECIPE, "utf-8")
-    (folder / "tiny.yaml").write_text(call("show", "reverse", *TINY, "task.min_length=2").out, "utf-8")
+    write_recipe(folder, RECIPE, "reverse", "task.min_length=2")
     return folder
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import TINY, call
+from command_line import call, write_recipe
 
 RECIPE = """
 base: tiny.yaml
@@ -27,8 +27,7 @@ evaluate: {best: loss}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ladder")
-    (folder / "mine.yaml").write_text(RECIPE, "utf-8")
-    (folder / "tiny.yaml").write_text(call("show", "reverse", *TINY, "task.min_length=2").out, "utf-8")
+    write_recipe(folder, RECIPE, "reverse", "task.min_length=2")
     return folder
 
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import TINY, call
+from command_line import call, write_recipe
 
 RECIPE = """
-base: reverse.yaml
+base: tiny.yaml
 name: mine
 baseline: long
 variants: {long: {}, short: {train.steps: 1, evaluate.every: 1}, same: {model.dropout: 0.11}}
@@ -21,11 +21,7 @@ evaluate: {best: loss, every: 30}
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(RECIPE.replace("reverse.yaml", "tiny.yaml"), "utf-8")
-    (tmp_path / "tiny.yaml").write_text(
-        call("show", "reverse", *TINY, "train.steps=30", "evaluate.every=30").out, "utf-8"
-    )
-    return tmp_path / "mine.yaml"
+    return write_recipe(tmp_path, RECIPE, "reverse", "train.steps=30", "evaluate.every=30")
 
 
 def read(folder):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import TINY, call
+from command_line import call, write_recipe
 
 from paddle_tfm import create_registry
 from paddle_tfm.recipe import loading, yaml_lines
@@ -30,9 +30,7 @@ evaluate: {best: loss}
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(RECIPE, "utf-8")
-    (tmp_path / "tiny.yaml").write_text(call("show", "base", *TINY, "task.min_length=2").out, "utf-8")
-    return tmp_path / "mine.yaml"
+    return write_recipe(tmp_path, RECIPE, "base", "task.min_length=2")
 
 
 def read(path):

@@ -11,9 +11,10 @@ from scipy import stats
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.sections.seeds import Seeds
 from paddle_tfm.comparison.statistics import Looks, OpenEnded, at_look
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.table import compare
 from paddle_tfm.recipe.seeds import SeedPlan
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.stages import stages

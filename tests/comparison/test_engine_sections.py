@@ -12,6 +12,7 @@ import pytest
 from paddle_tfm import create_registry
 from paddle_tfm.comparison import paper
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.sections.beside import Beside
 from paddle_tfm.comparison.sections.chance import Chances
 from paddle_tfm.comparison.sections.costs import Costs
@@ -21,7 +22,7 @@ from paddle_tfm.comparison.sections.layers import Layers
 from paddle_tfm.comparison.sections.lengths import Lengths
 from paddle_tfm.comparison.sections.norms import Norms
 from paddle_tfm.comparison.sections.outputs import Outputs
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.table import compare
 
 ROOT = Path(__file__).parent.parent.parent
 SCORES = {"base": (0.5, 0.6, 0.55), "a_b & 50%": (0.7, 0.75, 0.8)}

@@ -12,8 +12,9 @@ from paddle_tfm import create_registry
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.ladder import ladder
 from paddle_tfm.comparison.report import Report
+from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.sections.ladder import Ladders
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.table import compare
 from paddle_tfm.errors import UserError
 
 SIZES = {"m": 4000, "xs": 500, "l": 12000, "s": 1500}  # in no order

@@ -20,8 +20,9 @@ from paddle_tfm.comparison import figure as figures
 from paddle_tfm.comparison.curves import mean_points, read_curves
 from paddle_tfm.comparison.markdown import markdown
 from paddle_tfm.comparison.report import Report
+from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.samples import samples, side_by_side, similarity
-from paddle_tfm.comparison.table import collect, compare
+from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 
 EVIL = "<script>alert('&')</script> | \"x\" $\\frac$ _旋转位置*"

@@ -131,6 +131,19 @@ def test_two_sections_do_not_write_one_file(trial, tmp_path):
     assert [part.name for part in parts if "mine.csv" in part.files] == ["again_mine"]
 
 
+def test_what_a_section_asks_for_again_is_computed_once_for_each_comparison(trial):
+    asked = []
+
+    def variants(facts):
+        asked.append(facts)
+        return list(facts.groups)
+
+    again = Facts(trial.facts.comparison, trial.facts.registry)
+    for facts in (trial.facts, again, trial.facts, again):
+        assert facts.once(variants) == list(facts.groups)
+    assert asked == [trial.facts, again]
+
+
 def test_the_engines_facts_have_what_the_contract_says():
     with trials(create_registry()) as (trial, *_):
         assert set(page_of_the_kind.Facts.__annotations__) <= set(vars(trial.facts))

@@ -14,11 +14,12 @@ from paddle_tfm.cli import main
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.check import check
 
-RECIPES = sorted(recipe.shipped())
+RECIPES = sorted(shipped())
 NEEDS = {"multi30k-published": "sacremoses"}  # recipe → the optional package of one of its components
 BIG = "vaswani-base"  # brings no data of its own
 WORDS = 36_996  # with the four special tokens: a vocabulary of 37,000
@@ -66,7 +67,7 @@ def test_it_is_sound_and_every_variant_s_model_builds(name, registry):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_it_explains_itself(name):
-    text = recipe.shipped()[name].read_text("utf-8")
+    text = shipped()[name].read_text("utf-8")
     header = [line for line in text.split("\n\n")[0].splitlines() if line.startswith("#")]
     assert text.startswith("# "), "a comment says first what it is for"
     assert len(" ".join(header).split()) >= 15
@@ -80,9 +81,9 @@ def test_it_explains_itself(name):
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "base"])
 def test_it_stands_on_another_recipe_that_ships(name):
-    data, _ = yaml_lines.load_file(recipe.shipped()[name])
-    base = (recipe.shipped()[name].parent / data["base"]).resolve()
-    assert base in [file.resolve() for file in recipe.shipped().values()]
+    data, _ = yaml_lines.load_file(shipped()[name])
+    base = (shipped()[name].parent / data["base"]).resolve()
+    assert base in [file.resolve() for file in shipped().values()]
     assert recipe.load(name).data != recipe.load(str(base)).data
 
 
@@ -98,7 +99,7 @@ def test_its_comparison_names_variants_that_differ(name):
 
 def test_base_holds_every_setting():
     """A recipe that starts from base.yaml lacks nothing."""
-    written, _ = yaml_lines.load_file(recipe.shipped()["base"])
+    written, _ = yaml_lines.load_file(shipped()["base"])
     fields = Settings.model_fields
     # What came later stands there as a comment: a key more would be another identity of every run.
     later = {"train": {"gradient_norms"}, "evaluate": {"tests"}}

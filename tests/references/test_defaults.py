@@ -113,7 +113,7 @@ def differences(registry, kind, name):
             yield f"{kind} '{name}': '{key}' starts at {as_written(found_starts[key])}, held is {held.starts[key]} ({held.source})"
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"section"}))  # a section has no options
+@pytest.mark.parametrize("kind", sorted(DEFAULTS))
 def test_defaults_and_starting_values_are_those_of_the_table(registry, kind):
     paddle.seed(1)
     names = shipped(registry, kind)
@@ -121,3 +121,8 @@ def test_defaults_and_starting_values_are_those_of_the_table(registry, kind):
     problems += [f"{kind} '{name}' has an entry, and is not shipped" for name in DEFAULTS[kind] if name not in names]
     if problems:
         pytest.fail("\n".join(problems), pytrace=False)
+
+
+def test_the_other_kinds_have_no_options_to_hold(registry):
+    assert set(KINDS) - set(DEFAULTS) == {"section"}  # made without arguments
+    assert [name for name in shipped(registry, "section") if registry.options("section", name)] == []

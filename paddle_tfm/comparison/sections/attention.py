@@ -44,17 +44,14 @@ class Attention(Section):
     place = 410
     slow = True
 
-    def __init__(self) -> None:
-        self._known: tuple[Facts, list[Sentence], list[str]] | None = None
-
     def applies(self, facts: Facts) -> bool:
         """Whether outputs were recorded, and a model can be loaded whose attention has weights to show."""
-        return bool(self._sentences(facts)[0])
+        return bool(facts.once(_sentences)[0])
 
     def figures(self, facts: Facts) -> dict[str, Figure]:
         """Of each sentence and variant the heads of the attention that the page shows first."""
         figures = {}
-        sentences, _ = self._sentences(facts)
+        sentences, _ = facts.once(_sentences)
         first = _first(_names(sentences))
         for number, sentence in enumerate(sentences, 1):
             for variant, attentions in sentence.attentions.items():
@@ -65,7 +62,7 @@ class Attention(Section):
 
     def html(self, facts: Facts) -> str:
         """A choice of the attention, and below it each sentence with its variants."""
-        sentences, lacking = self._sentences(facts)
+        sentences, lacking = facts.once(_sentences)
         names = _names(sentences)
         radios = "".join(
             f'<label><input type="radio" name="layer" id="layer-{i}"{" checked" if name == _first(names) else ""}>'
@@ -76,14 +73,9 @@ class Attention(Section):
         notes = "".join(f'<p class="note">{escape(text)}</p>' for text in [NOTE, *lacking, *facts.models.remarks])
         return f'<div class="maps"><fieldset><legend>attention</legend>{radios}</fieldset>{blocks}{notes}</div>'
 
-    def _sentences(self, facts: Facts) -> tuple[list[Sentence], list[str]]:
-        """Of this comparison, and which models cannot be shown; computed once."""
-        if self._known is None or self._known[0] is not facts:
-            self._known = facts, *_sentences(facts)
-        return self._known[1:]
-
 
 def _sentences(facts: Facts) -> tuple[list[Sentence], list[str]]:
+    """Those of this comparison, and which models cannot be shown."""
     sentences: list[Sentence] = []
     lacking: dict[str, None] = {}
     for sample in side_by_side(facts.comparison):

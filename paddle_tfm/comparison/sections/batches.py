@@ -33,19 +33,16 @@ class Batches(Section):
     place = 370
     slow = True
 
-    def __init__(self) -> None:
-        self._known: tuple[Facts, dict[str, list[Change]], list[str]] | None = None
-
     def applies(self, facts: Facts) -> bool:
         """Whether outputs were recorded, and a model that wrote them can be loaded."""
-        return bool(self._changes(facts)[0])
+        return bool(facts.once(_changes)[0])
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each variant and size of a batch."""
         rows = [
             {"variant": variant, "batch": change.size, "sentences": change.sentences, "drift": change.drift,
              "changed": change.changed}
-            for variant, changes in self._changes(facts)[0].items()
+            for variant, changes in facts.once(_changes)[0].items()
             for change in changes
         ]  # fmt: skip
         columns = [
@@ -60,23 +57,18 @@ class Batches(Section):
     def html(self, facts: Facts) -> str:
         """The table, and what it means."""
         notes = "".join(
-            f'<p class="note">{escape(text)}</p>' for text in [NOTE, *self._changes(facts)[1], *facts.models.remarks]
+            f'<p class="note">{escape(text)}</p>' for text in [NOTE, *facts.once(_changes)[1], *facts.models.remarks]
         )
         return f"{self.tables(facts)['batch-invariance'].html()}{notes}"
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
         """Variant → its rows."""
-        changes, _ = self._changes(facts)
+        changes, _ = facts.once(_changes)
         return {variant: [change._asdict() for change in items] for variant, items in changes.items()}
-
-    def _changes(self, facts: Facts) -> tuple[dict[str, list[Change]], list[str]]:
-        """Of this comparison, and which models cannot be shown; computed once."""
-        if self._known is None or self._known[0] is not facts:
-            self._known = facts, *_changes(facts)
-        return self._known[1:]
 
 
 def _changes(facts: Facts) -> tuple[dict[str, list[Change]], list[str]]:
+    """Variant → what batches change, and which models cannot be shown."""
     from paddle_tfm.comparison.invariance import changes
 
     results: dict[str, list[Change]] = {}

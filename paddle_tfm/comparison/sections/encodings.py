@@ -42,43 +42,40 @@ class Encodings(Section):
     place = 360
     slow = True
 
-    def __init__(self) -> None:
-        self._known: tuple[Facts, list[Shown]] | None = None
-
     def applies(self, facts: Facts) -> bool:
         """Whether a variant has an encoding that can be shown."""
-        return bool(self._groups(facts))
+        return bool(_groups(facts))
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each position or head of each variant, a column for each dimension, position or distance."""
-        return {name: _table(group) for name, group in self._groups(facts).items()}
+        return {name: _table(group) for name, group in _groups(facts).items()}
 
     def figures(self, facts: Facts) -> dict[str, Figure]:
         """A figure for each thing that encodings do, a map for each that does it."""
-        return {name: _figure(group) for name, group in self._groups(facts).items()}
+        return {name: _figure(group) for name, group in _groups(facts).items()}
 
     def html(self, facts: Facts) -> str:
         """The figures."""
         figures = "".join(page_figure(figure) for figure in self.figures(facts).values())
-        lacking = dict.fromkeys(item.lacking for item in self._shown(facts) if item.lacking)
+        lacking = dict.fromkeys(item.lacking for item in facts.once(_shown) if item.lacking)
         return figures + "".join(
             f'<p class="note">{escape(text)}</p>' for text in [NOTE, *lacking, *facts.models.remarks]
         )
 
-    def _shown(self, facts: Facts) -> list[Shown]:
-        """Of this comparison; computed once."""
-        if self._known is None or self._known[0] is not facts:
-            self._known = facts, [item for variant in _representatives(facts) for item in _pictures(facts, variant)]
-        return self._known[1]
 
-    def _groups(self, facts: Facts) -> dict[str, list[tuple[str, Picture]]]:
-        """Name of a figure → the variants and pictures in it: those of one kind."""
-        groups: dict[tuple[str, str], list[tuple[str, Picture]]] = {}
-        for item in self._shown(facts):
-            if item.picture is not None:
-                key = item.picture.what, item.picture.meaning
-                groups.setdefault(key, []).append((item.variant, item.picture))
-        return {f"encoding-{number}": group for number, group in enumerate(groups.values(), 1)}
+def _shown(facts: Facts) -> list[Shown]:
+    """The pictures of all encodings."""
+    return [item for variant in _representatives(facts) for item in _pictures(facts, variant)]
+
+
+def _groups(facts: Facts) -> dict[str, list[tuple[str, Picture]]]:
+    """Name of a figure → the variants and pictures in it: those of one kind."""
+    groups: dict[tuple[str, str], list[tuple[str, Picture]]] = {}
+    for item in facts.once(_shown):
+        if item.picture is not None:
+            key = item.picture.what, item.picture.meaning
+            groups.setdefault(key, []).append((item.variant, item.picture))
+    return {f"encoding-{number}": group for number, group in enumerate(groups.values(), 1)}
 
 
 def _representatives(facts: Facts) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from paddle_tfm.comparison.charts import LineChart, key
 from paddle_tfm.comparison.curves import AXES, RunCurves, mean_points
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.table import Result
+from paddle_tfm.comparison.runs import Result
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Series, short
 from paddle_tfm.protocols import Section

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.table import Result
+from paddle_tfm.comparison.runs import Result
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table
 

@@ -10,8 +10,8 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.options import parameters
 from paddle_tfm.protocols import PositionalEncoding
-from paddle_tfm.registry import parameters
 from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, accepted_length, checked_term, noise, position_ids
 from paddle_tfm.testing.kinds.position import encoding_of
 from paddle_tfm.testing.kinds.position_length import LONG

@@ -5,8 +5,8 @@ import paddle
 import pytest
 
 from paddle_tfm.layers import Dropout
+from paddle_tfm.options import parameters
 from paddle_tfm.protocols import LayerSite, Mask, Norm, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.registry import parameters
 from paddle_tfm_plugins.attention.cosine import Cosine
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads

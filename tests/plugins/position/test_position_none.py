@@ -1,6 +1,6 @@
 import paddle
 
-from paddle_tfm.registry import parameters
+from paddle_tfm.options import parameters
 from paddle_tfm_plugins.position.none import NoPosition
 
 

@@ -1,0 +1,63 @@
+"""Finding the file of a recipe and reading it, merged with its base. A recipe is data and never code."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.yaml_lines import Origins
+
+
+def shipped() -> dict[str, Path]:
+    """The recipes that come with paddle_tfm: name, with its folder where it has one → file."""
+    folder = Path(str(resources.files("paddle_tfm_recipes")))
+    return {file.relative_to(folder).with_suffix("").as_posix(): file for file in folder.rglob("*.yaml")}
+
+
+def find(name: str) -> Path:
+    """The file of a recipe: a path, or the name of a shipped one.
+
+    Raises:
+        UserError: neither exists; the nearest shipped name is given.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    known = shipped()
+    if name in known:
+        return known[name]
+    if path.suffix in (".yaml", ".yml"):
+        raise UserError(f"{name}: no such file; shipped recipes: {', '.join(sorted(known))}")
+    raise UserError(unknown("recipe", name, known))
+
+
+def read(path: Path) -> tuple[dict, Origins]:
+    """The data of a recipe, and where each of its paths was set.
+
+    Raises:
+        UserError: it or a base of it is missing, or not YAML.
+    """
+    return _with_base(path, [])
+
+
+def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
+    if path.resolve() in chain:
+        raise UserError(f"{path}: its `base` leads back to itself")
+    data, origins = yaml_lines.load_file(path, path.name if path in shipped().values() else str(path))
+    base = data.pop("base", None)
+    if base is None:
+        return data, origins
+    beside, name = path.parent / str(base), Path(str(base)).stem
+    if not beside.is_file() and name not in shipped():
+        raise UserError(f"{path} line {origins['base'][1]}: base '{base}' is no file beside it and no shipped recipe")
+    merged, merged_origins = _with_base(beside if beside.is_file() else shipped()[name], [*chain, path.resolve()])
+    of_its_runs = ("baseline", "variants", "grid", "smallest_effect", "fast", "claims", "ladder", "tune", "equal")
+    for key in ("name", "duration", *of_its_runs):
+        merged.pop(key, None)  # they describe the base's own runs
+    for key, value in data.items():
+        override(merged, key, value, merged_origins, origins)
+    merged_origins[""] = origins.get("", (str(path), 0))
+    return merged, merged_origins

@@ -1,0 +1,169 @@
+"""A recipe's data as settings, or a sentence with file and line for each thing that is wrong with its structure."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args, get_origin
+
+from pydantic import ValidationError
+
+from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
+from paddle_tfm.recipe.ladder import LadderSettings
+from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan
+from paddle_tfm.recipe.settings import ModelSettings, Section, Settings, TrainSettings
+from paddle_tfm.recipe.sites import PER_SITE
+from paddle_tfm.recipe.tuning import EXAMPLE as TUNE
+from paddle_tfm.recipe.tuning import TuneSettings
+from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
+
+
+def locate(problem: Problem, origins: Origins) -> Problem:
+    """The problem with the file and line of the longest prefix of its path that was written somewhere; or of another
+    setting that its sentence names in backticks, if that was written later: what a user set on the command line or in
+    the recipe is what there is to mend, and not a default that does not fit to it."""
+    written = _origin(problem.path, origins)
+    places = [*([written] if written else []), *(origins[path] for path in _named_settings(problem) if path in origins)]
+    if not places:
+        return problem
+    recipe, _ = origins.get("", ("", 0))
+    file, line = min(places, key=lambda place: (place[0] != COMMAND_LINE, place[0] not in (COMMAND_LINE, recipe)))
+    return replace(problem, file=file, line=line or None)
+
+
+def _origin(path: str, origins: Origins) -> tuple[str, int] | None:
+    while path:
+        if path in origins:
+            return origins[path]
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return None
+
+
+def _named_settings(problem: Problem) -> Iterator[str]:
+    """Paths of the settings that a sentence names: an option of the same component, or of a section, `num_heads`; or a
+    whole path, `vocabulary.shared=true`."""
+    for name in re.findall(r"`([\w.]+)(?:=[^`]*)?`", problem.message):
+        yield f"{problem.path}.{name}"
+        section, _, key = name.partition(".")
+        if key and section in Settings.model_fields:
+            yield name
+        elif problem.path.startswith("model.") and name in ModelSettings.model_fields:
+            yield f"model.{name}"
+        elif name in TrainSettings.model_fields:
+            yield f"train.{name}"
+
+
+def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Problem]]:
+    """The settings, or all that their structure has wrong (components are the plan's to check)."""
+    try:
+        return Settings.model_validate(data), []
+    except ValidationError as error:
+        return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
+
+
+def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, Any]:
+    """name → section: those of `settings`, or, where there are none because the structure is wrong somewhere, those of
+    `data` that are sound."""
+    sections = {}
+    for name, item in Settings.model_fields.items():
+        if isinstance(item.annotation, type) and issubclass(item.annotation, Section):
+            with contextlib.suppress(ValidationError):
+                value = getattr(settings, name, None)
+                sections[name] = item.annotation.model_validate(data.get(name)) if value is None else value
+    return sections
+
+
+# pydantic's kinds of errors -> what a value must be
+_MUST_BE = {
+    "component": "a name or {name: …, options…}",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "too_short": "a list of one or more",
+    "string_pattern_mismatch": "of letters, digits, `_`, `.` and `-`",
+}
+
+
+def _one_a_path(errors: Sequence[Mapping]) -> Iterator[dict]:
+    """One error a path: a union (name or mapping) complains once for each of its members."""
+    paths = set()
+    for error in errors:
+        location = tuple(part for part in error["loc"] if part not in (LIST, PLAN))
+        path = tuple(part for part in location if part not in ("str", "dict[any,any]"))
+        if path not in paths:
+            paths.add(path)
+            yield {**error, "loc": path, "type": error["type"] if path == location else "component"}
+
+
+def _problem(error: dict) -> Problem:
+    """pydantic's error as a sentence of ours."""
+    path = ""
+    for part in error["loc"]:
+        path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
+    kind, value = error["type"], error.get("input")
+    if kind == "extra_forbidden":
+        section: Any = _OTHERS.get(error["loc"][0]) or _section(error["loc"][:-1])
+        return Problem(path, unknown("key", error["loc"][-1], section.model_fields))
+    if kind == "missing":
+        default = "start with `base: base.yaml`, which holds every default"
+        return Problem(
+            path, f"is missing; {_MISSING.get(error['loc'][0], default) if len(error['loc']) > 1 else default}"
+        )
+    if kind == "value_error":
+        sentence, *subpath = error["ctx"]["error"].args
+        return Problem("".join([path, *subpath]), str(sentence))
+    must_be = _MUST_BE.get(kind) or error["msg"].removeprefix("Input should be ")
+    if kind == "component" and path in _FORMS:
+        must_be = f"a name, {{name: …, options…}} or {_FORMS[path]}"
+    elif _may_be_empty(error["loc"]):
+        must_be += " or null"
+    return Problem(path, f"must be {must_be}, but is {'empty' if value is None else repr(value)}")
+
+
+# sections with classes of their own, and what is said where a key of theirs is missing
+_OTHERS: dict[str, Any] = {
+    "claims": ClaimSettings,
+    "seeds": SeedPlan,
+    "ladder": LadderSettings,
+    "tune": TuneSettings,
+}
+_MISSING = {
+    "claims": "a claim needs `says`, `source`, `metric` and `variant`",
+    "seeds": f"as in {EXAMPLE}",
+    "ladder": f"as in {LADDER}",
+    "tune": f"as in {TUNE}",
+}
+
+
+def _section(location: Sequence[str | int]) -> Any:
+    """The class of the settings at a path."""
+    section: Any = Settings
+    for part in location:
+        if get_origin(section) is dict:  # part is a name that the user chose
+            section = get_args(section)[1]
+        else:
+            section = section.model_fields[part].annotation
+    return section
+
+
+# what more than a component may stand there
+_FORMS = {f"model.{kind}": "{encoder: …, decoder: …}" for kind in PER_SITE} | {"tokenizer": "{source: …, target: …}"}
+
+
+def _may_be_empty(location: Sequence[str | int]) -> bool:
+    """Whether a setting may be null."""
+    section: Any = Settings
+    for part in location[:-1]:
+        field = getattr(section, "model_fields", {}).get(part)
+        section = None if field is None else field.annotation
+    field = getattr(section, "model_fields", {}).get(location[-1])
+    return field is not None and type(None) in get_args(field.annotation)
