@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from paddle_tfm.errors import UserError
 
@@ -75,18 +76,27 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def json_value(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        UserError: it cannot be read, or is no JSON.
+    """
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: damaged: {error}") from error
+
+
 def read_json(path: Path, keys: Iterable[str] = ()) -> dict:
     """The mapping that a JSON file holds.
 
     Raises:
         UserError: it cannot be read, holds anything else, or lacks one of `keys`.
     """
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: damaged: {error}") from error
+    data = json_value(path)
     if not isinstance(data, dict):
         raise UserError(f"{path}: damaged: it must hold a mapping, but holds {json.dumps(data)[:40]}")
     if lacking := [key for key in keys if key not in data]:

@@ -2,10 +2,13 @@
 nothing lost. The real command line in this process, a row a case."""
 
 import json
+import pickle
 import re
 import shutil
+from pathlib import Path
 
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from paddle_tfm.cli import main
 
@@ -258,8 +261,37 @@ def truncate(path):
     path.write_bytes(path.read_bytes()[: len(path.read_bytes()) // 2])
 
 
+def retype(path):
+    save_file({name: array.astype("float64") for name, array in load_file(path).items()}, path)
+    without_manifest(path)
+
+
+def forge(path):
+    path.write_bytes(pickle.dumps(Touch()))  # whoever unpickles it makes a file
+    without_manifest(path)
+
+
+def without_manifest(path):
+    (path.parent / "manifest.json").unlink()  # as of a checkpoint that somebody made
+
+
+class Touch:
+    def __reduce__(self):
+        return Path.touch, (Path("executed"),)
+
+
 RUNS = {
     "model cut short": (lambda run: truncate(run / "checkpoints/best/model.safetensors"), ["model.safetensors"]),
+    "weights of another type": (lambda run: retype(run / "checkpoints/best/model.safetensors"), ["float64", "float32"]),
+    "weights pickled": (lambda run: forge(run / "checkpoints/best/model.safetensors"), ["not a safetensors file"]),
+    "vocabulary nested": (lambda run: (run / "codec/source/vocabulary.json").write_text("[" * 100_000), ["vocabulary"]),
+    "recipe nested": (lambda run: (run / "recipe.yaml").write_text("a: " + "[" * 100_000), ["recipe.yaml", "50 deep"]),
+    "a model that fills the memory": (
+        lambda run: (run / "recipe.yaml").write_text(
+            (run / "recipe.yaml").read_text("utf-8").replace("d_model: 16", "d_model: 65536"), "utf-8"
+        ),
+        ["model.safetensors", "d_model, 65536"],
+    ),
     "model missing": (lambda run: (run / "checkpoints/best/model.safetensors").unlink(), ["model.safetensors"]),
     "checkpoint missing": (lambda run: shutil.rmtree(run / "checkpoints/best"), ["best", "no such checkpoint", "last"]),
     "state is garbage": (lambda run: (run / "checkpoints/best/state.json").write_text("{"), ["state.json"]),
@@ -291,6 +323,7 @@ def test_run_folders(case, trained, tmp_path, capsys):
         said = complain(capsys, *verb)
         for part in expected:
             assert part in said, said
+    assert not Path("executed").exists()
 
 
 def test_folders_without_runs(tmp_path, capsys):

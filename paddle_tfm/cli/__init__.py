@@ -128,5 +128,7 @@ def _complain_of_plugin(error: Exception) -> None:
 
 
 def _complain(text: str) -> None:
+    from paddle_tfm.cli.common import visible
+
     colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(click.style("Error:", fg="red", bold=True) + f" {text}", err=True, color=colour)
+    click.echo(click.style("Error:", fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)

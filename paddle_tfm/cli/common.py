@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Any, Literal, cast
 
 import click
 
@@ -93,10 +93,24 @@ class Unpadded:
         return getattr(sys.stdout, name)
 
 
+# ESC as ␛, and so on: U+2400 and the 31 after it are pictures of C0, whose TAB and line feed stay; C1 has no pictures.
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
+CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+def visible(text: str) -> str:
+    """`text` with its control characters to be seen, so that a corpus, a file's name or a plugin cannot write to the
+    terminal what it takes for a command: a colour, a title, an erased line."""
+    return text.translate(CONTROLS)
+
+
 def _console(terminal: bool, stderr: bool):
     from rich.console import Console
 
     class Plain(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            return super().render_str(visible(text), **options)
+
         def on_broken_pipe(self) -> None:
             raise  # the BrokenPipeError at hand: `cli.Verbs` ends quietly
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import click
 
-from paddle_tfm.cli.common import notes
+from paddle_tfm.cli.common import notes, visible
 from paddle_tfm.errors import UserError
 
 CHUNK_LINES = 2_000  # in memory at a time
@@ -96,7 +96,8 @@ def check_output(target: str, source: str | None, option: str = "--output") -> N
 def writing(target: str) -> Iterator[Callable[[str], object]]:
     """Yields a function that writes text at once. A file keeps its old content until this is entered."""
     if target == STANDARD:
-        yield lambda text: click.echo(text, nl=False)
+        of_terminal = visible if sys.stdout.isatty() else str  # a file or a pipe gets what the model says
+        yield lambda text: click.echo(of_terminal(text), nl=False)
         return
     with (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n") as file:
 

@@ -134,5 +134,5 @@ def _record(where: Path) -> dict[str, dict]:
     try:
         data = json.loads((where / RECORD).read_text("utf-8"))
         return {name: entry for name, entry in data.items() if isinstance(entry["sha256"], str)}
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return {}

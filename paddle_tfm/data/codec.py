@@ -13,7 +13,7 @@ import numpy as np
 
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import write_whole
+from paddle_tfm.files import json_value, write_whole
 from paddle_tfm.protocols import Example, Tokenizer
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
@@ -208,10 +208,7 @@ class Codec:
         vocabularies = {}
         for side, tokenizer in (("source", source), ("target", target)):
             path = folder / side / "vocabulary.json"
-            try:
-                pieces = json.loads(path.read_text("utf-8"))
-            except (OSError, ValueError) as error:
-                raise UserError(f"{path}: cannot be read: {error}") from error
+            pieces = json_value(path)
             try:
                 tokenizer.load(folder / side)
             except (OSError, ValueError) as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import paddle
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from paddle_tfm.errors import UserError
@@ -142,7 +143,22 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
             raise UserError(
                 f"{path}: {name} has shape {list(arrays[name].shape)}, but the model needs {list(tensor.shape)}"
             )
+        if (dtype := str(arrays[name].dtype)) != (needed := str(tensor.dtype).removeprefix("paddle.")):
+            raise UserError(f"{path}: {name} holds numbers of the type {dtype}, but the model needs {needed}")
     set_arrays(model, arrays)
+
+
+def require_width(folder: Path, d_model: int) -> None:
+    """Refuse weights of which none has the width of a model, before a model of that width takes memory.
+
+    Raises:
+        UserError: the file is missing or broken, or its weights are of another width.
+    """
+    path = folder / manifest.WEIGHTS
+    with _reading(path), safe_open(path, "numpy") as file:
+        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - no mapping
+    if not any(d_model in shape for shape in shapes):
+        raise UserError(f"{path} does not fit the recipe's model: no tensor's shape has its d_model, {d_model}")
 
 
 def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
@@ -152,8 +168,14 @@ def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
         UserError: the file is missing or broken.
     """
     path = folder / f"{part}.safetensors"
-    try:
+    with _reading(path):
         return load_file(path)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (SafetensorError, OSError) as error:

@@ -263,10 +263,11 @@ def load_run(
     plan, stored = plan_of(folder, registry), read_identity(folder)
     codec = Codec.load(plan, folder / "codec")
     data = stored["data"] if isinstance(stored["data"], dict) else {}
+    point = _checkpoint(folder, which)
+    checkpoint.require_width(point, plan.settings.model.d_model)
     run = Run(folder, plan, codec, _model(plan, codec), data)
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
-    point = _checkpoint(folder, which)
     checkpoint.load_model(point, run.model)
     run.step = checkpoint.load_state(point)["step"]
     if not (folder / "results.json").is_file():

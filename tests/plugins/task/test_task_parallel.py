@@ -109,6 +109,25 @@ def test_not_utf8(folder, name):
     assert complaint(Parallel(name)) == f"{name}, line 2: not UTF-8 (byte 0xfc at 3)"
 
 
+def test_a_line_that_would_fill_the_memory(folder):
+    """Few bytes of a .gz hold a line of any length."""
+    with gzip.open(folder / "a.tsv.gz", "wb", compresslevel=1) as file:
+        file.write(b"a\tb\n")
+        for _ in range(110):
+            file.write(b" " * 1_000_000)
+    assert (folder / "a.tsv.gz").stat().st_size < 1_000_000
+    sentence = "a.tsv.gz, line 2: has 100,000,000 bytes or more; is it lines of text?"
+    assert complaint(Parallel("a.tsv.gz")) == sentence
+
+
+def test_texts_that_are_hard_to_read_are_read(folder):
+    """A byte order mark, CRLF, NUL, a line of 10 MB, right-to-left and combining characters, a line separator."""
+    texts = ["\ufeffa", "b\x00c", "x " * 5_000_000 + "y", "\u202e\u0634 e\u0301", "d\u2028e"]
+    (folder / "a.tsv").write_bytes("".join(f"{text}\t1\r\n" for text in texts).encode())
+    pairs = [tuple(pair[:2]) for pair in read(Parallel("a.tsv"))]
+    assert pairs == [("a", "1"), *((text, "1") for text in texts[1:])]
+
+
 def test_missing(folder):
     (folder / "b").write_text("1\n", "utf-8")
     assert complaint(Parallel("a.tsv")) == f"a.tsv: no such file (looked in {folder})"

@@ -1,0 +1,48 @@
+"""Texts of a corpus that a terminal would take for commands: none reaches it, wherever they are printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from command_line import TINY, call
+
+from paddle_tfm.cli.common import visible
+
+COMMANDS = ["\x1b[31m", "\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\x08", "\r", "\x7f"]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """The folder of a comparison of two seeds on texts with a command each, and its recipe."""
+    folder = tmp_path_factory.mktemp("hostile")
+    pairs = [f"a{n} {command}b\tb{command} a{n}" for n in range(20) for command in COMMANDS if command != "\r"]
+    (folder / "texts.tsv").write_text("\n".join(pairs) + "\n", "utf-8")
+    of_each = ", ".join(f"{split}: {folder / 'texts.tsv'}" for split in ("train", "valid", "test"))
+    (folder / "mine.yaml").write_text(f"base: base.yaml\ntask: {{name: parallel, {of_each}}}\n")
+    return folder
+
+
+def test_no_command_reaches_the_terminal(hostile, tmp_path):
+    recipe, out = hostile / "mine.yaml", tmp_path / "out"
+    run = call("run", recipe, *[text for text in TINY if not text.startswith("task")], "--out", out)
+    assert run.status == 0, run.err
+    outputs = [run, call("data", recipe), call("compare", out), call("evaluate", out / "default" / "seed-1")]
+    assert "␛[31mb" in run.out  # a sample, shown
+    for output in outputs:
+        for stream in (output.out, output.err):
+            assert re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f].*", stream) == []
+
+
+def test_an_error_holds_none_either(tmp_path):
+    recipe = tmp_path / "red.yaml"
+    recipe.write_text('base: base.yaml\ntask: {name: "\\e[31mcopy"}\n')
+    for arguments in (["check", recipe], ["check", Path("\x1b[31mred.yaml")]):
+        done = call(*arguments)
+        assert done.status == 2 and "\x1b" not in done.err
+        assert "[31m" in done.err
+
+
+def test_what_is_visible_is_as_it_was():
+    text = "绪论\tnaïve – “ ” \n e\u0301 \u0634"
+    assert visible(text) == text
+    assert visible("\x00\x1b\x7f\x85") == "␀␛␡\ufffd"
