@@ -315,7 +315,8 @@ RUNS = {
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_run_folders(case, trained, tmp_path, capsys):
+def test_run_folders(case, trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     damage, expected = RUNS[case]
     shutil.copytree(trained, tmp_path / "out")
     damage(tmp_path / "out" / "default" / "seed-1")

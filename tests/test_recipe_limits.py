@@ -63,7 +63,8 @@ def test_a_product_of_too_many_variants_is_a_sentence(name):
         load(name, [*lists, *(["evaluate.every=10,20"] if name == "copy" else [])]).written_variants()
 
 
-def test_a_grid_of_too_many_variants_is_a_sentence():
+def test_a_grid_of_too_many_variants_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     axes = "\n".join(
         f"  {path}: {list(range(4, 404, 4))}" for path in ("model.d_ff", "train.steps", "model.max_length")
     )
