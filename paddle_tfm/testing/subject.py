@@ -3,6 +3,7 @@ stand."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -20,6 +21,7 @@ from paddle_tfm.recipe.model_plan import NORMS_INSIDE, plan_model
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry
+from paddle_tfm.testing.other_process import in_another_order
 from paddle_tfm.testing.scene import Scene
 from paddle_tfm.testing.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_SENTENCE, ONE_SITE, USUAL, VOCABULARY, Size
 
@@ -89,6 +91,17 @@ class Subject:
         inside = dict.fromkeys(NORMS_INSIDE)
         kwargs = {"site": site, "max_length": MAX_LENGTH, "dropout": 0.0, **inside, **kwargs}
         return self.registry.build(self.kind, self.spec, self.kind, **kwargs)
+
+    def in_another_order(self):
+        """The component alone, sets in its file gone through in another order; None where there are none, or where the
+        file cannot be read a second time."""
+        with contextlib.suppress(Exception):  # the file is executed once more, which nobody promised that it can be
+            if (other := in_another_order(self.cls)) is not None:
+                registry = copy.copy(self.registry)
+                registry.tables = {kind: dict(table) for kind, table in registry.tables.items()}
+                registry.add(Entry(self.kind, self.name, other, Provider("paddle_tfm", "testing", "")))
+                return registry.build(self.kind, self.spec)
+        return None
 
     # ---------------------------------------------------------------------------------------------------- in models
 

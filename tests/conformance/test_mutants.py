@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "mutants"))
 from edits import edited
-from mutants_catalogue import AS_KIND, IDLE, MASK, MUTANTS, RIGHT, TWINS, ZOO, Mutant, build, source
+from mutants_catalogue import AS_KIND, IDLE, MASK, MUTANTS, OF_A_FILE, RIGHT, TWINS, ZOO, Mutant, build, source
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
@@ -24,6 +24,15 @@ def report(text: str, twin: str, only: frozenset[str] = frozenset()):
         return examine_class(AS_KIND[twin], cls, {}, MASK.get(twin), only=only)
     registry = create_registry()
     return examine(*with_class(registry, cls), registry=registry, only=only)
+
+
+def report_of_a_file(path: Path, text: str, twin: str, check: str):
+    """The outcome of a check of the class in a source that stands in a file."""
+    path.write_text(text, encoding="utf-8")
+    name = "Twin" if "/" not in twin else create_registry().entry(*twin.split("/")).load().__name__
+    registry = create_registry()
+    cls = getattr(load(path), name)
+    return examine(*with_class(registry, cls), registry=registry, only=frozenset({check}))[check]
 
 
 @functools.cache
@@ -55,16 +64,22 @@ def test_an_option_that_no_line_reads_fails_and_one_that_acts_nowhere_is_a_remar
     """Whether a line reads it, the file says."""
     assert mutant.lines() <= 3
     right = report(source(mutant.twin), mutant.twin, frozenset({"options"}))["options"]
-    path = tmp_path / "idle.py"
-    path.write_text(mutant.source(), encoding="utf-8")
-    name = "Twin" if "/" not in mutant.twin else create_registry().entry(*mutant.twin.split("/")).load().__name__
-    registry = create_registry()
-    cls = getattr(load(path), name)
-    idle = examine(*with_class(registry, cls), registry=registry, only=frozenset({"options"}))["options"]
+    idle = report_of_a_file(tmp_path / "idle.py", mutant.source(), mutant.twin, "options")
     assert (right.status, "is it read?" in right.detail) == (INFO, False)
     assert f"`{IDLE[mutant]}` (" in idle.detail
     assert idle.status == (INFO if "another name" in mutant.name else FAIL)
     assert ("is it read?" if idle.status == INFO else "no line of the class reads it") in idle.detail
+
+
+@pytest.mark.parametrize("mutant", OF_A_FILE, ids=str)
+def test_what_goes_by_the_order_of_a_set_fails(mutant: Mutant, tmp_path):
+    assert mutant.lines() <= 3
+    right, wrong = (
+        report_of_a_file(tmp_path / f"{name}.py", text, mutant.twin, mutant.caught_by)
+        for name, text in (("right", source(mutant.twin)), ("wrong", mutant.source()))
+    )
+    assert right.status == PASS
+    assert wrong.status == FAIL and "order of another process" in wrong.detail
 
 
 def test_texts_that_a_whole_model_does_not_take_are_in_the_notes():

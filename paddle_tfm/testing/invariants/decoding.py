@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +20,7 @@ from paddle_tfm.testing.scene import MIN_LOG_PROB, SHORT, Scene
 
 PAIRS_ARE_RIGHT = "two at a time are right"
 STEPS, RATE = 3, 0.01
+CALLS = 2  # of a layer, after each of which it holds more
 CHUNKS = ([1], [2], [1, 3], [4, 1])  # tokens fed at once; the last number again and again
 
 
@@ -113,7 +116,8 @@ def _fed(model: Transformer, tokens: Tensor, state: DecoderState) -> tuple[np.nd
     invariant="the layers keep nothing between calls, and evaluation changes nothing",
     consequence="a result depends on what was computed before it",
     hint="attributes set in `forward`; buffers updated in evaluation mode; caches kept in the layer instead of in what "
-    "`project` returns; attributes of the class, which all its objects share",
+    "`project` returns; attributes of the class, which all its objects share; a list that is only ever "
+    "added to",
     each_scene=True,
 )
 def stateless(scene: ModelUnderTest) -> Result:
@@ -130,8 +134,12 @@ def stateless(scene: ModelUnderTest) -> Result:
     scene.outputs(used, other)
     if not np.array_equal(untouched, scene.outputs(used, batch)):
         return Failed("a batch gives other numbers in a new model than in one that has seen another batch")
+    if where := _grown(used, lambda: scene.outputs(used, other)):
+        return Failed(f"{where} holds more after each call")
     used.train()
     scene.losses(used, other)[0].backward()
+    if where := _grown(used, lambda: scene.losses(used, other)):
+        return Failed(f"{where} holds more after each call in training")
     if not np.array_equal(untouched, scene.outputs(new, batch)):
         return Failed("a model gives other numbers while another one is trained: they share something")
     for name, tensor in model.state_dict().items():
@@ -199,6 +207,27 @@ def resumed(subject) -> Result:
     batch = model_under_test.batch()
     usual, other = (model_under_test.outputs(model.eval() or model, batch) for model in (kept, loaded))
     return difference(usual, other, f"{STEPS} steps, saved and loaded, {STEPS} more steps", 0.0) or Passed()
+
+
+def _grown(model: nn.Layer, call: Callable[[], object]) -> str:
+    """The list, dict or set in an attribute of a layer that becomes longer with the same call again and again, and has
+    done so before; "" where there is none. What a shape is looked up in is full after one call."""
+    call()
+    sizes = _sizes(model)
+    for _ in range(CALLS):
+        call()
+        sizes, before = _sizes(model), sizes
+        sizes = {name: size for name, size in sizes.items() if size > before.get(name, size)}
+    return next(iter(sizes), "")
+
+
+def _sizes(model: nn.Layer) -> dict[str, int]:
+    return {
+        f"{path}.{name}".strip("."): len(value)
+        for path, layer in model.named_sublayers(include_self=True)
+        for name, value in vars(layer).items()
+        if isinstance(value, (list, dict, set, deque))
+    }
 
 
 def _train(model_under_test: ModelUnderTest, model: nn.Layer, seed: int) -> None:

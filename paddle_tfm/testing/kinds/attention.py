@@ -203,7 +203,15 @@ def values(subject: Subject) -> Result:
     "scores and values",
 )
 def supported_hooks(subject: Subject) -> Result:
-    probe = AttentionProbe(subject)
+    for site in subject.site_names:
+        if failed := _hooks_at(subject, site):
+            return failed
+    return Passed()
+
+
+def _hooks_at(subject: Subject, site: str) -> Failed | None:
+    """Failed where a hook does not act at this site, or not by distances."""
+    probe = AttentionProbe(subject, site=site)
     geometry = subject.cls.geometry(32, 2, **{key: value for key, value in subject.spec.items() if key != "name"})
 
     def at_offsets() -> list[np.ndarray]:
@@ -219,11 +227,11 @@ def supported_hooks(subject: Subject) -> Result:
         probe.encoding = Probe(geometry.score_heads, geometry.head_dim, [hook])
         outputs = at_offsets()
         if distance(without[0], outputs[0]) < 1e-4:
-            return Failed(f"it accepts encodings that act through {hook}, and one changes nothing")
-        what = f"an encoding by distances through {hook}: text and queries moved by {OFFSETS[1]} positions"
+            return Failed(f"{site}: it accepts encodings that act through {hook}, and one changes nothing")
+        what = f"{site}: an encoding by distances through {hook}: text and queries moved by {OFFSETS[1]} positions"
         if by_distances and (failed := difference(outputs[0], outputs[1], what, 1e-3)):
             return failed
-    return Passed()
+    return None
 
 
 @check(

@@ -18,6 +18,7 @@ from paddle_tfm.testing.subject import Subject
 
 RATE, STEPS = 1e-2, 3  # steps
 CHANGES = (10.0, 0.1)  # of the rate, in the middle of a run
+SCALE, MAX_LARGER = 1e4, 1.5  # of gradients, and of the steps that small ones give
 FACTOR = 0.5  # of the rate: a power of two, so that the order of products changes nothing
 LATE = 60  # steps before a first gradient: whole periods of what is done every 2, 3, 4, 5, 6, 10 or 12 steps
 DECAY = 0.1
@@ -138,6 +139,29 @@ def later_rate(subject: Subject) -> Result:
                 return Failed(
                     f"with {factor:g} of the rate after {STEPS} steps, {list(start[path].shape)} moves as before"
                 )
+    return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="gradients that are 10,000 times smaller never mean larger steps, and larger ones stay finite",
+    consequence="near the end, where gradients are small, weights jump; or one spike turns them into NaN",
+    hint="squares that half precision holds as 0, an epsilon that is forgotten or taken from the wrong side of a root",
+)
+def any_scale(subject: Subject) -> Result:
+    start, gradients = draw(0), [draw(1 + step) for step in range(STEPS)]
+    moves: dict[float, dict[str, float]] = {}
+    for scale in (1.0, 1.0 / SCALE, SCALE):
+        scaled = [{path: (scale * value).astype("float32") for path, value in each.items()} for each in gradients]
+        after = _run(subject, start, scaled)
+        moves[scale] = {path: float(np.abs(after[path][-1] - start[path]).mean()) for path in (MATRIX, BIAS)}
+    for path in (MATRIX, BIAS):
+        usual, small, large = (moves[scale][path] for scale in (1.0, 1.0 / SCALE, SCALE))
+        if not np.isfinite(large):
+            return Failed(f"gradients {SCALE:,.0f} times as large: {list(start[path].shape)} is not finite")
+        if not small <= MAX_LARGER * usual:
+            far = f"{small:.3g} in {STEPS} steps of gradients {SCALE:,.0f} times as small, {usual:.3g} otherwise"
+            return Failed(f"{list(start[path].shape)} moves by {far}")
     return Passed()
 
 

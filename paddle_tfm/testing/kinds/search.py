@@ -19,6 +19,7 @@ WORDS = 7
 MAX_LENGTHS = [6, 9, 3, 7, 1]
 ALIKE = 1000  # sentences whose numbers differ by so many are alike: only draws tell them apart
 COMPARED, COMPARED_LENGTH = 24, 6  # sentences, and tokens of each
+DRAWN, MAX_CORRELATION = 150, 0.45  # outputs of one sentence; 0.3 is chance once in 4,000 times
 NO_END = -60.0  # added to the score of the end token: it has no chance
 
 
@@ -128,7 +129,10 @@ def _summed(table: TableDecoding, sentence: int, ids: list[int]) -> tuple[float,
     "results that are kept in the object",
 )
 def independent(subject: Subject) -> Result:
-    together = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
+    table = TableDecoding([*MAX_LENGTHS])
+    together = _hypotheses(subject, table)
+    if table.max_lengths != MAX_LENGTHS:
+        return Failed(f"it changes `decoding.max_lengths` from {MAX_LENGTHS} to {table.max_lengths}")
     with as_in_another_process():
         again = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
     if _ids(together) != _ids(again):
@@ -243,6 +247,37 @@ def wanted(subject: Subject) -> Result:
             seen = best[0].ids if best else "nothing"
             return Failed(f"sentence {sentence}: with `wanted` 1 the first output is {seen}, without it {every[0].ids}")
     return Passed()
+
+
+@check(
+    "search",
+    invariant="what is drawn at one step says nothing of what is drawn at the next",
+    consequence="outputs are likely from begin to end, or unlikely from begin to end, and much between is never drawn",
+    hint="a draw keyed by the sentence and not by the step; a generator that is made again at each step from one seed",
+)
+def fresh_draws(subject: Subject) -> Result:
+    alike = [number * ALIKE for number in range(DRAWN)]
+    table = TableDecoding([2] * DRAWN, alike, NO_END)
+    outputs = [tuple(each[0].ids[:2]) for each in _hypotheses(subject, table)]
+    if len({*outputs}) == 1:
+        return Skip("it draws nothing")
+    whole = [ids for ids in outputs if len(ids) == 2]
+    places = [[_place(table.next(0, ids[:i]), ids[i]) for i in range(2)] for ids in whole]
+    for order in range(2):
+        first, second = np.array([[each[order] for each in place] for place in places]).reshape(-1, 2).T
+        if min(np.ptp(first), np.ptp(second)) > 0 and abs(np.corrcoef(first, second)[0, 1]) > MAX_CORRELATION:
+            correlation = np.corrcoef(first, second)[0, 1]
+            return Failed(f"of {len(whole)} outputs of one sentence, first and second draw have a correlation of "
+                          f"{correlation:.2f}")  # fmt: skip
+    return Passed()
+
+
+def _place(log_probs: np.ndarray, token: int) -> tuple[float, float]:
+    """Where a token lies in the distribution, from 0 to 1: in the order of ids, and from the likeliest on."""
+    p = np.exp(log_probs.astype("float64"))
+    order = np.argsort(-p, kind="stable")
+    before = float(p[order[: int(np.flatnonzero(order == token)[0])]].sum())
+    return float(p[:token].sum() + p[token] / 2), before + float(p[token]) / 2
 
 
 @check(

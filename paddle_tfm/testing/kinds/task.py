@@ -13,6 +13,7 @@ from paddle_tfm.testing.subject import Subject
 
 MOST = 100_000  # examples of a split that are looked at
 MOST_ALIKE = 5  # examples that may all be one
+FIRST = 200  # examples that the order of sets is looked for in
 ABANDONED = 3  # examples after which a reader leaves
 
 
@@ -44,7 +45,7 @@ def _differs(one: Iterator[Example], other: Iterator[Example], what: str) -> Fai
     consequence="validation scores of two steps, or of two variants, are of different data; a resumed run trains on "
     "others",
     hint="`paddle_tfm.randomness.generator(key, split)` in `examples`, made at each call; a generator kept in the "
-    "object, `random`, `hash` of a text (other in each process), the order of a set",
+    "object, `random`, `hash` of a text (other in each process), the order of a set (`sorted`)",
 )
 def same_examples(subject: Subject) -> Result:
     task = subject.build()
@@ -57,6 +58,12 @@ def same_examples(subject: Subject) -> Result:
             other = list(split(subject.build(), name))
         if failed := _differs(split(task, name), iter(other), f"{name}, read by another process"):
             return failed
+    if (other_order := subject.in_another_order()) is not None:
+        for name in SPLITS:
+            seen = f"{name}, with sets in the order of another process"
+            first, other_first = (islice(each.examples(name), FIRST) for each in (task, other_order))
+            if failed := _differs(first, other_first, seen):
+                return failed
     return Passed()
 
 

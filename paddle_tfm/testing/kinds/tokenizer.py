@@ -106,6 +106,8 @@ def keeps_text(subject: Subject) -> Result:
 )
 def vocabulary(subject: Subject) -> Result:
     tokenizer = learned(subject)
+    if not isinstance(pieces := tokenizer.tokenize(SENTENCES[0]), (list, tuple)):
+        return Failed(f"`tokenize` must return a list, which is read twice, but returns a {type(pieces).__name__}")
     cut = _cut(tokenizer, (*SENTENCES, *UNSEEN))
     for text, pieces in cut.items():
         if wrong := [piece for piece in pieces if not isinstance(piece, str) or not piece]:
@@ -139,6 +141,12 @@ def same_pieces(subject: Subject) -> Result:
             return failed
     if list(tokenizer.pieces()) != list(again.pieces()):
         return Failed("learned again from the same texts, `pieces()` differ")
+    if (other_order := subject.in_another_order()) is not None:
+        other_order.fit(iter(TRAINING))
+        if failed := _differs(first, _cut(other_order, texts), "and with sets in the order of another process"):
+            return failed
+        if list(tokenizer.pieces()) != list(other_order.pieces()):
+            return Failed("with sets in the order of another process, `pieces()` are in another order")
     of_a_list = subject.build()
     of_a_list.fit(list(TRAINING))
     return _differs(first, _cut(of_a_list, texts), "and learned from a list, which can be read twice,") or Passed()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edits import edited
-from mutants_classes import CLASSES, RIGHT_CLASSES
+from mutants_classes import CLASSES, ORDERS, RIGHT_CLASSES
 from mutants_escaped import ESCAPED, RIGHT_VARIANTS
 from mutants_places import PLACES, VARIANTS
 from mutants_precision import HALF_PRECISION, IDLE_OPTIONS, RARE_STEPS
@@ -760,4 +760,5 @@ class Variant:
 
 
 RIGHT = [Variant(*variant) for variant in [*VARIANTS, *RIGHT_VARIANTS, *RARE_STEPS, *RIGHT_CLASSES]]
+OF_A_FILE = [Mutant(*broken) for broken in ORDERS]
 IDLE = {Mutant(*edit, "options"): option for *edit, option in IDLE_OPTIONS}  # → the option that it does not read

@@ -33,10 +33,13 @@ CLASSES = [
      "wanted"),
     ("search/beam", "the least likely of the candidates grow", "return [list(zip(score, i, token))[:number] for",
      "return [list(zip(score, i, token))[:number][::-1] for", "likelier_than_greedy"),
+    ("search/sampling", "one draw for all steps", "output.number, len(output.ids))", "output.number)", "fresh_draws"),
+    ("search/sampling", "the draws of every second step", "output.number, len(output.ids))",
+     "output.number, len(output.ids) // 2)", "fresh_draws"),
     # 2 words without a probability
     ("head", "the unknown word is ruled out", _LOGITS, "logits = self.output(h)\n        logits[..., 3] = -1e9", "every_word"),
     ("head", "the last word is ruled out", _LOGITS, "logits = self.output(h)\n        logits[..., -1] = -1e4", "every_word"),
-    ("head", "minus infinity at padding", _PROBABILITIES,
+    ("head", "minus infinity at padding among the logits", _PROBABILITIES,
      "logits[..., self.pad_id] = float('-inf')\n        " + _PROBABILITIES, "extremes"),
     ("head", "the unknown word costs nothing finite", _PICKED,
      _PICKED + "\n        picked = paddle.where(target == 3, paddle.log(paddle.zeros_like(picked)), picked)", "every_word"),
@@ -98,6 +101,11 @@ CLASSES = [
     ("optimizer", "the highest rate so far", _STEP,
      "self.rate = max(self.__dict__.get('rate', 0.0), self.get_lr())\n            parameter.set_value(parameter - "
      "self.rate * change)", "later_rate"),
+    ("optimizer", "steps in proportion to 1 / gradient", _STEP,
+     "parameter.set_value(parameter - self.get_lr() * change / (parameter.grad ** 2).mean().clip(min=1e-12))", "any_scale"),
+    ("optimizer", "divided by a second moment in float16", _STEP,
+     "square = (parameter.grad ** 2).astype('float16').astype('float32')\n"
+     "            parameter.set_value(parameter - self.get_lr() * moment / (square.sqrt() + 1e-9))", "any_scale"),
     # 8 losses that grow with the batch
     ("feed_forward", "a sum where a mean is meant", _HIDDEN,
      _HIDDEN + "\n        tap.add_aux_loss('size', 0.01 * (hidden * hidden * info.valid.astype(hidden.dtype)"
@@ -110,6 +118,32 @@ CLASSES = [
      "        weights = self.dropout(weights)\n"
      "        real = info.valid.astype(weights.dtype).unsqueeze([1, 3])\n"
      "        tap.add_aux_loss('sharp', 0.01 * (weights * weights * real).sum())", "aux_losses"),
+    # 9 what piles up, and what other processes and callers see
+    ("attention", "weights of all calls in a list", "        weights = self.dropout(weights)",
+     "        weights = self.dropout(weights)\n        self.__dict__.setdefault('kept', []).append(weights)", "stateless"),
+    ("feed_forward", "sizes of training's batches in a list", _HIDDEN,
+     _HIDDEN + "\n        if self.training:\n            self.__dict__.setdefault('sizes', []).append(float(hidden.abs()"
+     ".mean()))", "stateless"),
+    ("layer_norm", "a place in a dict for each call", "variance = (centred * centred).mean(-1, keepdim=True)",
+     "variance = (centred * centred).mean(-1, keepdim=True)\n        kept = self.__dict__.setdefault('kept', {})\n"
+     "        kept[len(kept)] = float(variance.mean())", "stateless"),
+    ("learned", "a shift by Python's own hash", "positions.clip(0, last)", "(positions + hash('shift') % 7).clip(0, last)",
+     "repeatable"),
+    ("tokenizer", "pieces that can be gone through once",
+     "return [piece for word in self.marked(text) for piece in ([word] if word in self.words else word)]",
+     "return (piece for word in self.marked(text) for piece in ([word] if word in self.words else word))", "vocabulary"),
+    ("greedy", "the lengths that are left, counted down in place", "ids[sentence].append(token)",
+     "ids[sentence].append(token)\n                decoding.max_lengths[sentence] += len(ids[sentence]) % 2", "independent"),
+    ("attention", "the encoding's bias across alone", "F.softmax(scores + mask.dense(scores.dtype), -1)",
+     "F.softmax(scores + (mask.dense(scores.dtype) if kv is not None and not mask.causal else (1.0 - mask.allowed()"
+     ".astype(scores.dtype)) * -1e9), -1)", "supported_hooks"),
+]  # fmt: skip
+
+# the same; seen where the class stands in a file
+ORDERS = [
+    ("tokenizer", "words in the order of a set", _WORDS, _WORDS.replace("sorted({", "list({"), "same_pieces"),
+    ("task", "numbers in the order of a set", "            if split ==",
+     "            source = ' '.join({*source.split()})\n            if split ==", "same_examples"),
 ]  # fmt: skip
 
 # (twin, what is other, the changes)
