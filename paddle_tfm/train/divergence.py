@@ -165,6 +165,8 @@ def load_batches(folder: Path) -> list[Batch[np.ndarray]]:
     """
     stored = checkpoint.load_state(folder, ("step", "batches"))["batches"]
     arrays = checkpoint.load_arrays(folder, "batches")
-    return [
-        Batch(**{name: arrays[f"{number}.{name}"] for name in ARRAYS}, **each) for number, each in enumerate(stored)
-    ]
+    batches = []
+    for number, beside in enumerate(stored):
+        values: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in ARRAYS}
+        batches.append(Batch(**values, **beside))
+    return batches

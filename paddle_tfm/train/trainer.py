@@ -304,8 +304,9 @@ class Trainer:
     def _parts(self) -> dict[str, Mapping[str, paddle.Tensor]]:
         """The states of optimizer and moving average."""
         state = self.step.optimizer.state_dict()
-        parts = {"optimizer": {path: value for path, value in state.items() if hasattr(value, "numpy")}}
-        return parts if self.ema is None else {**parts, "ema": self.ema.shadow}
+        tensors = {path: value for path, value in state.items() if hasattr(value, "numpy")}
+        average = {} if self.ema is None else {"ema": self.ema.shadow}
+        return {"optimizer": tensors, **average}
 
     def _restore(self, point: Path) -> None:
         """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
