@@ -8,6 +8,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.comparable import reasons
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
+from paddle_tfm.units import plural
 
 
 def verdict(comparison: Comparison) -> str:
@@ -163,8 +164,3 @@ def smallest(comparison: Comparison) -> str:
     effect = comparison.question.smallest_effect
     unit = f" point{'' if effect == 1 else 's'}" if comparison.unit(comparison.metric) == "%" else ""
     return f"{effect:g}{unit}"
-
-
-def plural(number: int, what: str) -> str:
-    """`1 seed`, `3 seeds`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
-from paddle_tfm.recipe import claims, equal, ladder, tuning
+from paddle_tfm.recipe import claims, equal, ladder, limits, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
@@ -116,6 +116,7 @@ class Recipe:
         axes = {axis: values for axis, values in grid.items() if isinstance(values, list)}
         if not axes or len(axes) < len(grid):
             return
+        limits.require_variants(f"{self.source}: grid", axes.values())
         for combination in itertools.product(*axes.values()):
             overrides = dict(zip(axes, combination))
             origins = {axis: self.origins.get(f"grid.{axis}", (self.source, 0)) for axis in axes}
@@ -156,8 +157,9 @@ class Recipe:
             settings, of_the_variant = validate(data, origins)
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
+        labels = Counter(label for label, _ in self._grid()) if self.data.get("grid") else Counter()
         for name, (overrides, _) in self.written_variants().items():
-            problems += self._variant_problems(name, overrides)
+            problems += self._variant_problems(name, overrides, labels[name])
         problems += self._ladder_problems()
         wrong = equal.problems(self.written_variants(), self.data, {run.variant: run.data for run in runs})
         problems += [locate(each, self.origins) for each in wrong]
@@ -186,8 +188,8 @@ class Recipe:
         wrong = tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best)
         return [locate(each, self.origins) for each in wrong]
 
-    def _variant_problems(self, name: str, overrides: Mapping) -> Iterator[Problem]:
-        """A name that is no folder's, a combination that comes twice, or a key that only the recipe has."""
+    def _variant_problems(self, name: str, overrides: Mapping, combinations: int) -> Iterator[Problem]:
+        """A name that is no folder's or that several combinations have, or a key that only the recipe has."""
         section = next((key for key in ("grid", "variants") if self.data.get(key)), "variant")
         path = f"variants.{name}" if section == "variants" else section
         if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
@@ -196,7 +198,7 @@ class Recipe:
                 "at its beginning"
             )
             yield locate(Problem(path, sentence), self.origins)
-        if section == "grid" and Counter(label for label, _ in self._grid())[name] > 1:
+        if combinations > 1:
             sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
             yield locate(Problem(path, sentence), self.origins)
         yield from self._override_problems(f"variant '{name}'", path, overrides)
