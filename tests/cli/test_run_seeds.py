@@ -10,7 +10,7 @@ RECIPE = """
 base: tiny.yaml
 name: mine
 baseline: long
-variants: {long: {}, short: {train.steps: 1, evaluate.every: 1}, same: {model.dropout: 0.11}}
+variants: {same: {model.dropout: 0.11}, short: {train.steps: 1, evaluate.every: 1}, long: {}}
 seeds: {at_most: 4, looks: [3, 4]}
 smallest_effect: 0.001
 train: {schedule: {name: constant, learning_rate: 0.01}}
