@@ -51,7 +51,7 @@ def place(target: type | str) -> tuple[str, str]:
     return module, name
 
 
-def _tree(module: str) -> ast.Module | None:
+def module_tree(module: str) -> ast.Module | None:
     """A module's source, parsed; None where there is none. No module is imported, not even a parent package."""
     loaded = sys.modules.get(module)
     try:
@@ -92,7 +92,7 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 def find_definition(module: str, name: str, kind: type[ast.stmt], depth: int = 0) -> tuple[str, Any] | None:
     """(module, statement) that defines a name as a class or a value, looked for through imports."""
-    tree = _tree(module)
+    tree = module_tree(module)
     if tree is None or depth > 8:
         return None
     for item in _statements(tree.body):

@@ -1,21 +1,65 @@
-"""Files of a run: written so that a kill leaves them whole, and read so that damage is reported in a sentence."""
+"""Files of a run: written so that a kill or a loss of power leaves them whole, and read so that damage is reported in a
+sentence."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from paddle_tfm.errors import UserError
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file (text as UTF-8) atomically: whenever we are killed, it holds its old content or all of `content`."""
+    """Write a file (text as UTF-8) atomically: whenever we are killed or the machine stops, it holds its old content or
+    all of `content`. If the disk is full, the old content stays."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    partial.replace(path)
+    try:
+        with naming(path):
+            partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+            sync(partial)
+            partial.replace(path)
+            sync(path.parent)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within this block an OSError that names no file, such as that of a full disk, names `path`."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+def sync(path: Path) -> None:
+    """Wait until what was written to a file is on the disk; of a folder: which names it holds."""
+    with naming(path):
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        except OSError:
+            if not path.is_dir():  # some network file systems cannot do it with folders
+                raise
+        finally:
+            os.close(number)
+
+
+def sync_all(folder: Path) -> None:
+    """Wait until a folder is on the disk with all that it holds, and its name and those of its parents up to the third,
+    which may be as new as it is."""
+    for path in folder.rglob("*"):
+        sync(path)
+    for path in (folder, *list(folder.absolute().parents)[:3]):
+        sync(path)
 
 
 def json_text(value: object) -> str:

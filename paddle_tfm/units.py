@@ -110,3 +110,8 @@ def _number(value: float, unit: str, sign: str = "", uncertainty: float | None =
     if unit == "points":
         return f"{value:{sign}.2f}"
     return f"{value:{sign}.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:{sign}.3g}"
+
+
+def plural(number: int, what: str) -> str:
+    """`1 seed`, `3 seeds`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -40,14 +40,26 @@ def test_a_variant_that_sets_what_is_solved_for_is_refused_and_the_baseline_is_n
         assert load_text(tmp_path, f"{text}equal: {budget}\nbaseline: b\n").runs()
     with pytest.raises(RecipeError, match="is for variants beside a baseline, but there is one variant"):
         load_text(tmp_path, HEAD.partition("variants")[0] + "equal: flops\n").runs()
-    tune = "tune: {space: {model.dropout: [0.0, 0.1]}, trials: 2}\n"
-    with pytest.raises(
-        RecipeError, match="line 6  equal  flops are solved before any training, and values that `tune`"
-    ):
-        load_text(tmp_path, f"{HEAD}{tune}equal: flops\n").runs()
     claim = "claims: {c: {says: s, source: of our own, metric: loss, variant: a, at_most: 1}}\n"
     with pytest.raises(RecipeError, match="seconds are not reproducible, so no claim can be judged by them"):
         load_text(tmp_path, f"{HEAD}{claim}equal: seconds\n").runs()
+
+
+@pytest.mark.parametrize(
+    ("tune", "equal", "sentence"),
+    [
+        ("space: {model.dropout: [0.0, 0.1]}", "flops", None),
+        ("space: {train.schedule.peak: {log: [1e-3, 1e-2]}}, steps: 50", "parameters", None),
+        ("space: {model.norm: [layer, rms]}", "parameters", "line 6  equal       parameters are solved before `tune` chooses model.norm, which"),
+        ("space: {train.max_tokens: [64, 128]}", "tokens", "line 6  equal       tokens are solved before `tune` chooses train.max_tokens, which"),
+        ("space: {model.dropout: [0.0, 0.1]}", "seconds", "line 6  equal       seconds are measured before any training, with values that `tune`"),
+        ("space: {model.dropout: [0.0, 0.1]}, steps: 50", "tokens", "line 5  tune.steps  of all trials would be as many, and `equal: tokens` gives each"),
+    ],
+)  # fmt: skip
+def test_what_costs_nothing_may_be_tuned_beside_an_equal_budget(tmp_path, tune, equal, sentence):
+    problems = load_text(tmp_path, f"{HEAD}tune: {{{tune}, trials: 2}}\nequal: {equal}\n").expand()[1]
+    said = [" ".join([f"line {each.line}", each.path, each.message]) for each in problems]
+    assert len(said) == (sentence is not None) and all(line.startswith(" ".join(sentence.split())) for line in said)
 
 
 def test_steps_are_what_a_recipe_says_by_saying_nothing(tmp_path):

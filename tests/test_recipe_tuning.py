@@ -87,9 +87,10 @@ def test_the_folder_of_trials_is_no_variant(tmp_path):
     assert found.startswith("line 4 variants.tuning 'tuning' is the folder of the trials")
 
 
-def test_untuned_runs_need_seeds_that_are_listed(tmp_path):
-    found = problem(two(tmp_path, more="trials: 4\n  untuned: true", after="seeds: {at_most: 5, looks: [3, 5]}\n"))
-    assert found.startswith("line 8 tune.untuned has as many seeds as the tuned runs, but those are added")
+def test_seeds_may_be_added_where_variants_are_tuned(tmp_path):
+    recipe = two(tmp_path, more="trials: 4\n  untuned: true", after="seeds: {at_most: 5, looks: [3, 5]}\n")
+    assert len(check(recipe, create_registry(), step=False)) == 2 * 5
+    assert len(planned(recipe)) == 2 * (4 + 5 + 5)
 
 
 def test_trials_are_alike_for_all_variants_and_their_seed_is_not_reported(tmp_path):

@@ -24,6 +24,7 @@ VERBS = {
     "compare": "Put finished runs side by side.",
     "diff": "Say in what two runs, or variants of a recipe, differ.",
     "report": "One page: a run's model card, or the comparison of several.",
+    "verify": "Say whether a run's files are whole, of this code and these texts.",
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",
     "generate": "Continue a text with a decoder-only run.",

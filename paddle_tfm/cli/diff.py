@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from paddle_tfm.registry import Registry
 
 VOCABULARY = 1_000  # pieces, of a recipe whose texts nobody has read
+COUNTED = (
+    f"parameters are counted with vocabularies of {VOCABULARY:,} pieces, tokens in batches that are full; "
+    "`paddle-tfm run RECIPE --dry-run` measures tokens, time and memory"
+)
 FORMS = "give RUN RUN, a folder of runs, or RECIPE [VARIANT]..."
 
 
@@ -132,19 +136,30 @@ def _of_recipe(what: Sequence[str], registry: Registry) -> list[Side]:
 def _planned(recipe: Recipe, variant: str, registry: Registry) -> Side:
     from paddle_tfm.comparison.sides import PLUGINS, Side
     from paddle_tfm.model.build import build
+    from paddle_tfm.model.cache_size import cache_bytes
+    from paddle_tfm.model.size import matrix_parameters, training_flops
     from paddle_tfm.recipe.plan import plan_run
 
     run = next(run for run in recipe.runs() if run.variant == variant)
     plan = plan_run(run, registry).require_sound(recipe.source)
     files = {f"{plugin} (file)": file for plugin, file in plan.plugin_files().items()}
     model = build(plan.sound_model, VOCABULARY, VOCABULARY)
-    parameters = sum(int(each.size) for each in model.parameters() if not each.stop_gradient)
-    return Side(variant, run.data, {PLUGINS: {**plan.providers(), **files}}, {"parameters": [parameters]})
+    train = plan.settings.train
+    costs: dict[str, float | None] = {
+        "parameters": sum(int(each.size) for each in model.parameters() if not each.stop_gradient),
+        "flops_per_token": training_flops(matrix_parameters(model), 1),
+        "tokens": train.steps * train.accumulate * train.max_tokens,
+        "cache_bytes": cache_bytes(model),
+    }
+    known = {cost: [value] for cost, value in costs.items() if value is not None}
+    return Side(variant, run.data, {PLUGINS: {**plan.providers(), **files}}, known)
 
 
 def _show(base: Side, others: Sequence[Side], registry: Registry, form: str | None) -> None:
     """A table for each of the others beside the base, and what the differences are confounded with."""
     from dataclasses import replace
+
+    from rich.text import Text
 
     from paddle_tfm.comparison.describe import component
     from paddle_tfm.comparison.sides import confounds, gaps
@@ -168,6 +183,8 @@ def _show(base: Side, others: Sequence[Side], registry: Registry, form: str | No
         if i:
             console().print()
         _print(base, side, table, [cost.sentence for cost in costs])
+    if all("seconds" not in side.costs and "peak_memory_mib" not in side.costs for side in others):  # of a recipe
+        console().print(Text(COUNTED, style="dim"), soft_wrap=True)
 
 
 def _table(base: Side, side: Side, rows: Sequence[dict]) -> Table:
@@ -189,6 +206,3 @@ def _print(base: Side, side: Side, table: Table, sentences: Sequence[str]) -> No
         print_table(table, "in --json and --csv")
     for sentence in sentences:
         console().print(Text(sentence, style="yellow"))
-    if "seconds" not in side.costs and "peak_memory_mib" not in side.costs:  # a recipe
-        counted = f"parameters are counted with vocabularies of {VOCABULARY:,} pieces"
-        console().print(Text(f"{counted}; tokens, time and memory are known of runs", style="dim"), soft_wrap=True)

@@ -22,8 +22,8 @@ WORTH_CHANGING = 1.2  # how many times as fast another path must be to be propos
 class Report:
     """Prints one line for each check, with a mark; `broken` is True after a bad one."""
 
-    def __init__(self) -> None:
-        self.broken = False
+    def __init__(self, width: int = 10) -> None:
+        self.broken, self.width = False, width
 
     def add(self, mark: str, subject: str, message: str) -> None:
         """Print a line. mark: ok | note | bad."""
@@ -31,7 +31,7 @@ class Report:
 
         self.broken |= mark == "bad"
         colour = {"ok": "green", "note": "yellow", "bad": "red"}[mark]
-        console().print(f"[{colour}]{mark:<4}[/]  {subject:<10}  {escape(message)}")
+        console().print(f"[{colour}]{mark:<4}[/]  {subject:<{self.width}}  {escape(message)}", soft_wrap=True)
 
 
 @click.command(name="doctor")

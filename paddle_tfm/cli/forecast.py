@@ -31,8 +31,9 @@ def require_alone(dry_run: bool, budget: float | None, cell: str | None, executo
         raise UserError("--dry-run writes nothing; leave out --save (`paddle-tfm show` prints the recipe)")
 
 
-def probed(recipe: Recipe, registry: Registry, at_once: int) -> list[Probe]:
-    """What a run of each variant costs, after everything that is wrong with the recipe was said."""
+def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, list[Probe]]:
+    """What a run of each variant costs, after everything that is wrong with the recipe was said; and the recipe, with
+    what was solved for its variants (`equal`)."""
     from paddle_tfm.recipe.equal import of
     from paddle_tfm.sweep.check import check
     from paddle_tfm.sweep.equal import equalized
@@ -46,7 +47,7 @@ def probed(recipe: Recipe, registry: Registry, at_once: int) -> list[Probe]:
         plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
     plans = {name: plans[name] for name in recipe.variants()}
     note(f"Taking {STEPS} steps of {count(len(plans), 'variant')} …")
-    return list(probes(plans.values(), registry, at_once))
+    return recipe, list(probes(plans.values(), registry, at_once))
 
 
 def seeds_for(
@@ -71,7 +72,7 @@ def seeds_for(
         raise UserError(f"--budget chooses the number of seeds, and so does `seeds` of {recipe.source}; add --seeds N")
     if not chosen:
         seeds = [*seeds, *(seed for seed in range(1, MOST_SEEDS + len(seeds) + 1) if seed not in seeds)][:MOST_SEEDS]
-    measured = probed(recipe, registry, workers)
+    _, measured = probed(recipe, registry, workers)
     left = budget - (time.monotonic() - started)
     number, least = seeds_within(left, measured, workers, len(seeds)), min(2, len(seeds))
     variants = count(len(measured), "variant")
@@ -95,14 +96,17 @@ def recorded_seeds(folder: Path) -> str | None:
     return next((each for each in reversed(read_command(folder)) if each.startswith("seeds=[")), None)
 
 
-def show(measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form: str | None) -> None:
-    """A line a variant, then all of it."""
+def show(
+    measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form: str | None, most: bool = False
+) -> None:
+    """A line a variant, then all of it. `most`: there may be fewer runs, as seeds are added while they are needed."""
     from paddle_tfm.cli.runs_table import clock
     from paddle_tfm.cli.tables import emit
     from paddle_tfm.sweep.probe import duration
 
     by_name = {probe.variant: probe for probe in measured}
-    seconds = duration([by_name[run.variant].seconds(run.steps) for run in runs], at_once)
+    each = [by_name[run.variant].seconds(run.steps, tested=not run.is_trial) for run in runs]
+    seconds = duration(each, at_once)
     tokens = sum(by_name[run.variant].tokens * run.steps for run in runs)
     table = _table(measured, runs)
     if form is not None:
@@ -111,8 +115,8 @@ def show(measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form:
         return
     emit(table)
     console().print(
-        f"{count(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of training, about {clock(seconds)} on "
-        "this machine. Nothing was trained or written."
+        f"{'At most ' if most else ''}{count(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of "
+        f"training, about {clock(seconds)} on this machine. Nothing was trained or written."
     )
 
 

@@ -17,6 +17,8 @@ from paddle_tfm.cli.runs_table import RunsTable
 from paddle_tfm.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from paddle_tfm.sweep.events import Event
     from paddle_tfm.sweep.overview import FolderReader, Overview
 
@@ -30,9 +32,10 @@ def can_redraw(console: Console) -> bool:
 
 
 class SweepProgress:
-    """Gets the events of a sweep of so many `runs`; the table is read from their folders, whoever trains them."""
+    """Gets the events of a sweep of so many `runs`, which may become more or fewer; the table is read from their
+    folders, whoever trains them."""
 
-    def __init__(self, console: Console, reader: FolderReader, runs: int):
+    def __init__(self, console: Console, reader: FolderReader, runs: Callable[[], int]):
         self.console, self.reader, self.runs = console, reader, runs
         self.finished = 0
         self.under_way: set[str] = set()
@@ -72,9 +75,10 @@ class SweepProgress:
         resumed = f", resumed at step {card.step:,}" if card.step else ""
         padding = f", {card.padding:.0%} padding" if card.padding >= SHOWN_PADDING else ""
         number = self.finished + len(self.under_way) + 1
+        runs = max(number, self.runs())
         self.under_way.add(card.name)
         self.console.print(
-            f"[bold]{number}/{max(number, self.runs)}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
+            f"[bold]{number}/{runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
             f"{card.examples:,} training examples, {card.steps:,} steps{padding}{resumed}"
         )
 

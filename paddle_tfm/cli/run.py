@@ -167,5 +167,7 @@ def _describe(name: str) -> str:
     lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}{faster}")
     if claims := recipe.data.get("claims"):
         lines.append(f"Claims: {len(claims)}, judged at the end: reproduced, not reproduced or undetermined")
-    lines += ["", "\b", "Example:", f"  paddle-tfm run {name} train.steps=100 --out runs/try"]
+    lines += ["", "\b", "Examples (`paddle-tfm run --help` says how values are written and quoted):"]
+    lines += [f"  paddle-tfm run {name} train.steps=100 --out runs/try"]
+    lines += [f"  paddle-tfm run {name} model.dropout=0,0.1 --seeds 3 --dry-run"]
     return "\n".join(lines)

@@ -47,10 +47,11 @@ def train(wanted: Request) -> None:
         wanted = _within_budget(wanted, recipe, registry, folder, workers, started)
         recipe = wanted.recipe()
     if wanted.dry_run:
+        at_once = min(workers, _count(wanted, recipe))
+        recipe, measured = forecast.probed(recipe, registry, at_once)
         begun = folder if wanted.resume else None
         runs = [run for run in planned(recipe) if not (begun and (begun / run.name / "results.json").exists())]
-        at_once = min(workers, max(len(runs), 1))
-        forecast.show(forecast.probed(recipe, registry, at_once), runs, at_once, wanted.form)
+        forecast.show(measured, runs, min(at_once, max(len(runs), 1)), wanted.form, most=recipe.seed_plan() is not None)
         forecast.show_tuning(recipe, wanted.form)
         return
 
@@ -128,11 +129,14 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     from paddle_tfm.cli.progress import SweepProgress
     from paddle_tfm.sweep.overview import FolderReader
     from paddle_tfm.sweep.sweep import RunsFailed
+    from paddle_tfm.train.about import read_runs
     from paddle_tfm.train.trainer import Interrupted
 
     at_once = (sweep.executor.at_once if sweep.executor else None) or sweep.workers
     reader = FolderReader(sweep.folder / (wanted.cell or ""), at_once)
-    sweep.on_event = progress = SweepProgress(notes(), reader, _count(wanted, sweep.recipe))
+    sweep.on_event = progress = SweepProgress(
+        notes(), reader, lambda: 1 if wanted.cell else len(read_runs(sweep.folder))
+    )
     again = escape(wanted.to_resume())
     try:
         with Stop() as sweep.stop:

@@ -19,13 +19,13 @@ from paddle_tfm.comparison.models import Models
 from paddle_tfm.comparison.runs import Result, grouped
 from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison
-from paddle_tfm.comparison.verdict import plural
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
+from paddle_tfm.units import plural
 
 T = TypeVar("T")
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")

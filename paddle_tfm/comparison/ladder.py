@@ -12,8 +12,8 @@ from paddle_tfm.comparison.sizes import by_size, flops_of, size_of, written
 from paddle_tfm.comparison.statistics import SIGNIFICANCE, HeldOut, Slope, held_out, slope
 from paddle_tfm.comparison.statistics.ladder import FARTHEST
 from paddle_tfm.comparison.table import Comparison, compare
-from paddle_tfm.comparison.verdict import plural
 from paddle_tfm.recipe.ladder import at
+from paddle_tfm.units import plural
 
 
 @dataclass(frozen=True)

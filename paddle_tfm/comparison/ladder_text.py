@@ -7,7 +7,7 @@ from paddle_tfm.comparison.ladder import Ladder, Trend
 from paddle_tfm.comparison.statistics import CONFIDENCE, SIGNIFICANCE, Slope
 from paddle_tfm.comparison.statistics.ladder import FARTHEST
 from paddle_tfm.comparison.table import Comparison
-from paddle_tfm.comparison.verdict import plural
+from paddle_tfm.units import plural
 
 METHOD = (
     "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361): N are the parameters "

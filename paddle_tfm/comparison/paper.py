@@ -10,9 +10,9 @@ from paddle_tfm.comparison import describe
 from paddle_tfm.comparison.columns import method
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.tuned import read_tuned
-from paddle_tfm.comparison.verdict import plural
 from paddle_tfm.component_source import ComponentSource, papers
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import plural
 
 SOFTWARE = "paddle_tfm"
 PADDLE = """@article{paddlepaddle,

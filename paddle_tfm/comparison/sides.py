@@ -15,14 +15,18 @@ from typing import Any, NamedTuple
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
+from paddle_tfm.model.size import training_flops
 from paddle_tfm.recipe.differences import ABSENT, differences
 from paddle_tfm.train.about import read_about
 
 SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
+SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
 OF_A_MACHINE = ("processor", "cores", "threads", "memory_gib", "system", "device")
-# of a run; tokens and seconds of training, bytes of the key/value cache for each token of output
-COSTS = ("parameters", "tokens", "seconds", "peak_memory_mib", "cache_bytes")
-NOISY = {"seconds": 5.0, "peak_memory_mib": 2.0}  # those that no two runs have alike: percent, below which is noise
+# of a run; floating-point operations of training for each token, tokens and seconds of training; seconds of the search
+# of the test split for each token of output, and bytes of the key/value cache for it
+COSTS = ("parameters", "flops_per_token", "tokens", "seconds", "peak_memory_mib", "decoding_seconds", "cache_bytes")
+# those that no two runs have alike: percent, below which is noise
+NOISY = {"seconds": 5.0, "peak_memory_mib": 2.0, "decoding_seconds": 10.0}
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,12 @@ def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict
     values: dict[str, list[float]] = {}
     for folder, about in zip(folders, abouts):
         trainings = about.get("trainings", [])
-        known = {**about, **(trainings[-1] if trainings else {}), **_read(folder / "results.json")}
+        results = _read(folder / "results.json")
+        known = {**about, **(trainings[-1] if trainings else {}), **results}
+        if matrices := results.get("matrix_parameters"):
+            known["flops_per_token"] = training_flops(matrices, 1)
+        if (decoding := _mapping(results, "decoding")).get("seconds", 0.0) >= SHORTEST and decoding.get("tokens"):
+            known["decoding_seconds"] = decoding["seconds"] / decoding["tokens"]
         for cost in COSTS:
             if isinstance(known.get(cost), (int, float)):
                 values.setdefault(cost, []).append(known[cost])
@@ -122,11 +131,15 @@ def _meaning(cost: str, percent: float) -> str:
     verb = "an advantage" if percent > 0 else "a handicap"
     if cost == "parameters":
         return f"{size} parameters: {verb} that is not the variant's"
+    if cost == "flops_per_token":
+        return f"{size} operations for each token of training: {verb} that is not the variant's"
     if cost == "tokens":
         return f"{size} tokens of training: {verb} that is not the variant's"
     if cost == "seconds":
         steps = 100 * (1 / (1 + percent / 100) - 1)
         return f"{size} time: in equal time it would train {abs(steps):.0f}% {'fewer' if percent > 0 else 'more'} steps"
+    if cost == "decoding_seconds":
+        return f"{size} time for each token that is written"
     if cost == "cache_bytes":
         return f"{size} bytes of key/value cache for each token that is written"
     return f"{size} memory of tensors at its peak"

@@ -26,7 +26,7 @@ class Chosen:
     Args:
         scores: of all its trials on the validation split, in their order; NaN where one diverged. stopped: how many
             trials did not get all steps (halving). at_edge: the settings whose chosen value is the outermost that was
-            tried.
+            tried. rungs: after each rung the steps of all trials so far and the best score of any; NaN without one.
     """
 
     number: int
@@ -34,6 +34,7 @@ class Chosen:
     at_edge: Sequence[str]
     scores: Sequence[float]
     stopped: int
+    rungs: Sequence[tuple[int, float]] = ()
 
     @property
     def score(self) -> float:
@@ -60,9 +61,14 @@ class Tuned:
         space = self.spaces[0 if first else -1]
         return "; ".join(f"{path} {Axis.parse(path, space[path])}" for path in (space if paths is None else paths))
 
+    @property
+    def is_halved(self) -> bool:
+        """Whether some trials did not get all steps."""
+        return any(chosen.stopped for chosen in self.variants.values())
+
     def expected(self) -> dict[str, np.ndarray]:
         """variant → the expected best of 1 … n of its trials; none where trials were halved: most have no score."""
-        if any(chosen.stopped for chosen in self.variants.values()):
+        if self.is_halved:
             return {}
         return {name: expected_best(item.scores, self.higher_is_better) for name, item in self.variants.items()}
 
@@ -86,13 +92,19 @@ def _sweep(comparison: Comparison) -> Path | None:
 def _tuned(record: Mapping[str, Any]) -> Tuned:
     variants = {}
     for name, item in record["variants"].items():
-        scores = [math.nan if each["score"] is None else float(each["score"]) for each in item["trials"]]
+        scores = [_number(each["score"]) for each in item["trials"]]
         stopped = sum(each["stopped"] for each in item["trials"])
-        variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped)
+        rungs = [(each["steps"], _number(each["best"])) for each in item.get("rungs", ())]
+        variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped, rungs)
         variants[name].score  # noqa: B018 an IndexError is damage
     tuned = Tuned(record["metric"], record["higher_is_better"], list(record["spaces"]), variants)
     tuned.space()  # a ValueError too
     return tuned
+
+
+def _number(score: float | None) -> float:
+    """NaN of a trial that diverged."""
+    return math.nan if score is None else float(score)
 
 
 def untuned(comparison: Comparison) -> Comparison | None:

@@ -8,6 +8,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.comparable import reasons
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
+from paddle_tfm.units import plural
 
 
 def verdict(comparison: Comparison) -> str:
@@ -154,10 +155,6 @@ def verdict_text(comparison: Comparison, difference: Verdict) -> str:
 
 def smallest(comparison: Comparison) -> str:
     """The smallest effect of interest with its unit: `0.5 points`."""
-    unit = " points" if comparison.unit(comparison.metric) == "%" else ""
-    return f"{comparison.question.smallest_effect:g}{unit}"
-
-
-def plural(number: int, what: str) -> str:
-    """`1 seed`, `3 seeds`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    effect = comparison.question.smallest_effect
+    unit = f" point{'' if effect == 1 else 's'}" if comparison.unit(comparison.metric) == "%" else ""
+    return f"{effect:g}{unit}"

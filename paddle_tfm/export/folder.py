@@ -15,6 +15,8 @@ from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.export.spec import load_ctranslate2, save
 from paddle_tfm.export.variables import TARGET, Variables, variables
 from paddle_tfm.files import json_text, read_json, sha256
+from paddle_tfm.train import checkpoint as saved
+from paddle_tfm.train import manifest
 from paddle_tfm.train.run import Run
 
 PAGE = "paddle_tfm.json"
@@ -36,7 +38,7 @@ def component_names(run: Run) -> dict[type, str]:
 
 def source_of(run: Run, checkpoint: str, quantization: str) -> dict[str, object]:
     """What an export is made from: an export of another source is not reused."""
-    weights = run.folder / "checkpoints" / checkpoint / "model.safetensors"
+    weights = saved.existing(run.folder / "checkpoints" / checkpoint, run.folder) / manifest.WEIGHTS
     return {
         "format": FORMAT,
         "paddle_tfm": importlib.metadata.version("paddle-tfm"),

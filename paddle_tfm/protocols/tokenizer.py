@@ -40,7 +40,8 @@ class Tokenizer(Component):
 
     def fit(self, texts: Iterable[str]) -> None:
         """Learn from the training texts of one side, or of both where one tokenizer serves both. Most tokenizers have
-        nothing to learn. `texts` can be gone through once, and may be millions: keep a bounded part of them."""
+        nothing to learn. `texts` can be gone through once, and may be millions: keep a bounded part of them. Called
+        again, it begins again, and nothing is left of the texts before."""
 
     def normalize(self, text: str) -> str:
         """What of `text` survives: by default, runs of white space become one space and the ends are trimmed."""

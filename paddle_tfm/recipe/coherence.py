@@ -66,10 +66,7 @@ def _tune_problems(recipe: Written, settings: Settings, runs: Sequence[Resolved]
         return []
     overrides = {name: overrides for name, (overrides, _) in recipe.variants().items()}
     sound, seeds = {run.variant: run.data for run in runs if run.settings}, {run.seed for run in runs}
-    wrong = list(tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best))
-    if settings.tune.untuned and recipe.seed_plan():
-        sentence = "has as many seeds as the tuned runs, but those are added as they are needed; list the `seeds`"
-        wrong.append(Problem("tune.untuned", sentence))
+    wrong = tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best)
     return [locate(each, recipe.origins) for each in wrong]
 
 

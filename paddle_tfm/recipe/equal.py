@@ -16,8 +16,14 @@ from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.recipe.merging import is_replaced, leaves
 from paddle_tfm.recipe.yaml_lines import Origins
 
-SETTINGS = {"steps": "", "tokens": "train.steps", "flops": "train.steps", "seconds": "train.steps"}
+BUDGET = "train.steps"
+SETTINGS = {"steps": "", "tokens": BUDGET, "flops": BUDGET, "seconds": BUDGET}
 SETTINGS["parameters"] = "model.d_ff"  # budget → what is solved for it
+# whose values change no tokens, no operations and no parameters, so that they may be tuned beside any equal budget
+COSTLESS = (
+    *("train.schedule", "train.optimizer", "train.label_smoothing", "train.clip_norm", "train.ema"),
+    *("model.dropout", "model.embedding_dropout"),
+)
 
 
 class Equal(NamedTuple):
@@ -71,9 +77,7 @@ def problems(
     budget, setting = of(data)
     if not setting:
         return
-    if data.get("tune"):
-        sentence = f"{budget} are solved before any training, and values that `tune` chooses would undo it; keep one"
-        yield Problem("equal", sentence)
+    yield from _beside_tuning(data.get("tune"), budget, setting)
     if len(variants) == 1:
         yield Problem("equal", "is for variants beside a baseline, but there is one variant; add `variants`")
     baseline = str(data.get("baseline") or next(iter(variants)))
@@ -87,3 +91,21 @@ def problems(
             return
     if isinstance(data.get("claims"), Mapping) and data["claims"] and budget == "seconds":
         yield Problem("equal", "seconds are not reproducible, so no claim can be judged by them; use flops or tokens")
+
+
+def _beside_tuning(tune: object, budget: str, setting: str) -> Iterator[Problem]:
+    """What tuning would undo of an equal budget, which is solved before it."""
+    if not isinstance(tune, Mapping):
+        return
+    if budget == "seconds":
+        sentence = "seconds are measured before any training, with values that `tune` then changes; use flops or tokens"
+        yield Problem("equal", sentence)
+        return
+    space = tune.get("space")
+    for path in space if isinstance(space, Mapping) else ():
+        if not str(path).startswith(COSTLESS):
+            sentence = f"{budget} are solved before `tune` chooses {path}, which may change them; keep one of the two"
+            yield Problem("equal", sentence)
+    if tune.get("steps") and setting == BUDGET:
+        sentence = f"of all trials would be as many, and `equal: {budget}` gives each variant its own; leave it out"
+        yield Problem("tune.steps", sentence)

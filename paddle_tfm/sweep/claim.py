@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_text, read_json
+from paddle_tfm.files import json_text, naming, read_json
 
 FILE = "claim.json"
 TRIES, PAUSE = 5, 0.05  # whoever asks whether a run is claimed locks its claim for an instant
@@ -49,8 +49,9 @@ def claimed(folder: Path) -> Iterator[None]:
     path = folder / FILE
     file = _locked(path)
     try:
-        file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": _now()}))
-        file.flush()
+        with naming(path):
+            file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": _now()}))
+            file.flush()
         yield
     finally:
         path.unlink(missing_ok=True)

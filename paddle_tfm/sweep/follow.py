@@ -13,7 +13,7 @@ from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event
-from paddle_tfm.train import about, checkpoint
+from paddle_tfm.train import about, checkpoint, manifest
 from paddle_tfm.train.logs import NewRows, is_before
 
 
@@ -25,8 +25,9 @@ class Follower:
         self.cell, self.registry, self.on_event = cell, registry, on_event
         self.trainings = self._trainings()
         self.resumed: dict[str, Any] | None = None  # the state in which the training starts, if it resumes
-        with suppress(UserError):  # a damaged one: the process that resumes says so
-            self.resumed = checkpoint.load_state(cell.folder / "checkpoints" / "last", ("step", "evaluated"))
+        with suppress(UserError):  # none is whole: the process that resumes says so
+            if point := manifest.resume_point(cell.folder / "checkpoints"):
+                self.resumed = checkpoint.load_state(point, ("step", "evaluated"))
         self.card: Card | None = None
         self.new_rows = NewRows(cell.folder / "metrics.jsonl")
         self.evaluated, self.has_ended = -1, False  # the step of the evaluation that was passed on last

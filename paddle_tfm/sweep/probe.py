@@ -46,11 +46,13 @@ class Probe:
     test: float
     memory: int | None
 
-    def seconds(self, steps: int | None = None) -> float:
-        """Seconds of a run of so many steps; default: those of the recipe."""
+    def seconds(self, steps: int | None = None, tested: bool = True) -> float:
+        """Seconds of a run of so many steps; default: those of the recipe. `tested`: with its tests, which a trial of
+        tuning has not."""
         steps = self.steps if steps is None else steps
         evaluations = 1 + -(-steps // self.every)  # one before the first step, one behind the last
-        return self.start + steps * self.step + evaluations * self.evaluation + self.test
+        tests = self.test if tested else 0.0
+        return self.start + steps * self.step + evaluations * self.evaluation + tests
 
 
 def probes(plans: Iterable[Plan], registry: Registry, workers: int) -> Iterator[Probe]:

@@ -11,7 +11,9 @@ from paddle_tfm.sweep.cells import Cell
 Undecided = Callable[[Sequence[Cell]], set[str]]
 
 
-def stages(cells: Sequence[Cell], plan: SeedPlan | None, undecided: Undecided) -> Iterator[list[Cell]]:
+def stages(
+    cells: Sequence[Cell], plan: SeedPlan | None, undecided: Undecided, beside: Sequence[Cell] = ()
+) -> Iterator[list[Cell]]:
     """Cells in the order in which they are due: before each look of `plan` the seeds up to it, of the variants that are
     open. A list of seeds is one stage.
 
@@ -20,17 +22,21 @@ def stages(cells: Sequence[Cell], plan: SeedPlan | None, undecided: Undecided) -
 
     Args:
         undecided: finished cells → the variants that need more seeds, with the baseline; none where all is settled.
+        beside: cells that decide nothing: each is due with the one of its variant and seed.
     """
     if plan is None:
-        yield list(cells)
+        yield [*cells, *beside]
         return
     due: list[Cell] = []
     open_variants = {cell.spec.variant for cell in cells}
     for before, size in pairwise([0, *plan.stages]):
-        stage = [cell for cell in cells if before < cell.spec.seed <= size and cell.spec.variant in open_variants]
+        stage, others = (
+            [cell for cell in some if before < cell.spec.seed <= size and cell.spec.variant in open_variants]
+            for some in (cells, beside)
+        )
         if not stage:
             return
         due += stage
-        yield stage
+        yield [*stage, *others]
         if size < plan.at_most:
             open_variants &= undecided(due)

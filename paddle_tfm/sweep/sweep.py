@@ -78,13 +78,9 @@ class Sweep(protocols.Supervisor):
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
         """
-        equal, only = bool(of(self.recipe.data).setting), None if self.recipe.data.get("tune") else self._only()
+        equal, only = bool(of(self.recipe.data).setting), self._only()
         plans = check(self.recipe, self.registry, only=None if equal else only)
-        cells = [self._cell(plan.run) for plan in plans if only is None or plan.run.name in only]
-        if tune := self.recipe.tune():
-            runs = [plan.run for plan in plans]
-            self.tuning = Tuning(self.recipe, tune, runs, self.folder, self._cell, self._is_sound)
-            cells = self.tuning.known(self.only)
+        cells = self._cells(plans, only)
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
                 f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
@@ -102,12 +98,21 @@ class Sweep(protocols.Supervisor):
             self.report(sentence)
         if equal:
             plans = self._equalized(plans)
-            cells = [self._cell(plan.run) for plan in plans]
+            cells = self._cells(plans, only)
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
         _fetch(plans)
         return cells
+
+    def _cells(self, plans: Sequence[Plan], only: Sequence[str] | None) -> list[Cell]:
+        """Those of the runs that are planned, `only` some of them or all; of a recipe that tunes what is known of its
+        cells."""
+        if tune := self.recipe.tune():
+            runs = [plan.run for plan in plans]
+            self.tuning = Tuning(self.recipe, tune, runs, self.folder, self._cell, self._is_sound)
+            return self.tuning.known(self.only)
+        return [self._cell(plan.run) for plan in plans if only is None or plan.run.name in only]
 
     def _equalized(self, plans: Sequence[Plan]) -> list[Plan]:
         """The plans of the runs that are wanted, once every variant gets as much as the baseline."""
@@ -119,8 +124,12 @@ class Sweep(protocols.Supervisor):
         return check(self.recipe, self.registry, only=self._only())
 
     def _only(self) -> list[str] | None:
-        """Raises UserError where `only` names no run."""
-        if self.only is None:
+        """The names of the runs that are wanted; None: all, among which tuning finds its cells itself.
+
+        Raises:
+            UserError: `only` names no run.
+        """
+        if self.only is None or self.recipe.data.get("tune"):
             return None
         names = [run.name for run in self.recipe.expand()[0]]
         if self.only not in names:
@@ -159,12 +168,13 @@ class Sweep(protocols.Supervisor):
     def _stages(self, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
         """Cells as they are due: trials, then the reported runs, seeds of which may be added."""
         names = [run.name for run in self.recipe.expand()[0]]
+        beside: list[Cell] = []
         if self.tuning is not None and self.only is None:
             for stage in self.tuning.stages(self.report):
                 self._write_command(names)
                 yield stage
             self.tuning.write()
-            cells = [*self.tuning.chosen(), *self.tuning.untuned()]
+            cells, beside = self.tuning.chosen(), self.tuning.untuned()
         self._write_command(names)
 
         def undecided(done: Sequence[Cell]) -> set[str]:
@@ -174,7 +184,7 @@ class Sweep(protocols.Supervisor):
             self._write_command(names)
             return variants
 
-        yield from stages(cells, None if self.only else self.recipe.seed_plan(), undecided)
+        yield from stages(cells, None if self.only else self.recipe.seed_plan(), undecided, beside)
 
     def _train_all(self, cells: Sequence[Cell]) -> None:
         """Train those that are not trained yet. Raises: as `run`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,21 @@ class Score(NamedTuple):
     rank: tuple[float, float]
     steps: int
     stopped: bool
+
+
+class Rung(NamedTuple):
+    """What the trials of one variant reached by the end of a rung: the `best` of all scores so far, with however many
+    steps, and the `steps` of all trials together until then."""
+
+    steps: int
+    best: Score
+
+    @classmethod
+    def after(cls, before: Sequence[Rung], scores: Sequence[Score]) -> Rung:
+        """The rung that follows those `before`, whose trials reached `scores`."""
+        last = before[-1:]
+        steps = sum(rung.steps for rung in last) + sum(score.steps for score in scores)
+        return cls(steps, max((*(rung.best for rung in last), *scores), key=lambda score: score.rank))
 
 
 def read_score(folder: Path, metric: str, stopped: bool) -> Score:

@@ -7,7 +7,7 @@ trials before, so that it is the same whoever trained them, and however often th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from paddle_tfm.recipe.space import Axis, points
 from paddle_tfm.recipe.trials import own, trial, tuned
 from paddle_tfm.recipe.tuning import RECORD, TuneSettings
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.sweep.trials import WORST, Score, Trial, read_score
+from paddle_tfm.sweep.trials import WORST, Rung, Score, Trial, read_score
 
 
 @dataclass
@@ -40,6 +40,7 @@ class Tuning:
     trials: list[Trial] = field(default_factory=list, init=False)
     cells: list[Cell] = field(default_factory=list, init=False)  # of the trials that were due so far
     scores: dict[str, dict[int, Score]] = field(default_factory=dict, init=False)  # variant → number → score
+    rungs: dict[str, list[Rung]] = field(default_factory=dict, init=False)  # variant → what its trials reached by then
 
     def __post_init__(self) -> None:
         self.variants = {run.variant: run for run in self.runs}  # any of its seeds
@@ -71,8 +72,11 @@ class Tuning:
         )
 
     def names(self, reported: Iterable[str]) -> list[str]:
-        """Of all runs that are known: the trials, and the `reported` ones."""
-        return [*(cell.name for cell in self.cells), *reported, *(cell.name for cell in self.untuned())]
+        """Of all runs that are known: the trials, the `reported` ones, and beside these those with the recipe's own
+        values."""
+        wanted = list(reported)
+        beside = [cell.name for cell in self.untuned() if replace(cell.spec, place="").name in wanted]
+        return [*(cell.name for cell in self.cells), *wanted, *beside]
 
     # --------------------------------------------------------------------------------------------------------- trials
 
@@ -81,6 +85,7 @@ class Tuning:
         `report` gets a sentence where the space is widened."""
         self.spaces, self.trials, self.cells = [self.tune.axes()], [], []
         self.scores = {variant: {} for variant in self.variants}
+        self.rungs = {variant: [] for variant in self.variants}
         for number in range(self.tune.widen + 1):
             first = len(self.trials) + 1
             new = points(self.spaces[-1], self.tune.trials, beyond=self.spaces[-2] if number else ())
@@ -108,6 +113,10 @@ class Tuning:
             yield list(cells.values())
             for (variant, number), cell in cells.items():
                 self.scores[variant][number] = read_score(cell.folder, self.metric, stopped=rung < last)
+            for variant, some in left.items():
+                self.rungs[variant].append(
+                    Rung.after(self.rungs[variant], [self.scores[variant][n.number] for n in some])
+                )
             for variant, some in left.items():
                 some.sort(key=lambda each: self.scores[variant][each.number].rank, reverse=True)
                 del some[self.tune.left(rung + 1, len(trials)) :]
@@ -202,4 +211,5 @@ class Tuning:
             score = scores[each.number]
             values = {"number": each.number, "round": each.round, "values": each.values}
             trials.append({**values, "score": score.value, "steps": score.steps, "stopped": score.stopped})
-        return {"chosen": best.number, "values": best.values, "at_edge": edges, "trials": trials}
+        rungs = [{"steps": rung.steps, "best": rung.best.value} for rung in self.rungs[variant]]
+        return {"chosen": best.number, "values": best.values, "at_edge": edges, "trials": trials, "rungs": rungs}

@@ -11,8 +11,9 @@ import numpy as np
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.options import Option
-from paddle_tfm.testing.results import Note, Result, Skip
+from paddle_tfm.testing.results import Failed, Note, Result, Skip
 from paddle_tfm.testing.subject import Subject
+from paddle_tfm.testing.unread import unread
 
 SMALL = (1, 10)  # what counts steps acts early
 
@@ -34,13 +35,15 @@ def other_values(option: Option) -> list[object]:
 
 
 def each_option(subject: Subject, observe: Observe) -> Result:
-    """What is worth knowing of the options of a component: those whose other values change nothing, bit for bit.
+    """What is worth knowing of the options of a component: those whose other values change nothing, bit for bit. Where
+    no line of its source reads such an option either, that is a failure: rare input cannot explain it.
 
     Args:
         observe: the component with these options too -> all that is looked at, in one order whatever they are; raises
             UserError where they are refused.
     """
     usual, acting, idle = observe({}), [], []
+    tries: dict[str, str] = {}
     for name, option in subject.registry.options(subject.kind, subject.name).items():
         option = replace(option, default=subject.spec.get(name, option.default))
         tried: list[object] = []
@@ -55,11 +58,14 @@ def each_option(subject: Subject, observe: Observe) -> Result:
                 break
         else:
             if tried:
-                idle.append(f"`{name}` ({' or '.join(map(str, tried))} instead of {option.default})")
+                idle.append(name)
+                tries[name] = f"`{name}` ({' or '.join(map(str, tried))} instead of {option.default})"
+    if never := [tries[name] for name in idle if name in unread(subject.cls)]:
+        return Failed(f"{', '.join(never)} changes nothing, and no line of the class reads it")
     if idle:
         return Note(
-            f"{', '.join(idle)} changed no number that was looked at: is it read? It may be where it acts on rarer "
-            "input, later in training, or beside another option than was tried"
+            f"{', '.join(tries.values())} changed no number that was looked at: is it read? It may be where it acts on "
+            "rarer input, later in training, or beside another option than was tried"
         )
     return Note(f"changed by {', '.join(acting)}") if acting else Skip("it has no option that is a number or a choice")
 

@@ -174,10 +174,10 @@ def _numbers(cell: Cell) -> dict[str, str]:
 
 
 def _saved(cell: Cell) -> tuple[int, int]:
-    from paddle_tfm.train import checkpoint
+    from paddle_tfm.train import checkpoint, manifest
 
-    rows, last = read_rows(cell.folder / "metrics.jsonl"), cell.folder / "checkpoints" / "last"
-    step = checkpoint.load_state(last)["step"] if checkpoint.exists(last) else 0
+    rows, last = read_rows(cell.folder / "metrics.jsonl"), manifest.find(cell.folder / "checkpoints" / "last")
+    step = 0 if last is None else checkpoint.load_state(last)["step"]
     return (max((row["step"] for row in rows), default=0), step)
 
 

@@ -13,51 +13,82 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
+from paddle_tfm.files import naming, read_json, sync
+from paddle_tfm.train import manifest
 
 
 def save(
-    folder: Path, model: paddle.nn.Layer, state: dict, parts: Mapping[str, Mapping[str, paddle.Tensor]] = {}
+    folder: Path,
+    model: paddle.nn.Layer,
+    state: dict,
+    parts: Mapping[str, Mapping[str, paddle.Tensor]] = {},
+    identity: str = "",
+    keep_old: bool = False,
 ) -> None:
-    """Write a checkpoint. If the process is killed, `folder` holds either the old or the new one, complete.
+    """Write a checkpoint. If the process is killed or the machine stops, `manifest.find(folder)` is either the old or
+    the new one, complete.
 
-    `state` is written to state.json, each of `parts` (tensors by name) to its own safetensors file.
+    It is written beside `folder`, file by file waited for, the manifest last; then it takes the name. The old one stays
+    beside it if `keep_old`.
+
+    Args:
+        state: written to state.json. parts: tensors by name, each part to its own safetensors file. identity: the hash
+            of the run's.
+    Raises:
+        UserError: it could not be written; the old one is as it was.
     """
-    partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
-    exists(folder)  # restores `old` if a kill left it, since it may be the only complete checkpoint
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for part, tensors in {"model": model.state_dict(), **parts}.items():
-        save_file({path: _array(tensor) for path, tensor in tensors.items()}, partial / f"{part}.safetensors")
-    (partial / "state.json").write_text(json.dumps(state, indent=1), "utf-8")
-    shutil.rmtree(old, ignore_errors=True)
+    partial = folder.with_name(folder.name + ".partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for part, tensors in {"model": model.state_dict(), **parts}.items():
+            save_file({path: _array(tensor) for path, tensor in tensors.items()}, partial / f"{part}.safetensors")
+        with naming(partial):
+            (partial / manifest.STATE).write_text(json.dumps(state, indent=1), "utf-8")
+            manifest.write(partial, state["step"], identity)
+        _take_name(partial, folder, keep_old)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UserError(
+            f"{folder}: the checkpoint of step {state['step']:,} was not saved: {reason}{_left(folder)}"
+        ) from error
+
+
+def _take_name(partial: Path, folder: Path, keep_old: bool) -> None:
+    """Rename a checkpoint that is complete to `folder`, and what is there to the name of the old one."""
+    _, old = manifest.versions(folder)
     if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
     partial.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    sync(folder.parent)
+    if not keep_old:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _left(folder: Path) -> str:
+    there = manifest.find(folder)
+    if there is None:
+        return ""
+    return f"; the one before it, of step {load_state(there)['step']:,}, is whole, and `--resume` continues from it"
 
 
 def _array(tensor: paddle.Tensor) -> np.ndarray:
     return np.ascontiguousarray(tensor.detach().numpy())
 
 
-def exists(folder: Path) -> bool:
-    """Whether `folder` holds a checkpoint; one that a kill during `save` left under its temporary name is restored."""
-    old = folder.with_name(folder.name + ".old")
-    if not folder.exists() and old.exists():
-        old.rename(folder)
-    return folder.is_dir()
-
-
 def existing(folder: Path, run: Path) -> Path:
-    """`folder`, in which a checkpoint of the folder `run` must be.
+    """Where the checkpoint `folder` of the run in the folder `run` is.
 
     Raises:
-        UserError: it is gone.
+        UserError: it is gone, or damaged.
     """
-    if not exists(folder):
-        raise UserError(f"{folder}: this checkpoint is gone; remove {run} to train this run again")
-    return folder
+    there = manifest.find(folder)
+    sentence = f"{folder}: this checkpoint is gone" if there is None else manifest.damage(there, manifest.WEIGHTS)
+    if there is None or sentence:
+        raise UserError(f"{sentence}; remove {run} to train this run again")
+    return there
 
 
 def snapshot(step: int | str) -> str:
@@ -73,13 +104,19 @@ def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
             shutil.rmtree(each, ignore_errors=True)
 
 
+def remove_old(folder: Path) -> None:
+    """Remove the checkpoint before `folder`, which a finished run does not need."""
+    if folder.exists():
+        shutil.rmtree(manifest.versions(folder)[1], ignore_errors=True)
+
+
 def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:
     """The state that was saved with a checkpoint; it must have `keys`, and may have more.
 
     Raises:
         UserError: the file is missing, or broken.
     """
-    return read_json(folder / "state.json", keys)
+    return read_json(folder / manifest.STATE, keys)
 
 
 def load_model(folder: Path, model: paddle.nn.Layer) -> None:
@@ -88,7 +125,7 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
     Raises:
         UserError: the file is missing or broken, or its names or shapes are not the model's.
     """
-    path = folder / "model.safetensors"
+    path = folder / manifest.WEIGHTS
     arrays, tensors = load_arrays(folder), model.state_dict()
     differences = [
         f"the {side} lacks {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")

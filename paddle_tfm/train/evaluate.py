@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import paddle
@@ -86,6 +88,28 @@ def _teacher_forced(model: Transformer, batch: Batch[Tensor]) -> tuple[Tensor, i
         scores = log_probs.take_along_axis(target.unsqueeze(-1), -1).squeeze(-1)
         correct = int(paddle.logical_and(log_probs.argmax(-1) == target, valid).astype("int64").sum())
         return (scores * valid.astype(scores.dtype)).astype("float64"), correct
+
+
+@dataclass
+class DecodingTime:
+    """How long a search took: the sentences and the tokens that were written, their ends included, and the seconds."""
+
+    sentences: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def of(self, decode: Callable[..., list[list[Hypothesis]]]) -> Callable[..., list[list[Hypothesis]]]:
+        """`decode`, whose calls count here."""
+
+        def timed(*arguments: Any, **options: Any) -> list[list[Hypothesis]]:
+            before = time.perf_counter()
+            decoded = decode(*arguments, **options)
+            self.seconds += time.perf_counter() - before
+            self.sentences += len(decoded)
+            self.tokens += sum(len(hypotheses[0].ids) + 1 for hypotheses in decoded)
+            return decoded
+
+        return timed
 
 
 def predict(

@@ -11,7 +11,7 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.recipe.further_tests import FurtherTest
-from paddle_tfm.train.evaluate import log_probs
+from paddle_tfm.train.evaluate import DecodingTime, log_probs
 from paddle_tfm.train.run import Run
 
 
@@ -21,24 +21,26 @@ class Score(Protocol):
     def __call__(
         self, examples: Sequence[Encoded], searched: Sequence[Encoded], **conditions: Any
     ) -> tuple[dict[str, float], list[Prediction]]:
-        """`conditions`: `max_rows` and `padding` of `evaluate.likelihood`."""
+        """`conditions`: `max_rows` and `padding` of `evaluate.likelihood`; `clock`: a `DecodingTime`."""
 
 
 @dataclass
 class FinalTests:
-    """Scores on the test split, empty without one; and name → what `results.json` holds of each further test."""
+    """Scores on the test split, empty without one; how long its search took; and name → what `results.json` holds of
+    each further test."""
 
     run: Run
     score: Score
     test: dict[str, float] = field(default_factory=dict)
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    decoding: DecodingTime = field(default_factory=DecodingTime)
     _usual: dict[str, list[Prediction]] = field(default_factory=dict)  # split → what is written in usual batches
 
     def do(self) -> FinalTests:
         """All of them, predictions written beside the run's results."""
         run = self.run
         if examples := run.encoded["test"]:
-            self.test, self._usual["test"] = self.score(examples, examples)
+            self.test, self._usual["test"] = self.score(examples, examples, clock=self.decoding)
             write_predictions(predictions_file(run.folder), self._usual["test"])
         for name, test in run.settings.evaluate.tests.items():
             self.tests[name] = self._further(name, test)

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from paddle_tfm.files import write_whole
+from paddle_tfm.files import naming, write_whole
+
+LOGS = ("metrics.jsonl", "timings.jsonl")  # of a run
 
 
 def append_row(path: Path, row: dict) -> None:
     """Add a row to a JSON-lines log."""
-    with path.open("a", encoding="utf-8") as file:
+    with naming(path), path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from paddle_tfm.model.size import matrix_parameters
@@ -25,7 +26,8 @@ def results_of(
     """The run, its size, its times and its scores, as data for JSON.
 
     Args:
-        final: the scores on the test split and of further tests; empty if the model was never evaluated.
+        final: the scores on the test split, how long its search took (`decoding`: sentences, tokens, seconds), and the
+            scores of further tests; empty if the model was never evaluated.
         averaged: the mean of the last weights: its steps, whether it became the best checkpoint (`is_best`), and its
             scores on the validation split. None: `train.average` is not set.
         diverged: a sentence if the loss or its gradient became NaN or infinite.
@@ -45,6 +47,7 @@ def results_of(
         "seconds": round(progress.seconds, 3),
         "wall_seconds": round(wall_seconds, 3),
         "tokens_per_second": round(progress.tokens_per_second, 1),
+        **({"decoding": _rounded(asdict(final.decoding))} if final.decoding.tokens else {}),
         "best_step": progress.best_step,
         "averaged": averaged,
         "dropped": run.dropped,
@@ -56,3 +59,7 @@ def results_of(
         "test": dict(final.test),
         "tests": dict(final.tests),
     }
+
+
+def _rounded(times: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 6) for name, value in times.items()}

@@ -15,7 +15,7 @@ from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.files import write_whole
+from paddle_tfm.files import sync_all, write_whole
 from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import Translation, translate
 from paddle_tfm.model.build import build
@@ -28,7 +28,7 @@ from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.sites import DECODER_ONLY
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
-from paddle_tfm.train import checkpoint
+from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.identity import changes, identity, missing_plugins, read_identity
 
 
@@ -211,6 +211,7 @@ def write_start(run: Run) -> None:
     run.folder.mkdir(parents=True, exist_ok=True)
     write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
     run.codec.save(run.folder / "codec")
+    sync_all(run.folder)
     # Last: it marks the folder as complete.
     write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))
 
@@ -265,11 +266,7 @@ def load_run(
     run = Run(folder, plan, codec, _model(plan, codec), data)
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
-    point = folder / "checkpoints" / which
-    if not checkpoint.exists(point):
-        others = [name for name in ("best", "last") if checkpoint.exists(folder / "checkpoints" / name)]
-        there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
-        raise UserError(f"{point}: no such checkpoint; there is {there}")
+    point = _checkpoint(folder, which)
     checkpoint.load_model(point, run.model)
     run.step = checkpoint.load_state(point)["step"]
     if not (folder / "results.json").is_file():
@@ -279,3 +276,16 @@ def load_run(
         )
     run.model.eval()
     return run
+
+
+def _checkpoint(folder: Path, which: str) -> Path:
+    """Where a checkpoint of a run is. Raises UserError: it is not there, or damaged."""
+    places = {name: manifest.find(folder / "checkpoints" / name) for name in ("best", "last")}
+    point = places[which]
+    if point is None:
+        others = [name for name, place in places.items() if place is not None]
+        there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
+        raise UserError(f"{folder / 'checkpoints' / which}: no such checkpoint; there is {there}")
+    if sentence := manifest.damage(point):
+        raise UserError(f"{sentence}; `paddle-tfm verify {folder}` says which checkpoints are whole")
+    return point

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,18 +19,18 @@ import paddle
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import write_whole
+from paddle_tfm.files import sync, write_whole
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.search.decoding import decode_all
-from paddle_tfm.train import averaging, checkpoint, population
+from paddle_tfm.train import averaging, checkpoint, manifest, population
 from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.discrepancy import discrepancies, overall
-from paddle_tfm.train.evaluate import likelihood, predict, score
+from paddle_tfm.train.evaluate import DecodingTime, likelihood, predict, score
 from paddle_tfm.train.final_tests import FinalTests
-from paddle_tfm.train.logs import append_row, cut_rows
+from paddle_tfm.train.logs import LOGS, append_row, cut_rows
 from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.results import results_of
 from paddle_tfm.train.run import Run, write_start
@@ -77,11 +78,19 @@ class Trainer:
         self.search = components["evaluate.search"].build()
         self.stream, self.progress = run.stream(), Progress()
 
+    def _say(self, sentence: str) -> None:
+        self.report(f"{self.run.name}: {sentence}")
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """The hash of the run's identity."""
+        return str(self.run.identity()["hash"])
+
     def _report_products(self) -> None:
         """Say so where the products are not those of the recipe."""
         wanted = self.run.settings.train.products
         if wanted != "float32" and (reason := products.why_not(wanted)):
-            self.report(f"{self.run.name}: train.products={wanted} is not to be had, so they are in float32: {reason}")
+            self._say(f"train.products={wanted} is not to be had, so they are in float32: {reason}")
 
     def train(self, resume: bool = False) -> dict:
         """Do all steps, then score the best checkpoint on the test split. Returns the contents of `results.json`.
@@ -90,8 +99,9 @@ class Trainer:
             Interrupted: `stop` returned True; a checkpoint to resume from is saved.
         """
         run, steps = self.run, self.run.settings.train.steps
-        if resume and checkpoint.exists(self._folder("last")):
-            self._restore()
+        point = manifest.resume_point(self._folder(""), self._say) if resume else None
+        if point is not None:
+            self._restore(point)
         else:
             write_start(run)
             self._cut_logs()
@@ -113,7 +123,7 @@ class Trainer:
                     raise Interrupted(run.name)
         if run.step < steps and self._out_of_patience():
             best, since = run.settings.evaluate.best, self.progress.best_step
-            self.report(f"{run.name}: stopped early at step {run.step}: {best} was never better than at step {since}")
+            self._say(f"stopped early at step {run.step}: {best} was never better than at step {since}")
         results = self._finish(diverged)
         write_peak_memory(run.folder)
         self.emit("on_run_end", results=results)
@@ -172,6 +182,7 @@ class Trainer:
                 if self._is_best(metrics):
                     progress.best_step, progress.stale = run.step, 0
                     self._save("best", resumable=False)
+                needed = progress.snapshots  # by the checkpoint before
                 if run.settings.train.average:
                     progress.snapshots = [*progress.snapshots, run.step][-run.settings.train.average :]
                     self._save(checkpoint.snapshot(run.step), resumable=False)
@@ -179,7 +190,7 @@ class Trainer:
             self._save("last")
             raise
         self._save("last")
-        checkpoint.keep_snapshots(self._folder(""), progress.snapshots)
+        checkpoint.keep_snapshots(self._folder(""), [*needed, *progress.snapshots])
         self.emit("on_evaluation_end", step=run.step, metrics=evaluation, samples=samples[:NUM_SAMPLES])
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
@@ -225,14 +236,16 @@ class Trainer:
         searched: Sequence[Encoded],
         pause: Callable[[int], None] | None = None,
         search: Search | None = None,
+        clock: DecodingTime | None = None,
         **conditions: Any,
     ) -> tuple[dict[str, float], list[Prediction]]:
-        """The metrics, of `examples` (likelihood) and `searched` (outputs of the search), and these outputs.
-        `conditions`: `max_rows` and `padding` of `likelihood`."""
+        """The metrics, of `examples` (likelihood) and `searched` (outputs of the search), and these outputs. `clock`:
+        gets the time of the search. `conditions`: `max_rows` and `padding` of `likelihood`."""
         run, predictions = self.run, []
         log_likelihood = likelihood(run.model, examples, **conditions)
         if any(metric.needs_search for metric in self.metrics.values()):
-            decode = functools.partial(decode_all, run.model, **conditions)
+            decode: Callable[..., Any] = functools.partial(decode_all, run.model, **conditions)
+            decode = clock.of(decode) if clock else decode
             predictions = predict(run.model, run.codec, searched, search or self.search, progress=pause, decode=decode)
         return score(self.metrics, predictions, log_likelihood), predictions
 
@@ -248,24 +261,30 @@ class Trainer:
             }
             if self.ema is not None:
                 parts["ema"] = self.ema.shadow
+            for log in LOGS:
+                sync(self.run.folder / log)  # a checkpoint never knows of a step that the logs have lost
         state = {**asdict(self.progress), "wall_seconds": self._wall()}
-        checkpoint.save(self._folder(name), self.run.model, state, parts)
+        checkpoint.save(self._folder(name), self.run.model, state, parts, self.identity, keep_old=resumable)
         self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
 
-    def _restore(self) -> None:
-        last, names = self._folder("last"), [field.name for field in fields(Progress)]
-        state = checkpoint.load_state(last, names)
+    def _restore(self, point: Path) -> None:
+        """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
+        until another is whole."""
+        names = [field.name for field in fields(Progress)]
+        state = checkpoint.load_state(point, names)
         self.progress = Progress(**{name: state[name] for name in names})
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
-        checkpoint.load_model(last, self.run.model)
-        self.step.optimizer.set_state_dict(checkpoint.load_part(last, "optimizer"))
+        checkpoint.load_model(point, self.run.model)
+        self.step.optimizer.set_state_dict(checkpoint.load_part(point, "optimizer"))
         if self.ema is not None:
-            self.ema.shadow = checkpoint.load_part(last, "ema")
+            self.ema.shadow = checkpoint.load_part(point, "ema")
+        if point != self._folder("last"):
+            shutil.rmtree(self._folder("last"), ignore_errors=True)
         self._cut_logs()
 
     def _cut_logs(self) -> None:
-        for name in ("metrics.jsonl", "timings.jsonl"):
+        for name in LOGS:
             cut_rows(self.run.folder / name, self.run.step, self.progress.evaluated)
 
     def _finish(self, diverged: str | None) -> dict[str, Any]:
@@ -279,6 +298,7 @@ class Trainer:
         results = results_of(run, progress, self.metrics, final, averaged, diverged, self._wall())
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         checkpoint.keep_snapshots(self._folder(""), [])
+        checkpoint.remove_old(self._folder("last"))
         return results
 
     def _wall(self) -> float:
@@ -302,7 +322,7 @@ class Trainer:
             progress.best_step = run.step
             self._save("best", resumable=False)
         outcome = "is the best checkpoint" if is_best else f"is no better than step {progress.best_step}, which is kept"
-        self.report(f"{run.name}: the mean of the weights of steps {', '.join(map(str, steps))} {outcome}")
+        self._say(f"the mean of the weights of steps {', '.join(map(str, steps))} {outcome}")
         return {"steps": steps, "is_best": is_best, "valid": metrics}
 
     def emit(self, event: str, **arguments) -> None:

@@ -18,7 +18,8 @@ def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):
     identity |= {"data": {"train": "a" * 64, "test": "b" * 64}, "blas": "SKX"} | more.pop("identity", {})
     training = {"processor": "Zen", "cores": 2, "versions": {"numpy": "2.0"}, "peak_memory_mib": 500}
     training |= more.pop("training", {})
-    results = {"parameters": 1000, "tokens": 5000, "seconds": seconds} | more
+    results = {"parameters": 1000, "matrix_parameters": 800, "tokens": 5000, "seconds": seconds}
+    results |= {"decoding": {"sentences": 10, "tokens": 100, "seconds": 1.0}} | more
     (folder / "recipe.yaml").write_text(recipe, "utf-8")
     for name, data in (("identity", identity), ("about", {"trainings": [training]}), ("results", results)):
         (folder / f"{name}.json").write_text(json.dumps(data), "utf-8")
@@ -54,6 +55,14 @@ def test_a_component_that_one_side_has_is_a_setting_unless_somebody_else_provide
     [
         ({"parameters": 1021}, ["+2.1% parameters: an advantage that is not the variant's"]),
         ({"parameters": 900}, ["−10.0% parameters: a handicap that is not the variant's"]),
+        (
+            {"matrix_parameters": 880},
+            ["+10.0% operations for each token of training: an advantage that is not the variant's"],
+        ),
+        ({"decoding": {"tokens": 100, "seconds": 1.5}}, ["+50.0% time for each token that is written"]),
+        ({"decoding": {"tokens": 100, "seconds": 1.05}}, []),  # nobody repeats a search to 5%
+        ({"decoding": {"tokens": 200, "seconds": 2.0}}, []),
+        ({"decoding": {"tokens": 10, "seconds": 0.9}}, []),  # too short to be measured
         ({"tokens": 10000}, ["+100% tokens of training: an advantage that is not the variant's"]),
         ({"seconds": 12.5}, ["+25.0% time: in equal time it would train 20% fewer steps"]),
         ({"seconds": 8.0}, ["−20.0% time: in equal time it would train 25% more steps"]),

@@ -12,7 +12,7 @@ from mutants_catalogue import AS_KIND, IDLE, MASK, MUTANTS, RIGHT, TWINS, ZOO, M
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
-from paddle_tfm.testing.target import examine_class
+from paddle_tfm.testing.target import examine_class, load
 
 pytestmark = pytest.mark.conformance
 
@@ -51,14 +51,20 @@ def test_the_mutant_fails_by_the_check_that_names_its_bug(mutant: Mutant):
 
 
 @pytest.mark.parametrize("mutant", IDLE, ids=str)
-def test_an_option_that_is_not_read_is_a_remark(mutant: Mutant):
+def test_an_option_that_no_line_reads_fails_and_one_that_acts_nowhere_is_a_remark(mutant: Mutant, tmp_path):
+    """Whether a line reads it, the file says."""
     assert mutant.lines() <= 3
-    right, idle = (
-        report(text, mutant.twin, frozenset({"options"}))["options"] for text in (source(mutant.twin), mutant.source())
-    )
-    assert (right.status, idle.status) == (INFO, INFO)
-    assert "is it read?" not in right.detail
-    assert f"`{IDLE[mutant]}` (" in idle.detail and "is it read?" in idle.detail
+    right = report(source(mutant.twin), mutant.twin, frozenset({"options"}))["options"]
+    path = tmp_path / "idle.py"
+    path.write_text(mutant.source(), encoding="utf-8")
+    name = "Twin" if "/" not in mutant.twin else create_registry().entry(*mutant.twin.split("/")).load().__name__
+    registry = create_registry()
+    cls = getattr(load(path), name)
+    idle = examine(*with_class(registry, cls), registry=registry, only=frozenset({"options"}))["options"]
+    assert (right.status, "is it read?" in right.detail) == (INFO, False)
+    assert f"`{IDLE[mutant]}` (" in idle.detail
+    assert idle.status == (INFO if "another name" in mutant.name else FAIL)
+    assert ("is it read?" if idle.status == INFO else "no line of the class reads it") in idle.detail
 
 
 def test_texts_that_a_whole_model_does_not_take_are_in_the_notes():

@@ -14,6 +14,7 @@ def probe(step=0.1, start=1.0, evaluation=2.0, test=3.0, steps=100, every=50) ->
 def test_a_run_is_its_start_its_steps_its_evaluations_and_its_test():
     """The trainer evaluates before the first step, every `every` steps, and behind the last."""
     assert probe().seconds() == pytest.approx(1 + 100 * 0.1 + 3 * 2 + 3)
+    assert probe().seconds(30, tested=False) == pytest.approx(1 + 30 * 0.1 + 2 * 2)  # a trial of tuning
     assert probe(steps=120).seconds() == pytest.approx(1 + 120 * 0.1 + 4 * 2 + 3)
 
 

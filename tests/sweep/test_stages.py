@@ -56,3 +56,14 @@ def test_it_ends_where_all_is_settled(answers, seeds):
 def test_what_was_settled_stays_so():
     parts = list(stages(CELLS, PLAN, Looks([{"a", "c"}, {"a", "b", "c"}])))
     assert {cell.spec.variant for cell in parts[-1]} == {"a", "c"}
+
+
+def test_what_stands_beside_a_cell_is_due_with_it_and_decides_nothing():
+    beside = [Cell(RunSpec("r", cell.spec.variant, cell.spec.seed, {}), cell.folder / "own") for cell in CELLS]
+    looks = Looks([{"a", "c"}, set()])
+    parts = [[str(cell.folder) for cell in part] for part in stages(CELLS, PLAN, looks, beside)]
+    own = [[f"{name}/own" for name in some] for some in looks.shown]
+    assert parts[0] == [*looks.shown[0], *own[0]]
+    assert parts[1] == ["a4", "c4", "a5", "c5", "a4/own", "c4/own", "a5/own", "c5/own"] and len(parts) == 2
+    (whole,) = stages(CELLS, None, looks, beside)
+    assert whole == [*CELLS, *beside]

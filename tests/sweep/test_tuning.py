@@ -161,6 +161,11 @@ def test_trials_are_halved_within_a_variant_and_never_between_variants(sweep):
         assert tuning.best(variant).values["train.schedule.peak"] == choose(peak(cell) for cell in cells)
     record = tuning.scores["a"]
     assert sum(not score.stopped for score in record.values()) == 1
+    tuning.write()
+    written = json.loads((tuning.folder / "tuning.json").read_text("utf-8"))["variants"]["b"]["rungs"]
+    assert [rung["steps"] for rung in written] == [8 * 10, 8 * 10 + 4 * 20, 8 * 10 + 4 * 20 + 2 * 40, 320]
+    scores = [score(cell)["value"] for cell in tuning.cells if cell.spec.variant == "b"]
+    assert [rung["best"] for rung in written] == [max(scores[:n]) for n in (8, 12, 14, 15)]
 
 
 def test_it_goes_on_where_it_stopped_with_the_same_trials_and_the_same_choice(sweep):
@@ -181,8 +186,9 @@ def test_it_goes_on_where_it_stopped_with_the_same_trials_and_the_same_choice(sw
         again.write()
         assert (again.folder / "tuning.json").read_text("utf-8") == record
         assert [cell.name for cell in again.cells] == names
-    assert again.names(["a/seed-1"]) == [*names, "a/seed-1"] + [
-        f"tuning/{v}/untuned-seed-{s}" for s in (1, 2) for v in "ab"
+    assert again.names(["b/seed-2", "a/seed-1"]) == [
+        *(*names, "b/seed-2", "a/seed-1"),
+        *("tuning/a/untuned-seed-1", "tuning/b/untuned-seed-2"),
     ]
 
 

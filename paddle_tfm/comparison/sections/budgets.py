@@ -7,11 +7,11 @@ from html import escape
 from typing import Any
 
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.verdict import plural
 from paddle_tfm.protocols import Section
 from paddle_tfm.recipe.equal import value_at
 from paddle_tfm.tabular import Column, Table, column
 from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, amount, read
+from paddle_tfm.units import plural
 
 ENDED_EARLY = "{runs} ended before the step that was solved for (they diverged, or ran out of patience), and got less."
 

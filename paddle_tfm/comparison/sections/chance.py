@@ -71,5 +71,5 @@ _SOURCES = {"of_seeds": "other seeds", "of_items": "other items", "of_both": "bo
 
 def _record(chance: Chance) -> dict[str, object]:
     sources = {name: getattr(chance, name) for name in _SOURCES}
-    limit = "test items" if chance.limiting == ITEM else "seeds"
+    limit = "neither" if not any(sources.values()) else "test items" if chance.limiting == ITEM else "seeds"
     return {"seeds": chance.seeds, "items": chance.items, **sources, "limited_by": limit}

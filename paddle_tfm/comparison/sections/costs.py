@@ -1,4 +1,4 @@
-"""Quality against what it costs: parameters, tokens, time and memory of training."""
+"""Quality against what it costs: parameters, tokens, time and memory of training, time of decoding."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ class Cost(NamedTuple):
 
 COSTS = (
     Cost("parameters", "parameters", "parameters", 1, lambda value: f"{value:,.0f}"),
+    Cost(
+        "flops_per_token",
+        "operations",
+        "floating-point operations of training for each token",
+        1,
+        lambda value: f"{value:,.0f} a token",
+    ),
     Cost("tokens", "tokens", "target tokens of training", 1, lambda value: f"{value:,.0f}"),
     Cost("seconds", "time", "minutes of training steps", 60, clock),
     Cost(
@@ -44,6 +51,13 @@ COSTS = (
         "MiB of tensors at the peak of training",
         1,
         lambda value: f"{value:,.3g} MiB" if value < 100 else f"{value:,.0f} MiB",
+    ),
+    Cost(
+        "decoding_seconds",
+        "decoding",
+        "milliseconds of decoding for each token that is written",
+        0.001,
+        lambda value: f"{1000 * value:,.3g} ms a token",
     ),
     Cost(
         "cache_bytes",
@@ -78,7 +92,7 @@ class Costs(Section):
     def html(self, facts: Facts) -> str:
         """The charts, then the table and what it means for the scores."""
         charts = "".join(_chart(facts, cost).html() for cost in _differing(facts))
-        note = "A dot is a variant’s mean over seeds, its bar the range of the seeds."
+        note = "A dot is a variant’s mean over seeds, its bar the range of the seeds. Decoding: of the test split."
         meant = "".join(f"<p><bdi>{escape(name)}</bdi>: {escape(text)}.</p>" for name, text in _meanings(facts))
         return f'{key(facts)}<div class="charts">{charts}</div><p class="note">{note}</p>{_table(facts).html()}{meant}'
 

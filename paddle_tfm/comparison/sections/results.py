@@ -13,11 +13,12 @@ from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
-from paddle_tfm.comparison.verdict import interval, mean_difference, plural, verdict_text
+from paddle_tfm.comparison.verdict import interval, mean_difference, verdict_text
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.pages.chart import SIZE, colour, dot, xlabels
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table
+from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

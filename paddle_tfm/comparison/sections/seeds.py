@@ -13,9 +13,10 @@ from paddle_tfm.comparison.columns import adjustment
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.statistics import SIGNIFICANCE
 from paddle_tfm.comparison.table import Comparison
-from paddle_tfm.comparison.verdict import change, plural
+from paddle_tfm.comparison.verdict import change
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table
+from paddle_tfm.units import plural
 
 
 class Seeds(Section):

@@ -23,7 +23,13 @@ DROPOUT, SMOOTHING, STEPS, RATE, SEED = 0.1, 0.1, 3, 0.1, 7
 SMALL = 1e-6
 
 
-@check(*COMPONENTS, invariant="each option changes something", consequence="", hint="", information=True)
+@check(
+    *COMPONENTS,
+    invariant="each option changes something",
+    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
+    hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
+    information=True,
+)
 def options(subject) -> Result:
     def observe(others: Mapping[str, object]) -> Iterator[np.ndarray]:
         varied = copy.copy(subject)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import paddle
 
@@ -11,6 +13,7 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.forward_hooks import before_forward
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import ModelUnderTest, same_draws, select_rows
+from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
 from paddle_tfm.testing.scene import Scene, real
@@ -22,31 +25,35 @@ MIN_SHARE = 0.6  # without the factor 1 / (1 − rate) it is 0.5; before a norm 
 
 @check(
     *COMPONENTS,
-    invariant="the same seed gives the same model, and the same training step",
+    invariant="the same seed gives the same model, and the same training step, in every process",
     consequence="runs cannot be repeated, nor resumed",
     hint="draws from Paddle's, NumPy's or Python's generator in `forward` (use paddle_tfm.layers.Dropout), in an "
-    "initializer (use its `rng`)",
+    "initializer (use its `rng`); `hash` of a text, which is another in each process "
+    "(`paddle_tfm.randomness.generator(key)`)",
     each_scene=True,
 )
 def repeatable(scene: Scene) -> Result:
     one = scene.model(dropout=0.3)
     paddle.seed(12345)
-    np.random.seed(12345)
-    same = scene.model(dropout=0.3)
+    with as_in_another_process():
+        same = scene.model(dropout=0.3)
     for (name, a), b in zip(one.named_parameters(), same.parameters()):
         if not np.array_equal(a.numpy(), b.numpy()):
-            return Failed(f"{name} starts from other values although the seed is the same")
+            return Failed(f"{name} starts from other values in another process, although the seed is the same")
     if dict(one.named_buffers()):
-        models = [scene.model(seed=4, moved=False) for _ in range(2)]
-        for (name, a), b in zip(*(each.named_buffers() for each in models)):
-            if not np.array_equal(a.numpy(), b[1].numpy()):
+        first = scene.model(seed=4, moved=False)
+        with as_in_another_process():
+            second = scene.model(seed=4, moved=False)
+        for (name, a), (_, b) in zip(first.named_buffers(), second.named_buffers()):
+            if not np.array_equal(a.numpy(), b.numpy()):
                 return Failed(f"{name}, a buffer, starts from other values although the seed is the same")
     batch = scene.batch()
     one.train()
     losses = []
     for i in range(2):
         paddle.seed(i)
-        with paddle.no_grad(), randomness.random_context(7, 1):
+        process = as_in_another_process() if i else nullcontext()
+        with paddle.no_grad(), randomness.random_context(7, 1), process:
             losses.append(float(one.loss(batch)))
     if losses[0] != losses[1]:
         return Failed(f"one training step computed twice: the loss is {losses[0]:.6g}, then {losses[1]:.6g}")
@@ -63,9 +70,11 @@ def repeatable(scene: Scene) -> Result:
     "factor 1 / (1 − rate); one draw for the whole batch",
 )
 def dropout(subject) -> Result:
+    scene: Scene = subject.scenes[0]
+    if subject.kind in ("attention", "feed_forward") and (failed := _quieter_by_its_own(subject)):
+        return failed
     if not subject.takes("dropout"):
         return Skip("its constructor takes no `dropout`")
-    scene: Scene = subject.scenes[0]
     low, high = (_moved_by_dropout(scene, rate) for rate in (LOW, HIGH))
     if high == 0.0:
         return Failed(f"in training with dropout {HIGH:g} in it alone, two steps give the same: it draws nothing")
@@ -73,12 +82,29 @@ def dropout(subject) -> Result:
         return Failed(f"dropout {LOW:g} in it alone moves outputs by {low:.2g}, dropout {HIGH:g} by {high:.2g}")
     if subject.kind in ("attention", "feed_forward"):
         usual, draws = _drawn_outputs(scene)
-        share = float((draws.mean(0) * usual).sum() / (usual * usual).sum())
-        if share < MIN_SHARE:
+        if (share := _share(usual, draws)) < MIN_SHARE:
             return Failed(f"with dropout {HALF:g} its output is on average {share:.2f} of that without")
         if np.array_equal(draws[:, 0], draws[:, 1]):
             return Failed("a sentence that stands twice in a batch gets the same draws twice")
     return Passed()
+
+
+def _share(usual: np.ndarray, draws: np.ndarray) -> float:
+    """How much of the usual output is there on average over draws [·, …]."""
+    return float((draws.mean(0) * usual).sum() / (usual * usual).sum())
+
+
+def _quieter_by_its_own(subject) -> Failed | None:
+    """Failed where dropout of a rate of its own, raised to a half, makes the output quieter."""
+    scene: Scene = subject.scenes[0]
+    inside = scene.instances(scene.model())[0].sublayers()
+    if sum(isinstance(part, Dropout) for part in inside) <= subject.takes("dropout"):
+        return None
+    if (share := _share(*_drawn_outputs(scene, raised=True))) < MIN_SHARE:
+        return Failed(
+            f"with all dropout inside it raised to {HALF:g} its output is on average {share:.2f} of that without"
+        )
+    return None
 
 
 def _in_it_alone(scene: Scene, rate: float) -> Transformer:
@@ -91,11 +117,14 @@ def _in_it_alone(scene: Scene, rate: float) -> Transformer:
     return model
 
 
-def _drawn_outputs(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
+def _drawn_outputs(scene: Scene, raised: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Of the lowest instance, over a sentence that stands twice: its output [2, T, C] in evaluation, and in training
-    with dropout 0.5, `AVERAGED` times [·, 2, T, C]."""
+    with dropout 0.5, `AVERAGED` times [·, 2, T, C]; `raised`: dropout of rates of its own is 0.5 too."""
     model = _in_it_alone(scene, HALF)
     layer, inputs = scene.instances(model)[0], []
+    for part in layer.sublayers() if raised else []:
+        if isinstance(part, Dropout):
+            part.rate = HALF
     before_forward(layer, lambda layer, arguments: inputs.append(arguments))
     scene.outputs(model, select_rows(scene.batch(), [0, 0]))
     arguments = inputs[0]

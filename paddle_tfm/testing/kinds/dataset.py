@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from paddle_tfm.data import cache, datasets
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
-from paddle_tfm.testing.kinds.task import as_in_another_process
+from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject

@@ -251,7 +251,13 @@ def evaluated(subject: Subject) -> Result:
     return difference(without, evaluations_between, "four steps, and four with evaluations between", 0.0) or Passed()
 
 
-@check("optimizer", invariant="each option changes something", consequence="", hint="", information=True)
+@check(
+    "optimizer",
+    invariant="each option changes something",
+    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
+    hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
+    information=True,
+)
 def options(subject: Subject) -> Result:
     def weights_in_training(others: Mapping[str, object]) -> Iterator[np.ndarray]:
         varied = subject.with_options(others)

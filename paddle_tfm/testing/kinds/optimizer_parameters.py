@@ -17,6 +17,7 @@ from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference,
 from paddle_tfm.testing.subject import Subject
 
 RATE, STEPS = 1e-2, 3  # steps
+CHANGES = (10.0, 0.1)  # of the rate, in the middle of a run
 FACTOR = 0.5  # of the rate: a power of two, so that the order of products changes nothing
 LATE = 60  # steps before a first gradient: whole periods of what is done every 2, 3, 4, 5, 6, 10 or 12 steps
 DECAY = 0.1
@@ -40,11 +41,13 @@ def _run(
     rate: float = RATE,
     factors: Mapping[str, float] | None = None,
     exempt: Sequence[str] = (),
+    rates: Sequence[float] = (),
 ) -> dict[str, list[np.ndarray]]:
     """Where each parameter is after each step; a step holds the gradients of those that have one.
 
     Args:
-        start: path → values. factors: path → the factor of its rate. exempt: marked by `no_decay`.
+        start: path → values. factors: path → the factor of its rate. exempt: marked by `no_decay`. rates: of each step;
+            (): `rate`.
     """
     parameters: dict[str, Tensor] = {}
     for path, value in start.items():
@@ -57,7 +60,9 @@ def _run(
     optimizer = subject.build().create(list(parameters.values()))
     optimizer.set_lr(rate)
     after: dict[str, list[np.ndarray]] = {path: [] for path in parameters}
-    for step in gradients:
+    for number, step in enumerate(gradients):
+        if rates:
+            optimizer.set_lr(rates[number])
         stepped(
             optimizer, [*parameters.values()], [paddle.to_tensor(step[p]) if p in step else None for p in parameters]
         )
@@ -114,6 +119,25 @@ def own_rate(subject: Subject) -> Result:
             share = float(np.abs(seen).mean() / max(1e-30, np.abs(expected).mean()))
             return Failed(f"{list(start[path].shape)} with the factor {FACTOR} moves {share:.3g} times as far as with "
                           f"{FACTOR} of the rate")  # fmt: skip
+    return Passed()
+
+
+@check(
+    "optimizer",
+    invariant="a rate that is set later counts: after three steps, another rate gives another step",
+    consequence="the schedule is read once: the whole run has the rate of its first step, or of its highest",
+    hint="`get_lr()` in each step; a rate that is kept in an attribute, or only ever raised",
+)
+def later_rate(subject: Subject) -> Result:
+    start, gradients = draw(0), [draw(1 + step) for step in range(STEPS + 1)]
+    for factor in CHANGES:
+        usual, other = (_run(subject, start, gradients, rates=[*[RATE] * STEPS, RATE * last]) for last in (1.0, factor))
+        for path in (MATRIX, BIAS):
+            one, two = (run[path][-1] - run[path][-2] for run in (usual, other))
+            if not relative_distance(one, two) > AT_REST:
+                return Failed(
+                    f"with {factor:g} of the rate after {STEPS} steps, {list(start[path].shape)} moves as before"
+                )
     return Passed()
 
 

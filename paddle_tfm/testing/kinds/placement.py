@@ -21,7 +21,7 @@ POSITIONS = [[2, 3, 4, 5]]
 VALID = [[True] * 4, [True, True, True, False]]
 HALF, DRAWS, MIN_SHARE = 0.5, 48, 0.6
 GAIN = 2.0
-GATE = 0.5  # for gates that start at zero
+GATE, SHUT = 0.5, 0.05  # what is given to gates that start at less
 MIN_CORRELATION = 0.999
 DROPS = (
     "; dropout on the residual by design is declared: "
@@ -40,6 +40,13 @@ def _like(tensor: Tensor | None, expected: list[list]) -> bool:
     numbers, counts = np.unique(tensor.numpy(), return_counts=True)
     usual, shares = np.unique(np.array(expected), return_counts=True)
     return numbers.dtype == usual.dtype and np.array_equal(numbers, usual) and len(set(counts / shares)) == 1
+
+
+def _nearly_shut(parameter: Tensor) -> bool:
+    """Whether it starts as a gate that hides its branch: alike all over, and small. Weights of which one is large, as
+    of streams or of depth, are none, marked by `keep_initial` or not."""
+    value = np.abs(parameter.numpy())
+    return parameter.ndim <= 1 and np.ptp(value) == 0 and value.max() < SHUT
 
 
 class CountingNorm(nn.Layer):
@@ -64,13 +71,13 @@ class PlacementProbe:
     def __init__(self, subject: Subject, stack: str = "decoder", training: bool = False, dropout: float = 0.0):
         self.norms: list[CountingNorm] = []
         names = ["self", "cross", "feed_forward"] if stack == "decoder" else ["self", "feed_forward"]
-        self.placements, self.count = [], len(names)
+        self.placements, self.count, self.valid = [], len(names), VALID
         for layer in range(NUM_LAYERS):
             sites = [LayerSite(stack, name, layer, NUM_LAYERS, NUM_LAYERS) for name in names]
             placement = subject.build(sites=sites, norm=self._norm, d_model=WIDTH, dropout=dropout)
             placement.train() if training else placement.eval()
             for gate in placement.parameters():
-                if gate.ndim <= 1 and (getattr(gate, "keep_initial", False) or not gate.numpy().any()):
+                if _nearly_shut(gate):
                     gate.set_value(paddle.full_like(gate, GATE))
             self.placements.append(placement)
         rng = np.random.default_rng(3)
@@ -82,7 +89,7 @@ class PlacementProbe:
 
     def __call__(self, x: Tensor, sublayer: Branch, layers: range = range(NUM_LAYERS)) -> np.ndarray:
         """x through these layers; `sublayer(number, x)` is every branch, numbered from the bottom."""
-        info = TokenInfo(PositionalEncoding(), paddle.to_tensor(POSITIONS), paddle.to_tensor(VALID))
+        info = TokenInfo(PositionalEncoding(), paddle.to_tensor(POSITIONS), paddle.to_tensor(self.valid))
         x = self.placements[0].enter(x, info)
         for layer in layers:
             first = layer * self.count
@@ -90,7 +97,8 @@ class PlacementProbe:
         return self.placements[-1].leave(x, info).numpy()
 
 
-def _stacks(subject: Subject) -> list[str]:
+def stacks(subject: Subject) -> list[str]:
+    """Those in which it may stand."""
     return [name.split(".")[0] for name in subject.site_names]
 
 
@@ -102,7 +110,7 @@ def _stacks(subject: Subject) -> list[str]:
     hint="the loop over sublayers; what is added to x",
 )
 def each_branch_once(subject: Subject) -> Result:
-    for stack, training in itertools.product(_stacks(subject), (False, True)):
+    for stack, training in itertools.product(stacks(subject), (False, True)):
         probe = PlacementProbe(subject, stack, training)
         where = f"{stack}, in training" if training else stack
         rng = np.random.default_rng(4)
@@ -156,7 +164,7 @@ def _shifting(shifts: list[Tensor], calls: list[int], inverted: int | None = Non
     hint="the factor 1 / (1 − rate); a functional dropout with `mode='downscale_in_infer'`",
 )
 def branch_dropout(subject: Subject) -> Result:
-    for stack in _stacks(subject):
+    for stack in stacks(subject):
         probe = PlacementProbe(subject, stack, dropout=HALF)
         nothing, usual = _with_small_branches(probe, 0.0), _with_small_branches(probe, 1.0)
         drawn = []
@@ -188,7 +196,7 @@ def _with_small_branches(probe: PlacementProbe, gain: float) -> np.ndarray:
     hint="the list of norms: made inside the loop over sublayers, and indexed by the sublayer",
 )
 def own_norms(subject: Subject) -> Result:
-    for stack in _stacks(subject):
+    for stack in stacks(subject):
         probe = PlacementProbe(subject, stack)
         probe(probe.x, lambda i, y: y * 0.5 + i)
         counts = [norm.calls for norm in probe.norms]
@@ -208,7 +216,7 @@ def own_norms(subject: Subject) -> Result:
     hint="`self.norms[i](x, info.valid, info.positions)`",
 )
 def norm_arguments(subject: Subject) -> Result:
-    for stack in _stacks(subject):
+    for stack in stacks(subject):
         probe = PlacementProbe(subject, stack)
         probe(probe.x, lambda i, y: y * 0.5 + i)
         if any(norm.calls and not norm.complete for norm in probe.norms):
@@ -225,7 +233,7 @@ def norm_arguments(subject: Subject) -> Result:
     hint="`x +`: the sum is with the input of the norm, not with its output; whether the norm stands around the sum",
 )
 def identity_path(subject: Subject) -> Result:
-    for stack, dropout in itertools.product(_stacks(subject), (0.0, 0.5)):
+    for stack, dropout in itertools.product(stacks(subject), (0.0, 0.5)):
         probe = PlacementProbe(subject, stack, training=dropout > 0, dropout=dropout)
 
         def passed(x: Tensor, layers: range = range(NUM_LAYERS), probe: PlacementProbe = probe) -> np.ndarray:

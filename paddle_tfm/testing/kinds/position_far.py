@@ -13,14 +13,18 @@ from paddle_tfm.testing.subject import Subject
 
 COUNT = 8  # positions in a row
 NEAR, AFTER = 11, 29
-FAR = (300, 1000)  # above 256 bfloat16 holds every second, fourth, … position only
+FAR = (300, 1000, 4000)  # bfloat16 holds every second, … position above 256, float16 above 2,048
 ROUNDINGS = 32  # of an angle in float32
 TURNED = "query and key"
+BY_DISTANCE = 0.02  # what products at one distance may differ by, where rounding is why
+WAVE = range(1, 13)  # positions at which a channel is seen to be a wave
+IS_WAVE, MAX_OFF = 2e-3, 0.02  # of its height: what rounding leaves, and what is no wave any more
 
 
 @check(
     "position",
-    invariant="far from the beginning, at positions 300 and 1,000, neighbours differ and distances count as near it",
+    invariant="far from the beginning, at positions 300, 1,000 and 4,000, neighbours differ, distances count as near "
+    "it, and waves continue as they began",
     consequence="in long texts words that stand side by side share a position: their order is lost, and only there",
     hint="positions or angles in bfloat16 or float16, as under mixed precision: compute them in float32 or float64, "
     "and cast what comes out",
@@ -31,24 +35,55 @@ def far_positions(subject: Subject) -> Result:
         encoding = subject.build(subject.site(site), **size)
         encoding.eval()
         trained(encoding)
-        near, after = _at(encoding, NEAR), _at(encoding, AFTER)
+        near, after, waves = _at(encoding, NEAR), _at(encoding, AFTER), _waves(encoding)
         for offset in FAR:
             try:
                 far = _at(encoding, offset)
             except Exception:  # beyond its length it may refuse; `beyond_length` sees how
                 break
             where = f"positions {offset} … {offset + COUNT - 1}"
+            for hook, (channels, slopes, height) in waves.items():
+                rows = far[hook].reshape(COUNT, -1)[:, channels]
+                off = _off_wave(rows, slopes) / np.maximum(
+                    height, np.abs(rows).max(0)
+                )  # one that grows, as xPos's keys
+                if off.size and off.max() > MAX_OFF:
+                    channel = int(channels[off.argmax()])
+                    return Failed(
+                        f"{site}: channel {channel} of {hook} is a wave at positions {WAVE[0]} … {WAVE[-1]}, and at "
+                        f"{where} it is off one by {off.max():.2g} of its height"
+                    )
             for hook in far.keys() - {"key"}:
                 less, usual = _count(far[hook]), _count(near[hook])
                 if 1 < less < usual == COUNT:  # where all are one, its table has ended
                     return Failed(f"{site}: of {where}, two or more get the same ({hook})")
-            if TURNED in far and _count(far["query"]) > 1 and distance(near[TURNED], after[TURNED]) <= CLOSE:
+            if TURNED in far and _count(far["query"]) > 1 and distance(near[TURNED], after[TURNED]) <= BY_DISTANCE:
                 what = (
                     f"{site}: products of turned queries and keys at positions {NEAR} … {NEAR + COUNT - 1}, and {where}"
                 )
                 if failed := difference(near[TURNED], far[TURNED], what, max(CLOSE, ROUNDINGS * offset * 2.0**-24)):
                     return failed
     return Passed()
+
+
+def _waves(encoding: PositionalEncoding) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Hook → (channels that are waves near the beginning, the 2 cos(rate) of each, its height). A wave is what every
+    rotation and every sinusoid is: v(p + 1) + v(p − 1) = 2 cos(rate) v(p)."""
+    outputs = hook_outputs(encoding, position_ids(*WAVE), position_ids(*WAVE))
+    waves = {}
+    for hook in outputs.keys() & {"embed", "query", "key"}:
+        rows = outputs[hook].reshape(len(WAVE), -1).astype("float64")
+        inner = rows[1:-1]
+        slopes = (inner * (rows[2:] + rows[:-2])).sum(0) / np.maximum((inner * inner).sum(0), 1e-30)
+        height = np.maximum(np.abs(rows).max(0), 1e-3)
+        channels = np.flatnonzero(_off_wave(rows, slopes) <= IS_WAVE * height)
+        waves[hook] = channels, slopes[channels], height[channels]
+    return waves
+
+
+def _off_wave(rows: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """How far columns of rows [T, C] are from waves of these 2 cos(rate) [C]."""
+    return np.abs(rows[2:] + rows[:-2] - slopes * rows[1:-1]).max(0)
 
 
 def _count(rows: np.ndarray) -> int:

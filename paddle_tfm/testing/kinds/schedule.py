@@ -8,6 +8,7 @@ import numpy as np
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.testing.other_options import each_option
+from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject
@@ -69,11 +70,18 @@ def rates(subject: Subject) -> Result:
 )
 def step_alone(subject: Subject) -> Result:
     ascending = _rates(subject)
+    with as_in_another_process():
+        schedule = subject.build(d_model=64, steps=STEPS)
+        other_process = {step: schedule(step) for step in range(1, STEPS + 1)}
     schedule = subject.build(d_model=64, steps=STEPS)
     resumed = {step: schedule(step) for step in (*range(700, STEPS + 1), *range(1, 700))}
     again = {step: schedule(step) for step in range(STEPS, 0, -1)}
     for step, rate in enumerate(ascending, 1):
-        for other, how in ((resumed[step], "resumed at step 700"), (again[step], "called in another order")):
+        for other, how in (
+            (resumed[step], "resumed at step 700"),
+            (again[step], "called in another order"),
+            (other_process[step], "in another process"),
+        ):
             if rate != other:
                 return Failed(f"step {step}: the rate is {rate:.6g}, and {how} {other:.6g}")
     longer = subject.build(d_model=64, steps=2 * STEPS)
@@ -123,7 +131,13 @@ def continuous(subject: Subject) -> Result:
     return Passed()
 
 
-@check("schedule", invariant="each option changes something", consequence="", hint="", information=True)
+@check(
+    "schedule",
+    invariant="each option changes something",
+    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
+    hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
+    information=True,
+)
 def options(subject: Subject) -> Result:
     def rates_of_a_run(others: Mapping[str, object]) -> Iterator[np.ndarray]:
         schedule = subject.with_options(others).build(d_model=64, steps=STEPS)

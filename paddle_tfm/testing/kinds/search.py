@@ -10,6 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm import randomness
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
+from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import ComponentError, Failed, Passed, Result, Skip
 from paddle_tfm.testing.subject import Subject
@@ -17,6 +18,7 @@ from paddle_tfm.testing.subject import Subject
 WORDS = 7
 MAX_LENGTHS = [6, 9, 3, 7, 1]
 ALIKE = 1000  # sentences whose numbers differ by so many are alike: only draws tell them apart
+COMPARED, COMPARED_LENGTH = 24, 6  # sentences, and tokens of each
 NO_END = -60.0  # added to the score of the end token: it has no chance
 
 
@@ -95,19 +97,27 @@ def stops(subject: Subject) -> Result:
     "search",
     invariant="an output's score is the sum of the log-probabilities of its tokens and of its end",
     consequence="the best of several hypotheses is not the best",
-    hint="which score is kept when beams change places; the end token's own probability",
+    hint="which score is kept when beams change places; the caches, which `decoding.select` reorders with them at each "
+    "step; the end token's own probability",
 )
 def scores(subject: Subject) -> Result:
-    table = TableDecoding(MAX_LENGTHS, ending=1.0)
-    for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
-        for hypothesis in hypotheses:
-            path = [*hypothesis.ids, TableDecoding.eos]
-            total = sum(float(table.next(sentence, tuple(path[:i]))[token]) for i, token in enumerate(path))
-            open_end = total - float(table.next(sentence, tuple(hypothesis.ids))[TableDecoding.eos])
-            reached = len(hypothesis.ids) == MAX_LENGTHS[sentence]  # its end may have had no step
-            if abs(hypothesis.score - total) > 1e-3 and not (reached and abs(hypothesis.score - open_end) < 1e-3):
-                return Failed(f"{hypothesis.ids} has the score {hypothesis.score:.4f}, its tokens sum to {total:.4f}")
+    for ending in (1.0, 0.0, -2.0):  # few hypotheses live long, or most do: caches are reordered again and again
+        table = TableDecoding(MAX_LENGTHS, ending=ending)
+        for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
+            for hypothesis in hypotheses:
+                total, end = _summed(table, sentence, hypothesis.ids)
+                reached = len(hypothesis.ids) == MAX_LENGTHS[sentence]  # its end may have had no step
+                score = hypothesis.score
+                if not abs(score - total) < 1e-3 and not (reached and abs(score - (total - end)) < 1e-3):
+                    return Failed(f"{hypothesis.ids} has the score {score:.4f}, its tokens sum to {total:.4f}")
     return Passed()
+
+
+def _summed(table: TableDecoding, sentence: int, ids: list[int]) -> tuple[float, float]:
+    """(Σ log-probabilities of these tokens and of the end behind them, that of the end)."""
+    path = [*ids, TableDecoding.eos]
+    steps = [float(table.next(sentence, tuple(path[:i]))[token]) for i, token in enumerate(path)]
+    return sum(steps), steps[-1]
 
 
 @check(
@@ -119,7 +129,8 @@ def scores(subject: Subject) -> Result:
 )
 def independent(subject: Subject) -> Result:
     together = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
-    again = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
+    with as_in_another_process():
+        again = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
     if _ids(together) != _ids(again):
         return Failed("the same search, done twice, gives different outputs")
     search = subject.build()
@@ -189,6 +200,48 @@ def differing(subject: Subject) -> Result:
             for ids in hypotheses:
                 if (count := hypotheses.count(ids)) > 1:
                     return Failed(f"sentence {sentence}: {count} of {len(hypotheses)} hypotheses are {ids}")
+    return Passed()
+
+
+@check(
+    "search",
+    invariant="one that keeps several hypotheses finds, on average, likelier ones than greedy search does",
+    consequence="it costs several times as much as greedy search, and its outputs are worse",
+    hint="candidates are ranked by the sum over all their tokens, not by the last one; the best survive; all beams of "
+    "a sentence grow, each from its own cache",
+)
+def likelier_than_greedy(subject: Subject) -> Result:
+    if subject.build().nbest == 1:
+        return Skip("a sentence has one hypothesis (`nbest` is 1)")
+    table = TableDecoding([COMPARED_LENGTH] * COMPARED, ending=NO_END)
+    outputs = _hypotheses(subject, table)
+    with randomness.random_context(2, 2):
+        others = [sentence + ALIKE for sentence in range(COMPARED)]
+        if _ids(subject.build().run(TableDecoding(table.max_lengths, others, NO_END))) != _ids(outputs):
+            return Skip("its outputs are drawn")
+    ours = np.mean([_summed(table, i, each[0].ids)[0] for i, each in enumerate(outputs)])
+    greedy = np.mean([_summed(table, i, _likeliest(table, i))[0] for i in range(COMPARED)])
+    if ours < greedy - 1e-3:
+        return Failed(
+            f"{COMPARED} outputs of {COMPARED_LENGTH} tokens and the end have {ours:.2f} nats on average, those of "
+            f"greedy search {greedy:.2f}"
+        )
+    return Passed()
+
+
+@check(
+    "search",
+    invariant="where only the best output is read (`decoding.wanted` is 1), it is the same",
+    consequence="`translate` shows another output than `translate --nbest 5` shows first",
+    hint="`wanted` of the best are returned, not of the last; it may end a search early, and change nothing of it",
+)
+def wanted(subject: Subject) -> Result:
+    tables = [TableDecoding(MAX_LENGTHS, ending=NO_END) for _ in range(2)]
+    tables[1].wanted = 1
+    for sentence, (every, best) in enumerate(zip(*(_hypotheses(subject, table) for table in tables))):
+        if not best or best[0].ids != every[0].ids:
+            seen = best[0].ids if best else "nothing"
+            return Failed(f"sentence {sentence}: with `wanted` 1 the first output is {seen}, without it {every[0].ids}")
     return Passed()
 
 

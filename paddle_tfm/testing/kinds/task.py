@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
-import contextlib
-import random
 from collections.abc import Iterator
 from itertools import islice, zip_longest
 
-import numpy as np
-
 from paddle_tfm.protocols import SPLITS, Example, Task
+from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result
 from paddle_tfm.testing.subject import Subject
@@ -23,26 +19,6 @@ ABANDONED = 3  # examples after which a reader leaves
 def split(task: Task, name: str) -> Iterator[Example]:
     """The first examples of a split, at most `MOST`."""
     return islice(task.examples(name), MOST)
-
-
-@contextlib.contextmanager
-def as_in_another_process() -> Iterator[None]:
-    """Within this block hashes of texts are others, as Python draws them for each process, and the global random
-    states too."""
-    usual, states = builtins.hash, (random.getstate(), np.random.get_state())
-
-    def other_hash(value: object) -> int:
-        return usual(("another process", value)) if isinstance(value, (str, bytes)) else usual(value)
-
-    builtins.hash = other_hash
-    random.seed(4321)
-    np.random.seed(4321)
-    try:
-        yield
-    finally:
-        builtins.hash = usual
-        random.setstate(states[0])
-        np.random.set_state(states[1])
 
 
 def _shown(example: object) -> str:

@@ -96,22 +96,44 @@ def saved_order(subject: Subject) -> Result:
 )
 @_skips_what_it_refuses
 def apart(subject: Subject) -> Result:
-    def in_usual_letters(corpus: int, texts: int, letters: str) -> Pieces:
+    def in_usual_letters(corpus: int, texts: tuple[int, ...], letters: str) -> Pieces:
         """What one of its own gives, of these letters: nobody has cut words of them before."""
         table = str.maketrans(letters, LETTERS)
-        cut = _cut(_fitted(subject, _texts(corpus, letters)), _texts(texts, letters))
+        cut = _cut(_fitted(subject, _texts(corpus, letters)), _several(texts, letters))
         return {text.translate(table): [piece.translate(table) for piece in pieces] for text, pieces in cut.items()}
 
     alone: list[Pieces] = []
-    for corpus, texts in ((0, 2), (1, 3)):
+    for corpus, texts in ((0, (2, 1)), (1, (3, 0))):  # new ones, and those that the other learns from
         one, other = (in_usual_letters(corpus, texts, letters) for letters in ALONE[corpus])
         if _first_other(one, other):
             return Skip("texts of other letters are cut in another way")
         alone.append(one)
     first, second = _fitted(subject, _texts(0)), _fitted(subject, _texts(1))
-    if sentence := _first_other(alone[0], _cut(first, _texts(2))):
+    if sentence := _first_other(alone[0], _cut(first, _several((2, 1)))):
         return Failed(sentence.format("and after another tokenizer has learned"))
     _cut(first, _texts(3))
-    if sentence := _first_other(alone[1], _cut(second, _texts(3))):
+    if sentence := _first_other(alone[1], _cut(second, _several((3, 0)))):
         return Failed(sentence.format("and after another tokenizer has cut it"))
+    return Passed()
+
+
+def _several(seeds: tuple[int, ...], letters: str = LETTERS) -> list[str]:
+    return [text for seed in seeds for text in _texts(seed, letters)]
+
+
+@check(
+    "tokenizer",
+    invariant="that it learns again, from other texts, leaves nothing of the first ones",
+    consequence="an object that is used for a second corpus knows words that this one does not have",
+    hint="lists, counts and tables that the constructor makes and `fit` adds to: make them in `fit`",
+)
+@_skips_what_it_refuses
+def learned_again(subject: Subject) -> Result:
+    once, again = _fitted(subject, _texts(0)), _fitted(subject, _texts(1))
+    again.fit(iter([*_texts(0), *TRAINING]))
+    texts = _several((0, 1, 2))
+    if sentence := _first_other(_cut(once, texts), _cut(again, texts)):
+        return Failed(sentence.format("and by one that had learned from other texts before"))
+    if extra := set(again.pieces()) - set(once.pieces()):
+        return Failed(f"`pieces()` names {len(extra)} pieces of the texts that it had learned from before")
     return Passed()

@@ -39,6 +39,13 @@ def _of(file: str, *bugs: tuple[str, str, str, str, str]) -> list[Bug]:
 ATTENTION = _of(
     "attention",
     (
+        "DroppedValues",
+        "a dropout of its own without its factor",
+        "return self.drop_output(super().forward(x, kv, info, mask, tap))",
+        "out = super().forward(x, kv, info, mask, tap)\n        return out * (self.drop_output(paddle.ones(out.shape)) > 0).astype(out.dtype)",
+        "dropout",
+    ),
+    (
         "Textbook",
         "weights are multiplied with the wrong axis of the values' heads",
         'paddle.einsum("bhqk,bhkd->bhqd", weights, kv.value)',
@@ -445,6 +452,55 @@ PLACEMENT = _of(
         "branch = self.drops[i](sublayer(self.norms[0](x, info.valid, info.positions)))\n        return x + self.more[i](branch)",
         "trains",
     ),
+    (
+        "StochasticDepth",
+        "branches of a tenth of the sentences are left out, and never made up for",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
+        "self.paths = nn.LayerList([Dropout(0.1) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype)",
+        "left_out",
+    ),
+    (
+        "StochasticDepth",
+        "branches of half of the sentences are left out, and never made up for",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype)",
+        "left_out",
+    ),
+    (
+        "StochasticDepth",
+        "a branch is left out for the whole batch, and never made up for",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
+        "self.paths = nn.LayerList([Dropout(0.1) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones([1, 1, 1])) > 0).astype(x.dtype)",
+        "left_out",
+    ),
+    (
+        "StochasticDepth",
+        "channels are left out, and never made up for",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
+        "self.paths = nn.LayerList([Dropout(0.2) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones(x.shape)) > 0).astype(x.dtype)",
+        "left_out",
+    ),
+    (
+        "StochasticDepth",
+        "made up for twice",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
+        "self.paths = nn.LayerList([Dropout(0.2) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype)) / (1.0 - self.paths[i].rate if self.training else 1.0)",
+        "left_out",
+    ),
+    (
+        "StochasticDepth",
+        "made up for in training and in evaluation",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
+        "self.paths = nn.LayerList([Dropout(0.2) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype)) * (1.0 if self.training else 1.0 - self.paths[i].rate)",
+        "left_out",
+    ),
+    (
+        "StochasticDepth",
+        "the rate taken for the share that stays",
+        "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
+        "self.paths = nn.LayerList([Dropout(0.1) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype) / (self.paths[i].rate if self.training and self.paths[i].rate else 1.0)",
+        "left_out",
+    ),
 )
 
 POSITION = _of(
@@ -558,6 +614,20 @@ POSITION = _of(
 
 OTHERS = _of(
     "others",
+    (
+        "Bottleneck",
+        "a dropout of its own whose factor is taken back",
+        "self.own_drop(F.relu(self.wide(x)))",
+        "self.own_drop(F.relu(self.wide(x))) * (1.0 - self.own_drop.rate if self.training else 1.0)",
+        "dropout",
+    ),
+    (
+        "Bottleneck",
+        "units that are left out and never made up for",
+        "self.own_drop(F.relu(self.wide(x)))",
+        "F.relu(self.wide(x)) * (self.own_drop(paddle.ones([*x.shape[:2], self.wide.weight.shape[1]])) > 0).astype(x.dtype)",
+        "dropout",
+    ),
     (
         "Mish",
         "the hidden layer is normalized over tokens",

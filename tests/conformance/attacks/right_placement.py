@@ -159,3 +159,43 @@ class DepthAverages(Placement):
 
     def leave(self, x, info):
         return x[:, :, -1]
+
+
+class ScaledInEvaluation(Placement):
+    """Stochastic depth as in its paper (arXiv:1603.09382): a branch that is kept with probability p counts p times in
+    evaluation; p falls with depth, from 1 to 0.8."""
+
+    final_norm = True
+
+    def __init__(self, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        rate = 0.2 * sites[0].layer / max(1, sites[0].depth - 1)
+        self.paths = nn.LayerList([Dropout(rate) for _ in sites])
+
+    def wrap(self, i, x, sublayer, info):
+        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
+        if not self.training:
+            return x + branch * (1.0 - self.paths[i].rate)
+        return x + branch * (self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype)
+
+
+class WholeBatchDepth(Placement):
+    """In training a branch is left out for the whole batch with probability 0.1; else it is divided by 0.9."""
+
+    final_norm = True
+
+    def __init__(self, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        self.path = Dropout(0.1)
+
+    def wrap(self, i, x, sublayer, info):
+        normed = self.norms[i](x, info.valid, info.positions)
+        return x + self.drops[i](sublayer(normed)) * self.path(paddle.ones([1, 1, 1], x.dtype))
+
+
+class MarkedDepthAverages(DepthAverages):
+    """DenseFormer whose weights of depth are marked as values that belong to the method."""
+
+    def __init__(self, *, sites, **parent):
+        super().__init__(sites=sites, **parent)
+        keep_initial(self.weights)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edits import edited
+from mutants_classes import CLASSES, RIGHT_CLASSES
 from mutants_escaped import ESCAPED, RIGHT_VARIANTS
 from mutants_places import PLACES, VARIANTS
 from mutants_precision import HALF_PRECISION, IDLE_OPTIONS, RARE_STEPS
@@ -733,7 +734,7 @@ WHOLE = _of(
 )  # fmt: skip
 
 ZOO = [Mutant(*broken) for broken in OF_THE_ZOO]
-PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED, *HALF_PRECISION, *RANGES, *SEVERAL]]
+PLACED = [Mutant(*broken) for broken in [*PLACES, *ESCAPED, *HALF_PRECISION, *RANGES, *SEVERAL, *CLASSES]]
 MUTANTS = [*ATTENTION, *ORDINARY, *NORM, *PLACEMENT, *POSITION, *OTHERS, *WHOLE, *ZOO, *PLACED]
 
 
@@ -758,5 +759,5 @@ class Variant:
         return text
 
 
-RIGHT = [Variant(*variant) for variant in [*VARIANTS, *RIGHT_VARIANTS, *RARE_STEPS]]
+RIGHT = [Variant(*variant) for variant in [*VARIANTS, *RIGHT_VARIANTS, *RARE_STEPS, *RIGHT_CLASSES]]
 IDLE = {Mutant(*edit, "options"): option for *edit, option in IDLE_OPTIONS}  # → the option that it does not read

@@ -80,7 +80,12 @@ IDLE_OPTIONS = [
     ("feed_forward/mixture_of_experts", "no dropout inside", "bias=bias, inner_dropout=inner_dropout)", "bias=bias)",
      "inner_dropout"),
     ("norm/power", "a warm-up of its own", "self.warmup, self.eps = warmup, eps", "self.warmup, self.eps = 200, eps", "warmup"),
-    ("position/t5", "a last bucket of its own", "self.max_distance, self.causal = max_distance, site.causal",
+    ("position/t5", "a last bucket of its own, under another name", "self.max_distance, self.causal = max_distance, site.causal",
      "max_distance = 128\n        self.max_distance, self.causal = max_distance, site.causal", "max_distance"),
     ("initializer/normal", "a size of its own", "self.std = std", "self.std = 0.02", "std"),
+    ("layer_norm", "an epsilon that is kept", "paddle.sqrt(variance + self.eps)", "paddle.sqrt(variance + 1e-6)", "eps"),
+    ("layer_norm", "an epsilon that is only compared with zero, under another name", "    def forward(self, x, valid=None, positions=None):",
+     "        self.eps = 1e-6 if eps > 0 else 1e-6\n\n    def forward(self, x, valid=None, positions=None):", "eps"),
+    ("schedule", "a warm-up that only the next line knows", "self.warmup, self.count = warmup, 0",
+     "self.asked = warmup\n        self.warmup, self.count = 100, 0", "warmup"),
 ]  # fmt: skip

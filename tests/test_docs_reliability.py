@@ -1,0 +1,24 @@
+"""Every promise of docs/reliability.md names a test that is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs/reliability.md").read_text("utf-8")
+TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)
+
+
+@pytest.mark.parametrize(("file", "name"), TESTS)
+def test_it_is_there(file, name):
+    assert f"\ndef {name}(" in (ROOT / file).read_text("utf-8")
+
+
+def test_every_promise_names_one():
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and "`tests/" in line]
+    promises = PAGE.split("| promise |")[1:]
+    assert len(rows) == len(TESTS) >= 7
+    for table in promises:
+        for line in table.split("\n\n")[0].splitlines()[2:]:
+            assert "::test_" in line, line

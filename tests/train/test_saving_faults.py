@@ -1,0 +1,159 @@
+"""A disk that is full, a folder that is gone, files that changed: a sentence, and the last good checkpoint as it was."""
+
+import resource
+import shutil
+
+import pytest
+
+from paddle_tfm import UserError
+from paddle_tfm.cli import main
+from paddle_tfm.files import write_whole
+from paddle_tfm.train import checkpoint, manifest
+from paddle_tfm.train.trainer import Interrupted
+from paddle_tfm.train.verify import verify
+
+
+@pytest.fixture
+def full():
+    """From the call on no file of this process may grow beyond so many bytes: the system refuses, as a full disk or a
+    quota does, in the middle of a write."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda most: resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def stopped(make_trainer):
+    """A run that was stopped after step 6 of 12: `last` is of step 6, the one before it of step 4."""
+    trainer = make_trainer()
+    trainer.stop = lambda: trainer.run.step >= 6
+    with pytest.raises(Interrupted):
+        trainer.train()
+    return trainer
+
+
+@pytest.mark.parametrize("most", [200, 20_000], ids=["in its state", "in its weights"])
+def test_a_full_disk_leaves_the_last_checkpoint_and_says_so(stopped, full, most):
+    last = stopped.run.folder / "checkpoints" / "last"
+    before = {path.name: path.read_bytes() for path in last.iterdir()}
+    stopped.run.step = stopped.progress.step = 7
+    full(most)
+    with pytest.raises(
+        UserError, match=r"last: the checkpoint of step 7 was not saved: .*[Ff]ile too large.*of step 6"
+    ):
+        stopped._save("last")
+    assert {path.name: path.read_bytes() for path in last.iterdir()} == before
+    assert manifest.damage(last) is None
+    assert not last.with_name("last.partial").exists()  # it takes no room that is not there
+
+
+def test_a_file_that_finds_no_room_stays_as_it_was(tmp_path, full):
+    path = tmp_path / "results.json"
+    write_whole(path, "old")
+    full(10)
+    with pytest.raises(OSError) as raised:
+        write_whole(path, "new" * 10)
+    assert raised.value.filename == str(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["results.json"] and path.read_text() == "old"
+
+
+def test_a_folder_that_is_gone_ends_the_training_with_its_name(make_trainer):
+    trainer = make_trainer()
+
+    def remove():
+        if trainer.run.step == 6:
+            shutil.rmtree(trainer.run.folder)
+        return False
+
+    trainer.stop = remove
+    with pytest.raises(FileNotFoundError) as raised:  # of which the command line makes a sentence
+        trainer.train()
+    assert str(trainer.run.folder) in raised.value.filename
+    assert not trainer.run.folder.exists()
+
+
+# ------------------------------------------------------------------------------------------------------------- damage
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+FILES = ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"]
+
+
+@pytest.mark.parametrize("damage", [flip, lambda path: path.write_bytes(path.read_bytes()[:-9])], ids=["bit", "torn"])
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_checkpoint_is_named_and_passed_over(stopped, file, damage):
+    checkpoints, said = stopped.run.folder / "checkpoints", []
+    assert manifest.resume_point(checkpoints, said.append) == checkpoints / "last" and not said
+    damage(checkpoints / "last" / file)
+    assert manifest.resume_point(checkpoints, said.append) == checkpoints / "last.old"
+    (sentence,) = said
+    assert f"checkpoints/last/{file}: damaged" in sentence or (file == "manifest.json" and "damaged" in sentence)
+    assert sentence.endswith("it is passed over, and the training resumes from step 4")
+    damage(checkpoints / "last.old" / "model.safetensors")
+    with pytest.raises(
+        UserError, match=r"last.old/model.safetensors: damaged.*; remove .*/run to train this run again"
+    ):
+        manifest.resume_point(checkpoints)
+
+
+def test_from_the_checkpoint_before_it_the_run_ends_as_if_nothing_had_been(stopped, make_trainer, registry):
+    whole = make_trainer(folder="whole")
+    whole.train()
+    last, said = stopped.run.folder / "checkpoints" / "last", []
+    flip(last / "optimizer.safetensors")
+    marks = {each.subject: each.mark for each in verify(stopped.run.folder, registry)}
+    sound = dict.fromkeys(("best", "last.old", "metrics.jsonl", "timings.jsonl", "code", "data"), "ok")
+    assert marks == {**sound, "last": "bad", "resume": "note"}
+    make_trainer(report=said.append).train(resume=True)
+    assert "optimizer.safetensors: damaged" in said[0] and said[0].endswith("resumes from step 4")
+    for name in ("metrics.jsonl", "predictions.tsv", "checkpoints/last/optimizer.safetensors"):
+        assert (stopped.run.folder / name).read_bytes() == (whole.run.folder / name).read_bytes()
+    assert {each.mark for each in verify(stopped.run.folder, registry)} == {"ok"}
+
+
+@pytest.mark.parametrize("name", ["best", "last"])
+def test_a_best_checkpoint_that_comes_again_is_not_missed(stopped, name):
+    """Without the best weights so far a training cannot end; those of a later step it will write again."""
+    checkpoints = stopped.run.folder / "checkpoints"
+    flip(checkpoints / "best" / "model.safetensors")
+    step = checkpoint.load_state(checkpoints / "best")["step"]
+    state = checkpoints / "last" / "state.json"
+    assert step <= 4
+    if name == "best":
+        with pytest.raises(UserError, match=r"best/model.safetensors: damaged"):
+            manifest.resume_point(checkpoints)
+    else:
+        (checkpoints / "last" / "manifest.json").unlink()
+        state.write_text(state.read_text().replace(f'"best_step": {step}', '"best_step": 6'))
+        assert manifest.resume_point(checkpoints) == checkpoints / "last.old"
+
+
+def test_verify_names_what_is_wrong_and_ends_with_1(stopped, capsys, tmp_path):
+    def said(*options):
+        with pytest.raises(SystemExit) as left:
+            main(["verify", str(stopped.run.folder), *options])
+        return left.value.code, capsys.readouterr().out
+
+    code, text = said()
+    assert code == 0 and "bad" not in text and "it would resume from step 6" in text
+    assert "the texts of train, valid, test are those" in text
+    flip(stopped.run.folder / "checkpoints" / "best" / "model.safetensors")
+    log = stopped.run.folder / "metrics.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[1:]))  # the evaluation of step 0
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[1:]))  # step 1
+    identity = stopped.run.folder / "identity.json"
+    identity.write_text(identity.read_text().replace('"train": "', '"train": "0'))
+    code, text = said()
+    assert code == 1
+    assert "best/model.safetensors: damaged: its content is not what was saved" in text
+    assert "step 1 is missing" in text
+    assert "data changed (the texts of train)" in text
+    assert "texts" not in said("--without-data")[1]
+    with pytest.raises(SystemExit) as left:
+        main(["verify", str(tmp_path / "nowhere")])
+    assert left.value.code == 2 and "no run is here" in capsys.readouterr().err
