@@ -93,7 +93,7 @@ def test_every_path_has_its_line():
         ("? [a]\n: 1\n", "f line 1: not valid YAML: a key must be a word"),
         ("a: &x [1, *x]\n", "f line 1: 'a[1]' is an alias of what it stands in"),
         ("a: \x07\n", "f: not valid YAML: "),
-        ("[" * 5000, "f: not valid YAML: nested too deeply"),
+        ("[" * 5000, "f line 1: not valid YAML: nested more than 50 deep"),
         ("- a\n- b\n", "f: a recipe is a mapping (`key: value` lines), but this is a list"),
         ("just words\n", "f: a recipe is a mapping (`key: value` lines), but this is a str"),
     ],

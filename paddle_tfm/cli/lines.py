@@ -49,18 +49,27 @@ def open_lines(texts: Sequence[str], source: str | None) -> LineSource:
     return LineSource(source, Path(source).open("rb"), total)
 
 
-def chunks(source: LineSource) -> Iterator[list[str]]:
+def chunks(source: LineSource, undecodable: list[int]) -> Iterator[list[str]]:
     """Lines of text without their ends, CHUNK_LINES at a time, interactive ones singly; the first chunk may be empty.
 
+    Bytes that are not UTF-8 become U+FFFD, so that there is an output line for each input line whatever a line holds;
+    the numbers of such lines, from 1, are appended to `undecodable`.
+
     Raises:
-        UserError: a line is not UTF-8, or the file is no whole gzip file.
+        UserError: the file is no whole gzip file.
     """
     size, number = 1 if source.interactive else CHUNK_LINES, 0
 
     def texts() -> Iterator[str]:
         nonlocal number
         for number, line in enumerate(raw, 1):
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            encoding = "utf-8-sig" if number == 1 else "utf-8"
+            try:
+                text = line.decode(encoding)
+            except UnicodeDecodeError:
+                undecodable.append(number)
+                text = line.decode(encoding, errors="replace")
+            yield text.rstrip("\r\n")
 
     try:
         with source.lines as raw:
@@ -68,8 +77,6 @@ def chunks(source: LineSource) -> Iterator[list[str]]:
             yield list(islice(lines, size))
             while chunk := list(islice(lines, size)):
                 yield chunk
-    except UnicodeDecodeError as error:
-        raise UserError(f"{source.name} line {number}: not UTF-8 text (byte {error.start + 1} of the line)") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{source.name} after line {number}: not a whole gzip file: {error}") from error
 

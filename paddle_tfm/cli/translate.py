@@ -88,9 +88,10 @@ def command(
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
 
-    One line in, one line out; an empty line gives an empty one (with --nbest one empty output). Lines are read and
-    written 2,000 at a time: files may be of any length, and output appears while the rest is translated. What is worth
-    knowing is said at the end, on standard error: lines that were cut, the share of pieces unknown to the model.
+    One line in, one line out, whatever bytes it holds; an empty line gives an empty one (with --nbest one empty
+    output). Lines are read and written 2,000 at a time: files may be of any length, and output appears while the rest
+    is translated. What is worth knowing is said at the end, on standard error: lines that were cut or are not UTF-8,
+    the share of pieces unknown to the model.
 
     \b
     Examples:
@@ -130,8 +131,9 @@ def command(
         numbered = enumerate(outputs, first + 1)
         return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
 
-    _translate_chunks(translate, lines, target, few=bool(texts))
-    for sentence in remarks.sentences():
+    undecodable: list[int] = []
+    _translate_chunks(translate, lines, undecodable, target, few=bool(texts))
+    for sentence in [*_undecodable(lines.name, undecodable), *remarks.sentences()]:
         warn(sentence)
 
 
@@ -143,15 +145,24 @@ def _refuse_alone(folder: Path | None) -> None:
             raise UserError(f"{option} says how --attention DIR draws; add that, or leave it out")
 
 
-def _translate_chunks(translate: Callable, lines: LineSource, target: str, few: bool) -> None:
-    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines. A progress bar
-    shows unless there are `few` lines, or lines and outputs appear on the same terminal."""
+def _undecodable(name: str, numbers: list[int]) -> Iterator[str]:
+    """What is said of lines that are not UTF-8."""
+    if numbers:
+        which = f"line {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
+        first = "" if len(numbers) == 1 else f" (the first: line {numbers[0]})"
+        yield f"{name}: {which} not UTF-8{first}; bytes that are no character were read as �"
+
+
+def _translate_chunks(translate: Callable, lines: LineSource, undecodable: list[int], target: str, few: bool) -> None:
+    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines, and add the
+    numbers of those that are not UTF-8 to `undecodable`. A progress bar shows unless there are `few` lines, or lines
+    and outputs appear on the same terminal."""
     quiet = few or lines.interactive or (target == STANDARD and sys.stdout.isatty())
     write, done = None, 0
     try:
         with ExitStack() as stack:
             progress = None if quiet else stack.enter_context(_bar(lines.total))
-            for chunk in chunks(lines):
+            for chunk in chunks(lines, undecodable):
                 output = translate(chunk, done, progress)
                 write = write or stack.enter_context(writing(target))
                 write(output)

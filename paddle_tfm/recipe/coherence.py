@@ -46,8 +46,9 @@ def problems(
 ) -> Iterator[Problem]:
     """All of them. `runs` have settings where they are sound. `settings` are those of the whole recipe, and
     `sound_seeds` says whether its seeds are right, where other parts may not be."""
+    labels = Counter(label for label, _ in recipe.grid()) if recipe.data.get("grid") else Counter()
     for name, (overrides, _) in recipe.written_variants().items():
-        yield from _variant_problems(recipe, name, overrides)
+        yield from _variant_problems(recipe, name, overrides, labels[name])
     yield from _ladder_problems(recipe)
     data = {run.variant: run.data for run in runs}
     for each in equal.problems(recipe.written_variants(), recipe.data, data):
@@ -70,8 +71,8 @@ def _tune_problems(recipe: Written, settings: Settings, runs: Sequence[Resolved]
     return [locate(each, recipe.origins) for each in wrong]
 
 
-def _variant_problems(recipe: Written, name: str, overrides: Mapping) -> Iterator[Problem]:
-    """A name that is no folder's, a combination that comes twice, or a key that only the recipe has."""
+def _variant_problems(recipe: Written, name: str, overrides: Mapping, combinations: int) -> Iterator[Problem]:
+    """A name that is no folder's or that several combinations have, or a key that only the recipe has."""
     section = next((key for key in ("grid", "variants") if recipe.data.get(key)), "variant")
     path = f"variants.{name}" if section == "variants" else section
     if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
@@ -80,7 +81,7 @@ def _variant_problems(recipe: Written, name: str, overrides: Mapping) -> Iterato
             "at its beginning"
         )
         yield locate(Problem(path, sentence), recipe.origins)
-    if section == "grid" and Counter(label for label, _ in recipe.grid())[name] > 1:
+    if combinations > 1:
         sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
         yield locate(Problem(path, sentence), recipe.origins)
     yield from _override_problems(recipe, f"variant '{name}'", path, overrides)

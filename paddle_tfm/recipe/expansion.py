@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from paddle_tfm.errors import Problem, RecipeError, UserError
-from paddle_tfm.recipe import coherence, ladder, tuning
+from paddle_tfm.recipe import coherence, ladder, limits, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
@@ -110,6 +110,7 @@ class Recipe:
         axes = {axis: values for axis, values in grid.items() if isinstance(values, list)}
         if not axes or len(axes) < len(grid):
             return
+        limits.require_variants(f"{self.source}: grid", axes.values())
         for combination in itertools.product(*axes.values()):
             overrides = dict(zip(axes, combination))
             origins = {axis: self.origins.get(f"grid.{axis}", (self.source, 0)) for axis in axes}

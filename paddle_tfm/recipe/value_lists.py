@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.expansion import Recipe, label
 from paddle_tfm.recipe.merging import is_replaced, leaves
 from paddle_tfm.recipe.settings import OF_THE_RECIPE
@@ -82,6 +82,7 @@ def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[obj
     Raises:
         UserError: a variant sets one of the paths itself, or two get one name.
     """
+    limits.require_variants(recipe.source, [variants, *axes.values()])
     products: dict[str, dict] = {}
     for name, said in variants.items():
         overrides = dict(said) if isinstance(said, Mapping) else {}

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.recipe import limits
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
 OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
@@ -16,7 +17,18 @@ COMMAND_LINE = "command line"  # the file of what an override set, whose line is
 
 class Loader(yaml.SafeLoader):
     """SafeLoader with YAML 1.2's numbers and booleans: 1e-5 is a number; `no`, `on`, 12:30 and 2024-01-01 are words.
-    Keys are words as written."""
+    Keys are words as written. What is nested too deeply is not read to its end."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > limits.DEPTH:
+            sentence = f"nested more than {limits.DEPTH} deep"
+            raise yaml.composer.ComposerError(None, None, sentence, self.peek_event().start_mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         self.flatten_mapping(node)
@@ -26,6 +38,7 @@ class Loader(yaml.SafeLoader):
         return {key.value: self.construct_object(item, deep) for key, item in node.value}
 
 
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "timestamp")}
 Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in rules if tag not in _REPLACED]
@@ -78,8 +91,6 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise UserError(f"{name}: not valid YAML: {error}") from error
-    except RecursionError as error:
-        raise UserError(f"{name}: not valid YAML: nested too deeply") from error
 
 
 def _walk(node: yaml.Node, path: str, name: str, origins: Origins, above: tuple[yaml.Node, ...]) -> None:
@@ -87,6 +98,9 @@ def _walk(node: yaml.Node, path: str, name: str, origins: Origins, above: tuple[
     if any(node is outer for outer in above):
         raise UserError(f"{name} line {line}: '{path}' is an alias of what it stands in")
     origins[path] = (name, line)
+    limits.require_values(name, len(origins))
+    if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS:
+        limits.require_digits(name, line, node.value)
     if isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
             _walk(item, f"{path}[{i}]", name, origins, (*above, node))
@@ -107,6 +121,7 @@ def load_file(path: Path, name: str | None = None) -> tuple[dict, Origins]:
     """`load` of a file; a missing or undecodable one is a UserError."""
     name = name or str(path)
     try:
+        limits.require_size(name, path.stat().st_size)
         return load(path.read_text(encoding="utf-8"), name)
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error

@@ -70,7 +70,7 @@ def test_standard_input_is_opened_without_deprecated_calls(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         source = cli_lines.open_lines([], None)
-    assert [line for chunk in cli_lines.chunks(source) for line in chunk] == ["1 2", "3"]
+    assert [line for chunk in cli_lines.chunks(source, []) for line in chunk] == ["1 2", "3"]
 
 
 @pytest.mark.parametrize("search", [(), BEAM, SAMPLES])
@@ -108,7 +108,7 @@ def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
     assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
     assert translate(run, stdin="\n\n") == "\n\n"
     source = cli_lines.LineSource("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
-    assert list(cli_lines.chunks(source)) == [["a", " b\x0b", "", "c"]]
+    assert list(cli_lines.chunks(source, [])) == [["a", " b\x0b", "", "c"]]
 
 
 def test_no_line_in_no_line_out(run, tmp_path):
@@ -281,7 +281,6 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
         (["--input", "in.txt", "1 2"], "--input: there are TEXTs too; give one or the other"),
         (["--input", "absent.txt"], "absent.txt: No such file or directory"),
         (["--input", "folder"], "folder: Is a directory"),
-        (["--input", "latin.txt"], "latin.txt line 3: not UTF-8 text (byte 5 of the line)"),
         (["--input", "cut.gz"], "cut.gz after line 1000: not a whole gzip file: "),
         (["--input", "plain.gz"], "plain.gz after line 0: not a whole gzip file: "),
         (["--input", "in.txt", "--output", "in.txt"], "--output in.txt: that is the input; name another file"),
@@ -300,7 +299,6 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
 def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, arguments, message):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("")
-    (tmp_path / "latin.txt").write_bytes("1\n2 3\n4 5 é\n".encode("latin-1"))
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-4])
     (tmp_path / "plain.gz").write_bytes(b"1 2\n")
     done = call("translate", run, *arguments)
@@ -318,12 +316,33 @@ def test_numbers_out_of_range_are_refused(run, option):
     assert f"Invalid value for '{option[0]}'" in done.err
 
 
-def test_what_was_translated_before_a_bad_line_stays(run, input_file, tmp_path, monkeypatch):
+def test_any_bytes_give_a_line_for_each_line(run, input_file, tmp_path, monkeypatch):
     whole = translate(run, "--input", input_file)
     monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
-    (tmp_path / "bad.txt").write_bytes(input_file.read_bytes() + b"1 \xff\n")
+    hostile = [
+        b"1 \xff",
+        b"\xc3",
+        b"\x00",
+        b"\xed\xa0\x80",
+        b"1\r2",
+        "\u2028 3 \x1b[31m\u202e".encode(),
+        b"\xf5" * 3000,
+    ]
+    (tmp_path / "bad.txt").write_bytes(input_file.read_bytes() + b"\n".join(hostile) + b"\n1 2\n")
     done = call("translate", run, "--input", "bad.txt", "--output", "out.txt")
-    assert (done.status, "bad.txt line 11: not UTF-8 text (byte 3 of the line)" in done.err) == (2, True)
+    outputs = (tmp_path / "out.txt").read_bytes().split(b"\n")
+    assert (done.status, len(outputs)) == (0, len(LINES) + len(hostile) + 2)
+    assert b"\n".join(outputs[: len(LINES)]).decode() + "\n" == whole
+    assert outputs[-2].decode() + "\n" == translate(run, "1 2")
+    assert "bad.txt: 4 lines are not UTF-8 (the first: line 11); bytes that are no character were read as �" in done.err
+
+
+def test_what_was_translated_before_a_broken_end_stays(run, input_file, tmp_path, monkeypatch):
+    whole = translate(run, "--input", input_file)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
+    (tmp_path / "bad.gz").write_bytes(gzip.compress(input_file.read_bytes())[:-4])
+    done = call("translate", run, "--input", "bad.gz", "--output", "out.txt")
+    assert (done.status, "bad.gz after line 10: not a whole gzip file" in done.err) == (2, True)
     assert (tmp_path / "out.txt").read_text() == whole
 
 

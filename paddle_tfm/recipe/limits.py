@@ -1,0 +1,43 @@
+"""What a recipe may be at most. A recipe may come from anyone: what nobody would write by hand, and no memory would
+hold, is refused with a sentence before it is built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+
+from paddle_tfm.errors import UserError
+
+BYTES = 1_000_000  # of a recipe's file
+DEPTH = 50  # mappings and lists within each other
+VALUES = 100_000  # of a recipe, each alias counted as what it stands for
+DIGITS = 100  # of a number
+VARIANTS = 10_000  # of a grid, or of lists of values on the command line
+
+
+def require_size(name: str, size: int) -> None:
+    """Raises UserError for a file of too many bytes."""
+    if size > BYTES:
+        raise UserError(f"{name}: has {size:,} bytes, but a recipe has at most {BYTES:,}; is it a recipe?")
+
+
+def require_values(name: str, values: int) -> None:
+    """Raises UserError for a recipe of too many values."""
+    if values > VALUES:
+        raise UserError(
+            f"{name}: not a recipe: has more than {VALUES:,} values, an alias counted as what it stands for"
+        )
+
+
+def require_digits(name: str, line: int, number: str) -> None:
+    """Raises UserError for a number that nothing could hold."""
+    if len(number) > DIGITS:
+        raise UserError(f"{name} line {line}: a number of {len(number):,} characters; at most {DIGITS} are read")
+
+
+def require_variants(who: str, axes: Iterable[Collection]) -> None:
+    """Raises UserError where lists of values would make too many variants: their product."""
+    lengths = [len(values) for values in axes]
+    if (number := math.prod(lengths)) > VARIANTS:
+        product = " × ".join(str(length) for length in lengths)
+        raise UserError(f"{who}: would be {product} = {number:,} variants, but at most {VARIANTS:,} are trained")

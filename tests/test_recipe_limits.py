@@ -1,0 +1,86 @@
+"""A recipe that nobody would write by hand is refused before it is built: aliases, depth, numbers, size, and products."""
+
+import itertools
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.recipe import limits, yaml_lines
+from paddle_tfm.recipe.loading import load
+
+
+def _aliases_of_aliases(levels):
+    """Each level is a list of nine of the one before: 9 ** levels values in a text of some hundred characters."""
+    names = "abcdefghijklmnop"
+    pairs = itertools.pairwise(names[: levels + 1])
+    lines = [f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]" for before, name in pairs]
+    return "\n".join(["a: &a [x, x]", *lines, ""])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            _aliases_of_aliases(12),
+            "f: not a recipe: has more than 100,000 values, an alias counted as what it stands for",
+        ),
+        ("a: " + "[" * 51 + "]" * 51, "f line 1: not valid YAML: nested more than 50 deep"),
+        ("a: 1\nb: " + "{c: " * 51 + "1" + "}" * 51, "f line 2: not valid YAML: nested more than 50 deep"),
+        ("a: 1\nb: 1" + "0" * 100, "f line 2: a number of 101 characters; at most 100 are read"),
+        ("a: 0." + "3" * 99, "f line 1: a number of 101 characters; at most 100 are read"),
+    ],
+)
+def test_what_would_grow_without_end_is_refused_at_once(text, message):
+    tracemalloc.start()
+    begin = time.process_time()
+    with pytest.raises(UserError) as caught:
+        yaml_lines.load(text, "f")
+    seconds, (_, most) = time.process_time() - begin, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert str(caught.value) == message
+    assert seconds < 20 and most < 100_000_000
+
+
+def test_what_stays_below_the_limits_is_read():
+    data, _ = yaml_lines.load(_aliases_of_aliases(4) + "n: 1" + "0" * 99 + "\ndeep: " + "[" * 48 + "]" * 48, "f")
+    assert data["n"] == 10**99
+    assert sum(len(group) for part in data["e"] for one in part for group in one) == 9**3 * 9
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    (tmp_path / "large.yaml").write_text("base: base.yaml\n#" + "x" * limits.BYTES)
+    with pytest.raises(UserError, match=r"large\.yaml: has 1,000,017 bytes, but a recipe has at most 1,000,000"):
+        load(str(tmp_path / "large.yaml"))
+
+
+@pytest.mark.parametrize("name", ["copy", "quickstart"])  # without variants, and with some
+def test_a_product_of_too_many_variants_is_a_sentence(name):
+    lists = [f"{path}={','.join(map(str, range(4, 404, 4)))}" for path in ("model.d_ff", "train.steps")]
+    with pytest.raises(UserError, match=r"would be (4 × )?100 × 100( × 2)? = [248]0,000 variants, but at most 10,000"):
+        load(name, [*lists, *(["evaluate.every=10,20"] if name == "copy" else [])]).written_variants()
+
+
+def test_a_grid_of_too_many_variants_is_a_sentence():
+    axes = "\n".join(
+        f"  {path}: {list(range(4, 404, 4))}" for path in ("model.d_ff", "train.steps", "model.max_length")
+    )
+    Path("grid.yaml").write_text(f"base: base.yaml\ngrid:\n{axes}\n")
+    with pytest.raises(
+        UserError, match=r"grid\.yaml: grid: would be 100 × 100 × 100 = 1,000,000 variants, but at most"
+    ):
+        load("grid.yaml").runs()
+
+
+def test_the_variants_of_a_large_grid_are_checked_in_time_that_grows_with_their_number():
+    def seconds(values):
+        recipe = load("copy", [f"train.steps={','.join(map(str, range(1, values + 1)))}"])
+        begin = time.process_time()
+        runs = recipe.runs()
+        assert len(runs) == values
+        return time.process_time() - begin
+
+    seconds(10)
+    assert seconds(400) < 12 * seconds(100)  # four times, were there no noise; it was as the square, sixteen
