@@ -13,7 +13,7 @@ from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.runs import Result, further_tests, grouped, pairs
+from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, pairs
 from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
@@ -151,12 +151,10 @@ def _is_higher_better(results: Sequence[Result], metric: str) -> bool:
     Raises:
         UserError: it was not measured.
     """
-    directions = {"loss": False}
-    for run in results:
-        directions |= run.results["directions"]
-    if sentence := why_not_measured(metric, directions, further_tests(results)):
+    known = directions(results)
+    if sentence := why_not_measured(metric, known, further_tests(results)):
         raise UserError(sentence)
-    return directions[units.metric_and_test(metric)[0]]
+    return known[units.metric_and_test(metric)[0]]
 
 
 def _units(results: Sequence[Result]) -> dict[str, str]:
