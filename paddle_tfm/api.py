@@ -110,12 +110,13 @@ def run(
     sweep = Sweep(
         recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device
     )
+    sweep.executor = None if executor is None else registry.build("executor", executor)
+    cells = sweep.prepare()
     if recipe.seed_plan():
         from paddle_tfm.comparison.of_recipe import undecided
 
         sweep.undecided = undecided(recipe, folder, warnings.warn)
-    sweep.executor = None if executor is None else registry.build("executor", executor)
-    return sweep.run()
+    return sweep.run(cells)
 
 
 def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Run:

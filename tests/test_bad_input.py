@@ -53,6 +53,9 @@ RECIPES = {
     "tuning of one value": ("tune: {space: {train.schedule.peak: [1.0e-3]}, trials: 2}", ["line 4", "tune.space.train.schedule.peak", "has 1 value"]),
     "no trials": ("tune:\n  space: {train.schedule.peak: [1.0e-3, 2.0e-3]}\n  trials: 0", ["line 6", "tune.trials", "but is 0"]),
     "tuning of what is no setting": ("tune: {space: {train.schedule.peek: [1.0e-3, 2.0e-3]}, trials: 2}", ["line 4", "train.schedule.peek", "did you mean 'peak'?"]),
+    "a look beyond the last seed": ("seeds: {at_most: 5, looks: [3, 8]}\nvariants: {a: {}, b: {model.norm: rms}}", ["line 4", "seeds.looks", "look after 8 seeds, but `at_most` is 5"]),
+    "a ladder that goes down": ("ladder: {sizes: {l: {model.d_ff: 64}, s: {model.d_ff: 32}}}\nvariants: {a: {}, b: {model.norm: rms}}", ["line 4", "ladder.sizes.s", "sizes go from small to large"]),
+    "equal parameters beside a tuned width": ("equal: parameters\nvariants: {a: {}, b: {model.norm: rms}}\ntune: {space: {model.d_ff: [16, 32]}, trials: 2}", ["line 4", "equal", "before `tune` chooses model.d_ff"]),
     "seeds twice": ("seeds: [1, 1]", ["seeds", "distinct"]),
     "no seeds": ("seeds: []", ["seeds"]),
     "heads that do not divide d_model": ("model: {d_model: 30, num_heads: 4}", ["`num_heads` must divide `d_model`, but 4 does not divide 30"]),
@@ -98,6 +101,25 @@ def test_recipes(case, tmp_path, capsys):
     assert "mine.yaml" in said
     for part in expected:
         assert part in said, said
+
+
+COMPARISONS = (
+    "a look beyond the last seed",
+    "a ladder that goes down",
+    "no trials",
+    "equal parameters beside a tuned width",
+)
+
+
+@pytest.mark.parametrize("option", ["--json", "--dry-run"])
+@pytest.mark.parametrize("case", COMPARISONS)
+def test_what_is_wrong_with_a_comparison_is_said_before_anything_is_trained(case, option, tmp_path, capsys):
+    text, expected = RECIPES[case]
+    file = tmp_path / "mine.yaml"
+    file.write_text(HEAD + text + "\n", "utf-8")
+    said = complain(capsys, "run", file, option, "--out", tmp_path / "runs")
+    assert all(part in said for part in expected), said
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_sound_recipe_passes(tmp_path, capsys):

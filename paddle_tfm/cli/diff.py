@@ -55,7 +55,7 @@ def complete(context: click.Context, parameter: click.Parameter, incomplete: str
 def command(what: Sequence[str], form: str | None, plugins) -> None:
     """All in which two runs differ, or the variants of a recipe: settings with the defaults of components, who provides
     these in which version, texts, Paddle's build, the machine; and what a difference of their scores may be owed to
-    beside the variant: parameters, tokens, time, memory.
+    beside the variant: parameters, operations and tokens of training; of runs also time, memory and time of decoding.
 
     Of a folder of runs or a recipe, each variant is put beside the baseline; VARIANTs choose, the first of two being
     the baseline. A recipe takes a.b=value too.
@@ -66,6 +66,7 @@ def command(what: Sequence[str], form: str | None, plugins) -> None:
       paddle-tfm diff runs/quickstart
       paddle-tfm diff compare-norms layer batch
       paddle-tfm diff reverse model.norm=layer,rms --json
+      paddle-tfm diff reverse "model.position=none,{name: shaw, clip: 4}"
     """
     registry = create_registry(plugins)
     base, *others = _of_folders(what) if Path(what[0]).is_dir() else _of_recipe(what, registry)

@@ -124,11 +124,13 @@ def show_tuning(recipe: Recipe, form: str | None) -> None:
     """How many of the runs are trials, and how many more there may be; for people."""
     if (tune := recipe.tune()) is None or form is not None:
         return
-    variants, more = len(recipe.variants()), f"{tune.widen} times " if tune.widen > 1 else ""
+    each = sum(tune.left(rung, tune.trials) for rung in range(len(tune.rungs(1))))
+    more = f"{tune.widen} times " if tune.widen > 1 else ""
     trials = f"Among them {tune.trials} trials of each variant"
     if tune.halving:
-        trials += f", some of them with fewer steps (halving: {tune.halving})"
-    wider = f"; {more}{count(tune.trials * variants, 'trial')} more where the space is widened" if tune.widen else ""
+        trials += f", halved: {count(each, 'run')}, most of them with fewer steps"
+    runs = count(each * len(recipe.variants()), "run" if tune.halving else "trial")
+    wider = f"; {more}{runs} more where the space is widened" if tune.widen else ""
     console().print(f"{trials}{wider}.")
 
 

@@ -28,6 +28,7 @@ def command(folders, each, quick, slow, out, plugins, device) -> None:
     Examples:
       paddle-tfm report runs/reverse/default/seed-1
       paddle-tfm report runs/quickstart
+      paddle-tfm report runs/quickstart --all
       paddle-tfm report runs/quickstart --each --quick
     """
     from paddle_tfm.errors import UserError
@@ -40,6 +41,8 @@ def command(folders, each, quick, slow, out, plugins, device) -> None:
     runs = [run for folder in folders for run in _runs(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1 and not each:
+        if slow:
+            use_device(device)
         _compare(folders, out, create_registry(plugins), slow)
         return
     if out is not None and len(runs) > 1:

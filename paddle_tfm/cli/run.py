@@ -69,6 +69,7 @@ def command() -> None:
       paddle-tfm run reverse model.norm=rms train.steps=500 --out runs/rms
       paddle-tfm run reverse model.norm=layer,rms,batch model.placement=pre,post --seeds 5
       paddle-tfm run mine.yaml model.dropout=0,0.1,0.3 --baseline 0.1 --save dropout.yaml
+      paddle-tfm run reverse model.norm=layer,rms "seeds={at_most: 12, looks: [3, 5, 8, 12]}"
       paddle-tfm run mine.yaml --plugin my_norm.py --resume
       paddle-tfm run compare-norms --budget 30m
       paddle-tfm run compare-norms --dry-run

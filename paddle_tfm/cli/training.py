@@ -72,12 +72,12 @@ def train(wanted: Request) -> None:
         only=wanted.cell,
         cell_options=[f"--device={wanted.device}"] if wanted.device else [],
     )
+    with bars():
+        cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
     if recipe.seed_plan():
         from paddle_tfm.comparison.of_recipe import undecided
 
         sweep.undecided = undecided(recipe, folder, notes().print)
-    with bars():
-        cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
     if wanted.save is not None:
         save(recipe, wanted.save)
     folders = _trained(wanted, sweep, cells)

@@ -33,7 +33,7 @@ def verdict(comparison: Comparison) -> str:
         text = f"“{best.variant}” {_leads(comparison)} ({value}) {_against(comparison, best.difference)}"
     if best.diverged:
         text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
-    diverged = _diverged([row for row in others if row is not best])
+    diverged = _diverged([row for row in comparison.comparable if row is not best])
     return f"{text}.{diverged}{f' Not compared: {apart}.' if apart else ''}"
 
 
@@ -85,6 +85,12 @@ def _diverged(others: list[Row]) -> str:
 def _against(comparison: Comparison, difference: Verdict | None) -> str:
     """How the leader stands to the baseline."""
     base = f"the baseline “{comparison.baseline}”"
+    if any(row.variant == comparison.baseline and row.diverged == len(row.seeds) for row in comparison.rows):
+        if difference is None or not difference.is_settled:
+            return f"but every run of {base} diverged: nothing can be measured against it (--baseline names another)"
+        return (
+            f"and is {difference.verdict} than {base}, every run of which diverged: {plural(difference.pairs, 'seed')}"
+        )
     if difference is None:
         return f"but shares no finished seed with {base}: nothing tells these apart"
     seeds = plural(difference.pairs, "seed")

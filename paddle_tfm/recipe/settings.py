@@ -90,6 +90,7 @@ class TrainSettings(Section):
     precision: Literal["float32", "bfloat16"]
     products: Literal["float32", "bfloat16"] = "float32"
     gradient_norms: int | None = Field(None, gt=0)
+    divergence: Literal["stop", "skip", "back_off"] = "stop"
 
 
 class EvaluateSettings(Section):

@@ -96,6 +96,13 @@ def test_several_runs_get_their_comparison_or_a_card_each(run, tmp_path):
     assert done.status == 2 and "--out takes the page of one run" in done.err
 
 
+def test_sections_that_load_a_model_compute_on_the_device_that_is_named(run, tmp_path):
+    shutil.copytree(run, tmp_path / "default/seed-1")
+    shutil.copytree(run, tmp_path / "default/seed-2")
+    done = call("report", tmp_path, "--all", "--device=tpu")
+    assert done.status == 2 and "--device tpu: must be cpu, gpu or gpu:N" in done.err
+
+
 def test_where_no_run_is_it_says_so(tmp_path):
     done = call("report", tmp_path)
     assert done.status == 2 and "no run is here" in done.err

@@ -291,6 +291,26 @@ def test_a_variant_that_diverged_before_its_first_evaluation_is_a_row(tmp_path, 
     assert comparison.shown() == ["exact_match"]
 
 
+@pytest.mark.parametrize(
+    ("seeds", "sentence"),
+    [
+        (2, "but every run of the baseline “dead” diverged: nothing can be measured against it (--baseline names another)"),
+        (8, "and is better than the baseline “dead”, every run of which diverged: 8 seeds"),
+    ],
+)  # fmt: skip
+def test_a_baseline_that_diverged_is_said_to_have(tmp_path, seeds, sentence):
+    series(tmp_path, "good", [0.5] * seeds)
+    for seed in range(1, seeds + 1):
+        finish(tmp_path, "dead", seed, diverged="the loss was no number at step 1 (nan)", best_step=0)
+    said = verdict(table(tmp_path, baseline="dead"))
+    assert (
+        said == f"“good” has the best mean (exact match 50.0%) {sentence}. Diverged: “dead” in {seeds} of {seeds} runs."
+    )
+    series(tmp_path, "half", [0.4])
+    finish(tmp_path, "half", 2, diverged="the loss was no number at step 1 (nan)", best_step=0)
+    assert "Diverged: “half” in 1 of 2 runs" in verdict(table(tmp_path, baseline="half"))
+
+
 def test_an_infinite_perplexity_has_no_spread_and_loses_its_pair(tmp_path):
     series(tmp_path, "base", [2.0, 3.0, 2.5], "perplexity")
     series(tmp_path, "wild", [math.inf, 4.0, 4.5], "perplexity")

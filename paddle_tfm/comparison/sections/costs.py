@@ -92,7 +92,8 @@ class Costs(Section):
     def html(self, facts: Facts) -> str:
         """The charts, then the table and what it means for the scores."""
         charts = "".join(_chart(facts, cost).html() for cost in _differing(facts))
-        note = "A dot is a variant’s mean over seeds, its bar the range of the seeds. Decoding: of the test split."
+        note = "A dot is a variant’s mean over seeds, its bar the range of the seeds."
+        note += " Decoding: the search of the test split." if "decoding_seconds" in _shown(facts) else ""
         meant = "".join(f"<p><bdi>{escape(name)}</bdi>: {escape(text)}.</p>" for name, text in _meanings(facts))
         return f'{key(facts)}<div class="charts">{charts}</div><p class="note">{note}</p>{_table(facts).html()}{meant}'
 
@@ -128,6 +129,10 @@ def _known(facts: Facts) -> list[Cost]:
         if all(cost.key in of_variant for of_variant in costs.values())
         and (cost.key in ALWAYS or _differs(costs, cost.key))
     ]
+
+
+def _shown(facts: Facts) -> list[str]:
+    return [cost.key for cost in _known(facts)]
 
 
 def _differing(facts: Facts) -> list[Cost]:
