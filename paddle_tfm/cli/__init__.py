@@ -25,6 +25,8 @@ VERBS = {
     "diff": "Say in what two runs, or variants of a recipe, differ.",
     "report": "One page: a run's model card, or the comparison of several.",
     "verify": "Say whether a run's files are whole, of this code and these texts.",
+    "verify-resume": "Prove that a recipe resumes to the same bits.",
+    "replay": "Do the step again in which a run diverged.",
     "evaluate": "Score a trained run.",
     "translate": "Translate with a trained run.",
     "generate": "Continue a text with a decoder-only run.",
@@ -45,7 +47,7 @@ class Verbs(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        return importlib.import_module(f"paddle_tfm.cli.{name}").command
+        return importlib.import_module(f"paddle_tfm.cli.{name.replace('-', '_')}").command
 
     def resolve_command(self, context: click.Context, arguments: list[str]):
         try:

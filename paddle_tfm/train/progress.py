@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+LATER = {"later": True}  # of a field that older checkpoints lack
 
 
 @dataclass
@@ -15,6 +19,8 @@ class Progress:
         best: the rank of the best evaluation, `valid` its metrics, `best_step` its step; `stale` counts those since.
         evaluated: whether the evaluation at `step`, if there is one, is done.
         snapshots: the steps whose weights are stored in checkpoints to be averaged.
+        skipped: how many steps were left out because loss or gradient was no number; `skipped_in_row` since the last
+            that was made; rate_factor: of the learning rate since then (`train.divergence`).
     """
 
     step: int = 0
@@ -29,6 +35,19 @@ class Progress:
     evaluated: bool = True
     stale: int = 0
     snapshots: list[int] = field(default_factory=list)
+    skipped: int = field(default=0, metadata=LATER)
+    skipped_in_row: int = field(default=0, metadata=LATER)
+    rate_factor: float = field(default=1.0, metadata=LATER)
+
+    @classmethod
+    def required(cls) -> list[str]:
+        """The names that every checkpoint has."""
+        return [field.name for field in fields(cls) if not field.metadata]
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Progress:
+        """The progress in a checkpoint's state."""
+        return cls(**{field.name: state[field.name] for field in fields(cls) if field.name in state})
 
     @property
     def tokens_per_second(self) -> float:

@@ -281,7 +281,7 @@ def load_run(
 def _checkpoint(folder: Path, which: str) -> Path:
     """Where a checkpoint of a run is. Raises UserError: it is not there, or damaged."""
     places = {name: manifest.find(folder / "checkpoints" / name) for name in ("best", "last")}
-    point = places[which]
+    point = manifest.find(folder / "checkpoints" / which)
     if point is None:
         others = [name for name, place in places.items() if place is not None]
         there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"

@@ -88,19 +88,23 @@ class Step:
         self.products = products.available(settings.products) if settings.precision == "float32" else None
 
     def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:
-        """One update of the parameters; returns its metrics."""
+        """One update of the parameters; returns its metrics. Where loss or gradient is no finite number, there is no
+        update."""
         # Here and not at the end, so that listeners still see the gradients of the last step. Without zeros, the
         # backward pass assigns instead of adding.
         self.optimizer.clear_grad(set_to_zero=False)
         losses = self.backward(number, batches)
         norm = clip_gradients(self.parameters, self.settings.clip_norm)
-        rate = self.schedule(number)
+        rate, tokens = self.schedule(number), sum(batch.tokens for batch in batches)
+        metrics = StepMetrics(losses.loss, losses.aux_losses, rate, norm, tokens)
+        if not (math.isfinite(losses.loss) and math.isfinite(norm)):
+            return metrics  # an update would make the parameters what the gradient is
         self.optimizer.set_lr(rate)
         with paddle.utils.unique_name.guard():  # names of moments must not depend on other tensors of this process
             self.optimizer.step()
         if self.average is not None:
             self.average.update(number)
-        return StepMetrics(losses.loss, losses.aux_losses, rate, norm, sum(batch.tokens for batch in batches))
+        return metrics
 
     def backward(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> LossSum:
         """Add the gradients of the step's loss to the parameters'; returns the loss."""
@@ -136,7 +140,7 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float | None) -> floa
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     squares = paddle.concat([paddle_compat.sum_of_squares(gradient) for gradient in gradients])
     norm = math.sqrt(squares.numpy().sum(dtype="float64"))
-    if max_norm is not None and norm > max_norm:
+    if max_norm is not None and max_norm < norm < math.inf:
         with paddle.no_grad():
             for gradient in gradients:
                 gradient.scale_(max_norm / (norm + EPS))

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Plugins
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.search.decoding import decode_all
-from paddle_tfm.train import averaging, checkpoint, manifest, population
+from paddle_tfm.train import averaging, checkpoint, divergence, manifest, population
 from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.evaluate import DecodingTime, likelihood, predict, score
@@ -73,10 +73,14 @@ class Trainer:
         self.optimizer = components["train.optimizer"].build()
         optimizer = self.optimizer.create(parameters)
         self.ema = averaging.MovingAverage(run.model, train.ema) if train.ema is not None else None
-        self.step = Step(run.model, parameters, optimizer, schedule, train, run.seed, self.ema)
+        self.stream, self.progress = run.stream(), Progress()
+
+        def rate(step: int) -> float:
+            return schedule(step) * self.progress.rate_factor
+
+        self.step = Step(run.model, parameters, optimizer, rate, train, run.seed, self.ema)
         self.metrics = run.metrics()
         self.search = components["evaluate.search"].build()
-        self.stream, self.progress = run.stream(), Progress()
 
     def _say(self, sentence: str) -> None:
         self.report(f"{self.run.name}: {sentence}")
@@ -142,22 +146,57 @@ class Trainer:
         return [next(self.stream) for _ in range(self.run.settings.train.accumulate)]
 
     def _one_step(self, update: Step, step: int) -> str | None:
-        """Do and log one optimizer step. Returns a sentence if loss or gradient norm is NaN or infinite."""
+        """Do and log one optimizer step. Returns a sentence if loss or gradient norm is NaN or infinite, and the
+        training ends with it."""
         run, progress, start = self.run, self.progress, time.perf_counter()
-        metrics = update(step, self.next_batches()).row()
+        batches, restore = self.next_batches(), divergence.remembered(self.run.model)
+        metrics = update(step, batches).row()
         seconds = time.perf_counter() - start
-        for name in ("loss", "gradient_norm"):
-            if not math.isfinite(metrics[name]):
-                return f"the {name.replace('_', ' ')} was no number at step {step} ({metrics[name]})"
-        run.step = progress.step = step
-        progress.epoch, progress.position = self.stream.epoch, self.stream.position
+        if sentence := divergence.not_finite(metrics, step):
+            restore()
+            return self._not_made(step, batches, sentence)
+        progress.skipped_in_row = 0
         progress.tokens += int(metrics["tokens"])
         progress.seconds += seconds
-        append_row(self.run.folder / "metrics.jsonl", {"step": step, **metrics, **self._by_parameter(step, metrics)})
-        append_row(self.run.folder / "timings.jsonl", {"step": step, "seconds": round(seconds, 6)})
+        self._done(step, {**metrics, **self._by_parameter(step, metrics)}, seconds)
         speed, left = progress.tokens_per_second, (run.settings.train.steps - step) * progress.seconds / step
         self.emit("on_step_end", step=step, metrics={**metrics, "tokens_per_second": speed, "seconds_left": left})
         return None
+
+    def _done(self, step: int, row: Mapping[str, Any], seconds: float) -> None:
+        """Count and log a step."""
+        self.run.step = self.progress.step = step
+        self.progress.epoch, self.progress.position = self.stream.epoch, self.stream.position
+        append_row(self.run.folder / "metrics.jsonl", {"step": step, **row})
+        append_row(self.run.folder / "timings.jsonl", {"step": step, "seconds": round(seconds, 6)})
+
+    def _not_made(self, step: int, batches: Sequence[Batch[np.ndarray]], sentence: str) -> str | None:
+        """Keep the first step that could not be made, and do with it as the recipe says (`train.divergence`). Returns a
+        sentence if the training ends."""
+        progress, policy = self.progress, self.run.settings.train.divergence
+        if not self._folder(divergence.FOLDER).exists():
+            self._keep(step, batches, sentence)
+        if policy == "stop":
+            return sentence
+        progress.skipped, progress.skipped_in_row = progress.skipped + 1, progress.skipped_in_row + 1
+        if progress.skipped_in_row == divergence.MOST:
+            return f"{sentence}, as at each of the {divergence.MOST - 1} steps before it"
+        if policy == "back_off":
+            progress.rate_factor *= divergence.BACK_OFF
+        self._done(step, {"skipped": sentence}, 0.0)
+        return None
+
+    def _keep(self, step: int, batches: Sequence[Batch[np.ndarray]], sentence: str) -> None:
+        """Save what `paddle-tfm replay` needs: the model before the step, and its batches."""
+        where = divergence.origin(self.step, step, batches)
+        kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": divergence.facts(batches)}
+        parts = {**self._parts(), "batches": divergence.parts(batches)}
+        try:
+            state = {**asdict(self.progress), **kept}
+            checkpoint.save(self._folder(divergence.FOLDER), self.run.model, state, parts, self.identity)
+        except UserError as error:
+            self._say(str(error))  # a disk that is full must not hide what happened
+        self._say(f"{sentence}; it begins with {where}. `paddle-tfm replay {self.run.folder}` shows the step")
 
     def _by_parameter(self, step: int, metrics: Mapping[str, float]) -> dict[str, dict[str, float]]:
         """The norm of each parameter's gradient, of the first step and of every `train.gradient_norms`-th."""
@@ -254,25 +293,25 @@ class Trainer:
 
     def _save(self, name: str, resumable: bool = True) -> None:
         """Save the weights and the progress, and if `resumable` the states of optimizer and moving average."""
-        parts = {}
         if resumable:
-            parts["optimizer"] = {
-                path: value for path, value in self.step.optimizer.state_dict().items() if hasattr(value, "numpy")
-            }
-            if self.ema is not None:
-                parts["ema"] = self.ema.shadow
             for log in LOGS:
                 sync(self.run.folder / log)  # a checkpoint never knows of a step that the logs have lost
         state = {**asdict(self.progress), "wall_seconds": self._wall()}
+        parts = self._parts() if resumable else {}
         checkpoint.save(self._folder(name), self.run.model, state, parts, self.identity, keep_old=resumable)
         self.emit("on_checkpoint", step=self.run.step, path=self._folder(name))
+
+    def _parts(self) -> dict[str, Mapping[str, paddle.Tensor]]:
+        """The states of optimizer and moving average."""
+        state = self.step.optimizer.state_dict()
+        tensors = {path: value for path, value in state.items() if hasattr(value, "numpy")}
+        average = {} if self.ema is None else {"ema": self.ema.shadow}
+        return {"optimizer": tensors, **average}
 
     def _restore(self, point: Path) -> None:
         """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
         until another is whole."""
-        names = [field.name for field in fields(Progress)]
-        state = checkpoint.load_state(point, names)
-        self.progress = Progress(**{name: state[name] for name in names})
+        self.progress = Progress.restored(checkpoint.load_state(point, Progress.required()))
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(point, self.run.model)

@@ -157,3 +157,19 @@ def test_verify_names_what_is_wrong_and_ends_with_1(stopped, capsys, tmp_path):
     with pytest.raises(SystemExit) as left:
         main(["verify", str(tmp_path / "nowhere")])
     assert left.value.code == 2 and "no run is here" in capsys.readouterr().err
+
+
+def test_the_weights_that_the_old_checkpoint_averages_stay_as_long_as_it_does(make_trainer):
+    trainer = make_trainer("train.average=2", "train.steps=16")
+    checkpoints = trainer.run.folder / "checkpoints"
+    state = checkpoints / "last" / "state.json"
+    trainer.stop = lambda: state.exists() and checkpoint.load_state(state.parent)["step"] == 12
+    with pytest.raises(Interrupted):
+        trainer.train()
+    states = [checkpoint.load_state(path) for path in (checkpoints / "last.old", checkpoints / "last")]
+    assert [state["snapshots"] for state in states] == [[4, 8], [8, 12]]
+    flip(checkpoints / "last" / "model.safetensors")
+    assert manifest.resume_point(checkpoints) == checkpoints / "last.old"
+    shutil.rmtree(checkpoints / "step-4")
+    with pytest.raises(UserError, match="step-4: this checkpoint is gone"):
+        manifest.resume_point(checkpoints)

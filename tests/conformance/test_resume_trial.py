@@ -1,0 +1,141 @@
+"""`verify-resume`: what two runs differ in is named, and a component that hides a number between steps is caught."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from paddle_tfm.cli import main
+from paddle_tfm.testing.same_runs import differences
+
+TINY = [
+    "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 6, test: 6}",
+    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    "model.max_length=8", "train.max_tokens=64", "train.steps=6", "evaluate.every=2",
+]  # fmt: skip
+FORGETFUL = """
+import paddle
+from paddle_tfm.hookspecs import hookimpl
+from paddle_tfm_plugins.norm.layer import LayerNorm
+
+
+class Forgetful(LayerNorm):
+    \"\"\"A norm whose scale grows with the number of calls, which it keeps where no checkpoint looks.\"\"\"
+
+    calls = 0
+
+    def forward(self, x, valid=None, positions=None):
+        self.calls += self.training
+        return super().forward(x, valid, positions) * (1 + 0.01 * self.calls)
+
+
+@hookimpl
+def register_norms():
+    return {"forgetful": Forgetful}
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The files of a small run, written by hand."""
+    folder = tmp_path / "one"
+    (folder / "checkpoints" / "last").mkdir(parents=True)
+    arrays = {"a.weight": np.zeros((2, 3), np.float32), "b": np.float32([1.0, np.nan])}
+    save_file(arrays, folder / "checkpoints/last/model.safetensors")
+    rows = [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25}]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "predictions.tsv").write_text("a\nb\n")
+    (folder / "results.json").write_text(json.dumps({"steps": 2, "seconds": 1.0, "valid": {"loss": 0.25}}))
+    return folder
+
+
+def changed(run, tmp_path, name, make):
+    shutil.copytree(run, tmp_path / "other")
+    make(tmp_path / "other" / name)
+    return differences(run, tmp_path / "other")
+
+
+def rewrite(old, new):
+    return lambda path: path.write_text(path.read_text().replace(old, new))
+
+
+def one_number(path):
+    other = np.zeros((2, 3), np.float32)
+    other[1, 2] = 1.5
+    save_file({"a.weight": other, "b": np.float32([1.0, np.nan])}, path)
+
+
+CASES = {
+    "a tensor": (
+        "checkpoints/last/model.safetensors",
+        one_number,
+        "checkpoints/last/model.safetensors: a.weight differs: 1 of 6 numbers, the first at [1, 2]: 0.0 and 1.5",
+    ),
+    "a sign of zero": (
+        "checkpoints/last/model.safetensors",
+        lambda path: save_file({"a.weight": -np.zeros((2, 3), np.float32), "b": np.float32([1.0, np.nan])}, path),
+        "checkpoints/last/model.safetensors: a.weight differs in its bits only, by the sign of a zero or the kind of a NaN",
+    ),
+    "a name": (
+        "checkpoints/last/model.safetensors",
+        lambda path: save_file({"a.weight": np.zeros((2, 3), np.float32)}, path),
+        "checkpoints/last/model.safetensors: only one of the two has b",
+    ),
+    "a shape": (
+        "checkpoints/last/model.safetensors",
+        lambda path: save_file({"a.weight": np.zeros(6, np.float32), "b": np.float32([1.0, np.nan])}, path),
+        "checkpoints/last/model.safetensors: a.weight is float32 [2, 3] and float32 [6]",
+    ),
+    "a metric": ("metrics.jsonl", rewrite("0.25", "0.26"), "metrics.jsonl: loss of step 2 is 0.25 and 0.26"),
+    "a prediction": ("predictions.tsv", rewrite("b", "c"), "predictions.tsv: line 2 is 'b' and 'c'"),
+    "a score": (
+        "results.json",
+        rewrite("0.25", "0.26"),
+        "results.json: valid is {'loss': 0.25} and {'loss': 0.26}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "make", "sentence"), CASES.values(), ids=list(CASES))
+def test_what_differs_is_named(run, tmp_path, name, make, sentence):
+    assert changed(run, tmp_path, name, make) == [sentence]
+
+
+def test_times_are_no_difference(run, tmp_path):
+    assert changed(run, tmp_path, "results.json", rewrite("1.0", "2.0")) == []
+
+
+def verify_resume(capsys, *arguments):
+    with pytest.raises(SystemExit) as left:
+        main(["verify-resume", "base", *TINY, *arguments])
+    said = capsys.readouterr()
+    return left.value.code, said.out, said.err
+
+
+def test_a_component_that_hides_a_number_is_caught(tmp_path, capsys):
+    (tmp_path / "forgetful.py").write_text(FORGETFUL)
+    plugin = f"--plugin={tmp_path / 'forgetful.py'}"
+    code, out, err = verify_resume(capsys, "model.norm=forgetful", plugin, "--kill-at", "3")
+    assert code == 1, err
+    assert "default/seed-1, killed after step 3 and resumed, is another run" in out
+    assert "checkpoints/last/model.safetensors: " in out and "metrics.jsonl: loss of step 3 is " in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["model.norm=batch", "train.ema=0.9", "train.average=2", "train.accumulate=2"])
+def test_what_ships_resumes_exactly(capsys, setting):
+    code, out, err = verify_resume(capsys, setting, "--kill-at", "3", "--kill-at", "5")
+    assert (code, out) == (
+        0,
+        "default/seed-1, killed after step 3 and 5 and resumed: parameters, optimizer state, metrics, predictions and "
+        "results are the same to the bit.\n",
+    ), err
+
+
+def test_a_kill_beyond_the_end_is_refused(capsys):
+    code, _, err = verify_resume(capsys, "--kill-at", "6")
+    assert code == 2 and "--kill-at 6: must be below the 6 steps" in err
+    code, _, err = verify_resume(capsys, "--cell", "other/seed-1")
+    assert code == 2 and "unknown run 'other/seed-1'" in err

@@ -1,0 +1,141 @@
+"""A step whose loss or gradient is no number: it is not made, where it comes from is named, and the recipe says what
+follows."""
+
+import json
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm.cli import main
+from paddle_tfm.train import checkpoint, divergence
+from paddle_tfm.train.logs import read_rows
+from paddle_tfm.train.trainer import Interrupted
+
+WILD = ("train.schedule={name: constant, learning_rate: 1e30}", "train.clip_norm=null")
+
+
+def poisoned(trainer, steps):
+    """Its first decoder's feed-forward computes NaN in these steps, for whatever goes in."""
+    layer = trainer.run.model.decoder.layers[0].feed_forward
+    forward = layer.forward
+
+    def forward_of_step(*inputs, **more):
+        output = forward(*inputs, **more)
+        wrong = layer.training and paddle.is_grad_enabled() and trainer.run.step + 1 in steps
+        return output * float("nan") if wrong else output
+
+    layer.forward = forward_of_step
+    return trainer
+
+
+def weights(trainer):
+    return {name: tensor.numpy().copy() for name, tensor in trainer.run.model.state_dict().items()}
+
+
+def equal(one, other):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def test_the_model_before_the_step_and_its_batches_are_kept_and_replayed(make_trainer, capsys):
+    trainer = make_trainer(*WILD)
+    results = trainer.train()
+    failed = results["steps"] + 1
+    folder = trainer.run.folder / "checkpoints" / "diverged"
+    state = checkpoint.load_state(folder)
+    assert (state["step"], state["failed_step"]) == (failed - 1, failed)
+    assert state["sentence"] == results["diverged"]
+    before = make_trainer(*WILD, folder="before")  # a run that was stopped there
+    before.stop = lambda: before.run.step == failed - 1
+    with pytest.raises(Interrupted):
+        before.train()
+    equal(weights(before), checkpoint.load_arrays(folder))
+    (batch,), (expected,) = divergence.load_batches(folder), before.next_batches()
+    for name in divergence.ARRAYS:
+        np.testing.assert_array_equal(getattr(batch, name), getattr(expected, name), err_msg=name)
+    assert (batch.extra, batch.tokens) == (expected.extra, expected.tokens)
+
+    with pytest.raises(SystemExit) as left:
+        main(["replay", str(trainer.run.folder)])
+    said = capsys.readouterr().out
+    assert left.value.code == 0
+    assert results["diverged"] in said and state["origin"] in said
+    assert f"{len(batch.index)} sentences and {batch.tokens} target tokens" in said
+
+
+def test_the_first_layer_that_is_not_finite_is_named(make_trainer):
+    said = []
+    trainer = poisoned(make_trainer(report=said.append), {3})
+    assert trainer.train()["diverged"] == "the loss was no number at step 3 (nan)"
+    layer, layers = trainer.run.model.decoder.layers[0].feed_forward, trainer.run.model.named_sublayers()
+    path = next(path for path, each in layers if each is layer)
+    assert f"it begins with the output of {path} (" in said[0] and "and so were some of its inputs" not in said[0]
+    assert "`paddle-tfm replay " in said[0]
+
+
+def test_a_gradient_that_is_no_number_is_named(make_trainer):
+    said = []
+    trainer = make_trainer(report=said.append)
+    path, parameter = list(trainer.run.model.named_parameters())[3]
+    parameter.register_hook(lambda gradient: gradient * float("inf") if trainer.run.step == 1 else gradient)
+    assert "gradient norm was no number at step 2" in trainer.train()["diverged"]
+    assert f"it begins with the gradient of {path}; the outputs of all layers were finite" in said[0]
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_a_step_that_is_skipped_leaves_no_trace(make_trainer, norm):
+    """Parameters and running statistics are what they were; the step is counted and logged, and resumed exactly."""
+    settings = ("train.divergence=skip", f"model.norm={norm}")
+    whole, seen = poisoned(make_trainer(*settings), {3}), {}
+    whole.stop = lambda: seen.update({whole.run.step: weights(whole)})
+    results = whole.train()
+    assert (results["diverged"], results["skipped"], results["steps"]) == (None, 1, 12)
+    equal(seen[2], seen[3])
+    assert any((array != seen[5][name]).any() for name, array in seen[3].items())
+    log = whole.run.folder / "metrics.jsonl"
+    assert [row["step"] for row in read_rows(log) if "skipped" in row] == [3]
+    first = poisoned(make_trainer(*settings, folder="parts"), {3})
+    first.stop = lambda: first.run.step >= 3
+    with pytest.raises(Interrupted):
+        first.train()
+    parts = poisoned(make_trainer(*settings, folder="parts"), {3})
+    assert parts.train(resume=True)["skipped"] == 1
+    assert (parts.run.folder / "metrics.jsonl").read_bytes() == log.read_bytes()
+    equal(weights(whole), weights(parts))
+
+
+def test_backing_off_halves_the_learning_rate_for_good(make_trainer):
+    usual = make_trainer(folder="usual")
+    usual.train()
+    settings = ("train.divergence=back_off",)
+    first = poisoned(make_trainer(*settings), {3, 4})
+    first.stop = lambda: first.run.step >= 6
+    with pytest.raises(Interrupted):
+        first.train()
+    assert poisoned(make_trainer(*settings), {3, 4}).train(resume=True)["skipped"] == 2
+
+    def rates(trainer):
+        rows = read_rows(trainer.run.folder / "metrics.jsonl")
+        return {row["step"]: row["learning_rate"] for row in rows if "learning_rate" in row}
+
+    expected, backed_off = rates(usual), rates(first)
+    assert backed_off.keys() == expected.keys() - {3, 4}
+    for step, rate in backed_off.items():
+        assert rate == expected[step] / (4 if step > 4 else 1)
+
+
+def test_too_many_in_a_row_end_the_training(make_trainer):
+    trainer = poisoned(make_trainer("train.divergence=skip", "train.steps=20", "evaluate.every=20"), range(4, 21))
+    results = trainer.train()
+    assert results["diverged"] == "the loss was no number at step 13 (nan), as at each of the 9 steps before it"
+    assert json.loads((trainer.run.folder / "results.json").read_text())["skipped"] == 10
+
+
+def test_a_run_whose_steps_were_all_numbers_has_nothing_to_replay(make_trainer, capsys):
+    trainer = make_trainer("train.steps=1", "evaluate.every=1")
+    trainer.train()
+    with pytest.raises(SystemExit) as left:
+        main(["replay", str(trainer.run.folder)])
+    assert left.value.code == 2 and "nothing is to be replayed" in capsys.readouterr().err

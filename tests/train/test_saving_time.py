@@ -1,0 +1,37 @@
+"""Saving takes little of a training, at the interval at which a shipped recipe saves."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from paddle_tfm import load_recipe
+from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.train import checkpoint
+from paddle_tfm.train.run import create
+from paddle_tfm.train.trainer import Trainer
+
+
+@pytest.mark.slow
+def test_saving_takes_less_than_three_percent(registry, tmp_path, monkeypatch):
+    """`best` and `last` after the 125 steps of quickstart's interval, beside these steps; each save a best one."""
+    overrides = ["task.valid=20", "task.test=20", "train.steps=125"]
+    plan = plan_run(load_recipe("quickstart", overrides).runs()[0], registry)
+    run = create(plan, Path(tmp_path) / "run", load_corpus(plan))
+    trainer, seconds, save = Trainer(run, registry.plugins), [], checkpoint.save
+
+    def timed(folder, *arguments, **more):
+        start = time.perf_counter()
+        save(folder, *arguments, **more)
+        seconds.append((run.step, time.perf_counter() - start))
+
+    monkeypatch.setattr(checkpoint, "save", timed)
+    is_best = trainer._is_best
+    monkeypatch.setattr(trainer, "_is_best", lambda metrics: is_best(metrics) or True)
+    trainer.train()
+    assert run.settings.evaluate.every == 125
+    of_interval = sum(took for step, took in seconds if step == 125)
+    share = of_interval / trainer.progress.seconds
+    print(f"{of_interval:.3f} s of {trainer.progress.seconds:.1f} s: {share:.2%}")
+    assert len(seconds) == 2 and share < 0.03
