@@ -183,7 +183,7 @@ def _claims(printer, claims) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from paddle_tfm.comparison.claims import claimed, measured, subject
+    from paddle_tfm.comparison.claim_text import claimed, measured, subject
 
     printer.print("claims:")
     if claims.remark():

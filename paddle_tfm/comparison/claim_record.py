@@ -21,15 +21,16 @@ FILE = "claims.json"
 def record(comparison: Comparison, claims: Claims) -> dict[str, Any]:
     """The judged claims; the runs' number, seeds and seconds; hashes of their recipes, plugins and texts; versions; and
     the machines that trained them."""
-    identities = [_identity(run) for run in comparison.runs]
-    trainings = [each for run in comparison.runs for each in read_about(run.folder).get("trainings", [])]
+    runs = [*comparison.runs, *comparison.smaller]
+    identities = [_identity(run) for run in runs]
+    trainings = [each for run in runs for each in read_about(run.folder).get("trainings", [])]
     machines = [{key: each.get(key) for key in ("processor", "cores", "threads", "system")} for each in trainings]
     return {
         "recipe": comparison.name,
         **claims.data(),
-        "runs": len(comparison.runs),
-        "seeds": sorted({run.seed for run in comparison.runs}),
-        "seconds": round(sum(run.results.get("wall_seconds", run.results["seconds"]) for run in comparison.runs)),
+        "runs": len(runs),
+        "seeds": sorted({run.seed for run in runs}),
+        "seconds": round(sum(run.results.get("wall_seconds", run.results["seconds"]) for run in runs)),
         "finished": max((str(each.get("started", "")) for each in trainings), default="")[:10],
         "identity": _hash([each.get("hash") for each in identities]),
         "recipes": _hash([each.get("recipe") for each in identities]),

@@ -1,4 +1,4 @@
-"""What numbers say of a claim: reproduced, not reproduced or undetermined. Numbers in, words out.
+"""What numbers say of a claim: reproduced, not reproduced or undetermined.
 
 A claim names the set of values that it allows: a difference of 2 points or more, a ratio between 0.9 and 1.1, at most
 0. One rule decides for all of them, with the 95% interval (Student's t, over seeds) of the mean:
@@ -20,8 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paddle_tfm import units
-from paddle_tfm.comparison.statistics import CONFIDENCE, paired_difference
+from paddle_tfm.comparison.statistics import paired_difference
 from paddle_tfm.recipe.claims import ClaimSettings
 
 VERDICTS = ("reproduced", "not reproduced", "undetermined", "no verdict")
@@ -145,69 +144,3 @@ def allowed(claim: ClaimSettings, unit: str = "") -> Bounds:
         return Bounds(-math.inf, change(-claim.below), is_open=claim.below == 0)
     low, high = claim.at_least, claim.at_most
     return Bounds(-math.inf if low is None else change(low), math.inf if high is None else change(high))
-
-
-# --------------------------------------------------------------------------------------------------------------- words
-
-
-def subject(claim: ClaimSettings) -> str:
-    """What is measured: `exact match of post against pre`."""
-    metric = units.metric_name(claim.metric)
-    if claim.at is not None:
-        metric += f" at {claim.at}" + (f" divided by that at {claim.divided_by}" if claim.divided_by else "")
-    metric = f"validation {metric}" if claim.split == "valid" else metric
-    against = "" if claim.over is None else f" against {claim.over}"
-    return f"{metric} of {claim.variant}{against}"
-
-
-def claimed(claim: ClaimSettings, unit: str = "") -> str:
-    """What is claimed of it: `at least 20 points above`."""
-    ending = {"percent": "%", "ratio": " times"}.get(claim.measure, "" if claim.over is None else _points(unit))
-    if claim.over is None and unit == "%":
-        ending = "%"
-    for name, words in (("above", "above"), ("below", "below")):
-        if (size := getattr(claim, name)) is not None:
-            return f"at least {size:g}{ending} {words}" if size else words
-    if claim.within is not None:
-        return f"less than {claim.within:g}{ending} apart"
-    ends = (("at least", claim.at_least), ("at most", claim.at_most))
-    return " and ".join(f"{words} {end:g}{ending}" for words, end in ends if end is not None)
-
-
-def _points(unit: str) -> str:
-    return " points" if unit == "%" else ""
-
-
-def measured(judgement: Judgement) -> str:
-    """What was measured: `−55.0 points (95%: −70.1 to −40.2), 3 seeds`."""
-    if judgement.mean is None:
-        return f"no value: {_lost(judgement)}"
-    claim, unit, half = judgement.claim, judgement.unit, None
-    if judgement.low is not None and judgement.high is not None:
-        half = (judgement.high - judgement.low) / 2
-    seeds = f"{judgement.seeds} seed{'' if judgement.seeds == 1 else 's'}"
-    mean = _number(claim, judgement.mean, unit, half)
-    if claim.measure == "ratio":
-        mean += " times"
-    elif claim.over is not None and claim.measure == "difference":
-        mean += _points(unit)
-    if half is None:
-        interval = "no interval from one seed"
-    else:
-        ends = (_number(claim, end, unit, half) for end in (judgement.low, judgement.high) if end is not None)
-        interval = f"{CONFIDENCE:.0%}: {' to '.join(ends)}"
-    return f"{mean} ({interval}), {seeds}" + (f", {_lost(judgement)}" if judgement.lost else "")
-
-
-def _lost(judgement: Judgement) -> str:
-    if not judgement.lost:
-        return "no seed in common" if judgement.claim.over is not None else "no run"
-    return f"{judgement.lost} {'has' if judgement.lost == 1 else 'have'} no value (diverged, or not above 0)"
-
-
-def _number(claim: ClaimSettings, value: float, unit: str, half: float | None) -> str:
-    if claim.measure == "ratio":
-        return f"{value:.3g}"
-    if claim.measure == "percent":
-        return f"{units.signed(value - 1, '%', half)}%"
-    return units.text(value, unit, half) if claim.over is None else units.signed(value, unit, half)

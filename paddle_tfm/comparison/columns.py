@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddle_tfm import units
+from paddle_tfm.comparison.runs import directions
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change, smallest, verdict_text
@@ -92,8 +93,6 @@ def incomparable(comparison: Comparison, row: Row) -> str:
 
 def heading(comparison: Comparison, name: str) -> str:
     """A metric's name with an arrow: ↑ where higher is better."""
-    directions = {"loss": False}
-    for run in comparison.runs:
-        directions |= run.results["directions"]
     arrows = {True: "\u00a0↑", False: "\u00a0↓", None: ""}
-    return f"{units.metric_name(name)}{arrows[directions.get(units.metric_and_test(name)[0])]}"
+    higher = directions(comparison.runs).get(units.metric_and_test(name)[0])
+    return f"{units.metric_name(name)}{arrows[higher]}"

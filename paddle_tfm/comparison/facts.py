@@ -13,12 +13,8 @@ from typing import Any, TypeVar
 
 from paddle_tfm import units
 from paddle_tfm.comparison import sides
-from paddle_tfm.comparison.added import Decision, decisions
-from paddle_tfm.comparison.chance import Chance, chance
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
-from paddle_tfm.comparison.further import Further, further
-from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
 from paddle_tfm.comparison.models import Models
 from paddle_tfm.comparison.runs import Result, grouped
 from paddle_tfm.comparison.sides import Side
@@ -84,35 +80,6 @@ class Facts:
     def curves(self) -> dict[str, list[RunCurves]]:
         """variant → what the logs of its runs hold."""
         return {variant: [read_curves(run.folder) for run in runs] for variant, runs in self.groups.items()}
-
-    @cached_property
-    def decisions(self) -> list[Decision]:
-        """What each look at the seeds so far decided; empty where seeds were listed, or another metric decided then."""
-        deciding = self.section("evaluate").get("best", self.comparison.metric)
-        return decisions(self.comparison) if deciding == self.comparison.metric else []
-
-    @cached_property
-    def scores_by_length(self) -> ScoresByLength | None:
-        """The deciding metric in buckets of sources of about one length; None where there is nothing to show."""
-        metric = self.text_metric()
-        return None if metric is None else scores_by_length(self.predictions, metric)
-
-    @cached_property
-    def further(self) -> Further:
-        """What the further tests of the runs say."""
-        return further(self.comparison)
-
-    @cached_property
-    def chances(self) -> dict[str, Chance]:
-        """variant → where the chance in its difference to the baseline comes from; of those that can be compared, by
-        the deciding metric, where there are predictions."""
-        metric = self.text_metric()
-        base = self.predictions.get(self.baseline)
-        if metric is None or base is None:
-            return {}
-        compared = [row.variant for row in self.comparison.comparable if row.variant != self.baseline]
-        chances = {variant: chance(metric, self.predictions.get(variant, {}), base) for variant in compared}
-        return {variant: item for variant, item in chances.items() if item is not None}
 
     @cached_property
     def predictions(self) -> dict[str, dict[int, list[Prediction]]]:

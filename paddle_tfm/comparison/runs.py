@@ -88,6 +88,11 @@ def _read(file: Path, source: Path, with_curves: bool) -> Result:
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)
 
 
+def directions(results: Sequence[Result]) -> dict[str, bool]:
+    """metric → whether higher is better, of all that were measured."""
+    return {"loss": False} | {name: higher for run in results for name, higher in run.results["directions"].items()}
+
+
 def further_tests(results: Sequence[Result]) -> list[str]:
     """The names of the further tests of these runs, in the order of their recipes."""
     return list(dict.fromkeys(name for run in results for name in run.tests))

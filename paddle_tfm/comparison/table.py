@@ -13,7 +13,7 @@ from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.runs import Result, further_tests, grouped, pairs
+from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, pairs
 from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
@@ -119,19 +119,12 @@ def compare(
         UserError: the metric was not measured, or the baseline is no variant here.
     """
     results, smaller = at_largest(results)
-    groups, baseline = grouped(results), as_trained(baseline, results)
-    directions = {"loss": False}
-    for result in results:
-        directions |= result.results["directions"]
-    if sentence := why_not_measured(metric, directions, further_tests(results)):
-        raise UserError(sentence)
-    baseline = baseline or next(iter(groups))
+    groups, question = grouped(results), question or Question()
+    higher, metric_units = _is_higher_better(results, metric), _units(results)
+    baseline = as_trained(baseline, results) or next(iter(groups))
     if baseline not in groups:
         raise UserError(unknown("variant", baseline, groups))
-    measured = units.metric_and_test(metric)[0]
-    higher = directions[measured]
-    metric_units = {item: unit for run in results for item, unit in run.results["units"].items()}
-    unit, question = metric_units.get(measured, ""), question or Question()
+    unit = metric_units.get(units.metric_and_test(metric)[0], "")
     apart = obstacles(groups, baseline, metric)
     standing = standings(
         {variant: [run.outcome(metric) for run in runs] for variant, runs in groups.items()}, unit, higher
@@ -147,19 +140,26 @@ def compare(
     rows.sort(key=lambda row: worst if math.isnan(row.standing) else row.standing, reverse=higher)
     rows.sort(key=lambda row: row.variant in apart)
     return Comparison(
-        name,
-        folder,
-        metric,
-        higher,
-        metric_units,
-        baseline,
-        rows,
-        results,
-        _signatures(results),
-        question,
-        obstacles=apart,
-        smaller=smaller,
-    )
+        name, folder, metric, higher, metric_units, baseline, rows, results, _signatures(results), question,
+        obstacles=apart, smaller=smaller,
+    )  # fmt: skip
+
+
+def _is_higher_better(results: Sequence[Result], metric: str) -> bool:
+    """Whether it is for a metric, or the metric of a further test, as the runs say.
+
+    Raises:
+        UserError: it was not measured.
+    """
+    known = directions(results)
+    if sentence := why_not_measured(metric, known, further_tests(results)):
+        raise UserError(sentence)
+    return known[units.metric_and_test(metric)[0]]
+
+
+def _units(results: Sequence[Result]) -> dict[str, str]:
+    """metric → its unit, of those that have one."""
+    return {metric: unit for run in results for metric, unit in run.results["units"].items()}
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:

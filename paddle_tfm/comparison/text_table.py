@@ -74,12 +74,7 @@ def _against(comparison: Comparison) -> list[Column[Row]]:
 
     is_open = any(row.difference and row.difference.more for row in comparison.rows)
     return [
-        Column(
-            "verdict",
-            verdict,
-            said,
-            style=colour,
-        ),
+        Column("verdict", verdict, said, style=colour),
         Column("difference", difference, lambda row: {"difference": row.difference and row.difference.mean}, 95, True),
         Column(f"{CONFIDENCE:.0%} interval", interval_text, ends, 90 if any(map(_ends, comparison.rows)) else 5, True),
         Column("more seeds", more, number, 85 if is_open else 5, True),

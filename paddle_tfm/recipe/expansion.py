@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
-from paddle_tfm.recipe import claims, equal, ladder, limits, tuning
+from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.recipe import coherence, ladder, limits, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.merging import is_replaced, leaves, override
+from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
-from paddle_tfm.recipe.settings import Settings
+from paddle_tfm.recipe.settings import BESIDE, Settings
 from paddle_tfm.recipe.tuning import TuneSettings
-from paddle_tfm.recipe.validation import locate, validate
-from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
-
-# what stands beside the runs in a recipe, and determines no number of theirs
-BESIDE = ("smallest_effect", "fast", "claims", "ladder", "equal")
-# what a recipe says of all its runs together, and no variant of itself
-OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", "tune", *BESIDE)
+from paddle_tfm.recipe.validation import validate
+from paddle_tfm.recipe.yaml_lines import Origins
 
 
 @dataclass
@@ -87,7 +80,7 @@ class Recipe:
         """Variant name → its overrides, from `variants` or from the product of `grid`; without either, one: the recipe
         itself. What is of a wrong form is left out (`runs` says so)."""
         if self.data.get("grid"):
-            return dict(self._grid())
+            return dict(self.grid())
         named = self.data.get("variants")
         if not named or not isinstance(named, Mapping):
             return {str(self.data.get("variant") or "default"): ({}, {})}
@@ -111,7 +104,8 @@ class Recipe:
             raise RecipeError(self.source, wrong)
         return settings.claims
 
-    def _grid(self) -> Iterator[tuple[str, tuple[dict, Origins]]]:
+    def grid(self) -> Iterator[tuple[str, tuple[dict, Origins]]]:
+        """Name → its overrides, of each combination of the values of `grid`; a name may come twice."""
         grid = self.data["grid"] if isinstance(self.data["grid"], Mapping) else {}
         axes = {axis: values for axis, values in grid.items() if isinstance(values, list)}
         if not axes or len(axes) < len(grid):
@@ -157,17 +151,7 @@ class Recipe:
             settings, of_the_variant = validate(data, origins)
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
-        labels = Counter(label for label, _ in self._grid()) if self.data.get("grid") else Counter()
-        for name, (overrides, _) in self.written_variants().items():
-            problems += self._variant_problems(name, overrides, labels[name])
-        problems += self._ladder_problems()
-        wrong = equal.problems(self.written_variants(), self.data, {run.variant: run.data for run in runs})
-        problems += [locate(each, self.origins) for each in wrong]
-        problems += [*of_the_recipe, *self._baseline_problems(), *self._plan_problems(sound_seeds)]
-        if settings_of_all is not None:
-            problems += self._tune_problems(settings_of_all, runs)
-            recipes = {run.variant: run.data for run in runs}
-            problems += [locate(each, self.origins) for each in claims.problems(settings_of_all.claims, recipes)]
+        problems += [*of_the_recipe, *coherence.problems(self, runs, settings_of_all, sound_seeds)]
         return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
 
     def seed_plan(self) -> SeedPlan | None:
@@ -178,65 +162,6 @@ class Recipe:
     def tune(self) -> TuneSettings | None:
         """How each variant is tuned, where the recipe says so."""
         return None if self.data.get("tune") is None else TuneSettings.model_validate(self.data["tune"])
-
-    def _tune_problems(self, settings: Settings, runs: list[RunSpec]) -> list[Problem]:
-        """What is wrong with the space of tuning, beside the variants and what the command line set."""
-        if settings.tune is None:
-            return []
-        overrides = {name: overrides for name, (overrides, _) in self.variants().items()}
-        sound, seeds = {run.variant: run.data for run in runs if run.settings}, {run.seed for run in runs}
-        wrong = tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best)
-        return [locate(each, self.origins) for each in wrong]
-
-    def _variant_problems(self, name: str, overrides: Mapping, combinations: int) -> Iterator[Problem]:
-        """A name that is no folder's or that several combinations have, or a key that only the recipe has."""
-        section = next((key for key in ("grid", "variants") if self.data.get(key)), "variant")
-        path = f"variants.{name}" if section == "variants" else section
-        if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
-            sentence = (
-                f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot "
-                "at its beginning"
-            )
-            yield locate(Problem(path, sentence), self.origins)
-        if combinations > 1:
-            sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
-            yield locate(Problem(path, sentence), self.origins)
-        yield from self._override_problems(f"variant '{name}'", path, overrides)
-
-    def _override_problems(self, who: str, path: str, overrides: Mapping) -> Iterator[Problem]:
-        """Keys that only the recipe has, and what the command line set in vain: `who`, at `path`, sets it too."""
-        for key in overrides:
-            if key.split(".")[0] in OF_THE_RECIPE:
-                sentence = f"belongs to the recipe; a {who.split()[0]} cannot set it"
-                yield locate(Problem(f"{path}.{key}", sentence), self.origins)
-            for leaf in leaves(key, overrides[key]):
-                for overridden in (overridden for overridden in self.overridden if is_replaced(overridden, leaf)):
-                    sentence = f"{who} sets {leaf} itself, so this would change nothing there"
-                    another = f"several values, {key}=…,…, take the place of the grid's"
-                    instead = another if path == "grid" else f"override {path}.{leaf}"
-                    yield Problem(overridden, f"{sentence}; {instead}", COMMAND_LINE)
-
-    def _ladder_problems(self) -> Iterator[Problem]:
-        """What of the ladder does not fit to the rest, and to what the command line set."""
-        for problem in ladder.problems(self.written_variants(), self.data):
-            yield locate(problem, self.origins)
-        for size, settings in ladder.sizes_of(self.data).items():
-            yield from self._override_problems(f"size '{size}'", f"ladder.sizes.{size}", settings)
-
-    def _plan_problems(self, sound_seeds: bool) -> list[Problem]:
-        """Seeds are added for variants that are compared, and claims know nothing of looks."""
-        sentence = ""
-        if sound_seeds and self.seed_plan() and len(self.written_variants()) == 1:
-            sentence = "are added until variants are told apart, but there is one variant; write `seeds: [1, 2, 3]`"
-        elif sound_seeds and self.seed_plan() and self.data.get("claims"):
-            sentence = "are added until variants are told apart; `claims` need a list that is set before, `[1, 2, 3]`"
-        return [locate(Problem("seeds", sentence), self.origins)] if sentence else []
-
-    def _baseline_problems(self) -> list[Problem]:
-        baseline, names = self.data.get("baseline"), self.written_variants()
-        if isinstance(baseline, str) and baseline not in names:
-            return [locate(Problem("baseline", unknown("variant", baseline, names)), self.origins)]
-        return []
 
 
 def label(value: object) -> str:

@@ -18,6 +18,11 @@ from paddle_tfm.recipe.seeds import SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
 from paddle_tfm.recipe.tuning import TuneSettings
 
+# what stands beside the runs in a recipe, and determines no number of theirs
+BESIDE = ("smallest_effect", "fast", "claims", "ladder", "equal")
+# what a recipe says of all its runs together, and no variant of itself
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", "tune", *BESIDE)
+
 
 class Section(BaseModel):
     """A section of a recipe: each key is known, each value of its type as written."""

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits, yaml_lines
-from paddle_tfm.recipe.expansion import OF_THE_RECIPE, Recipe, label
+from paddle_tfm.recipe.expansion import Recipe, label
 from paddle_tfm.recipe.merging import is_replaced, leaves
+from paddle_tfm.recipe.settings import OF_THE_RECIPE
 
 # settings that are no variant's; `seeds=1,2` would else be a grid of seeds
 OF_NO_VARIANT = (*OF_THE_RECIPE, "summary", "duration", "requires")

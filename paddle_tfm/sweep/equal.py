@@ -18,13 +18,13 @@ from paddle_tfm.model.size import matrix_parameters, training_flops
 from paddle_tfm.recipe import ladder
 from paddle_tfm.recipe.equal import Equal, of, value_at
 from paddle_tfm.recipe.expansion import Recipe
-from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.nearest import Unreachable, nearest, nearest_sum
 from paddle_tfm.sweep.probe import probes
+from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, read, write
 
@@ -85,7 +85,7 @@ class _Solver:
 
     def __init__(self, recipe: Recipe, wanted: Equal, registry: Registry, workers: int):
         self.recipe, self.wanted, self.registry, self.workers = recipe, wanted, registry, workers
-        self.corpora: dict[str, Corpus] = {}
+        self.corpus_of = OncePerTexts(load_corpus)
         self.measured: dict[str, _Measured] = {}
 
     def solve(self, plan: Plan, base: Plan, origin: str) -> Solution:
@@ -104,10 +104,7 @@ class _Solver:
 
     def _measure(self, plan: Plan) -> _Measured:
         if plan.run.variant not in self.measured:
-            key = texts_key(plan.run.data)
-            if key not in self.corpora:
-                self.corpora[key] = load_corpus(plan)
-            self.measured[plan.run.variant] = _Measured(plan, self.corpora[key], self.registry, self.workers)
+            self.measured[plan.run.variant] = _Measured(plan, self.corpus_of(plan), self.registry, self.workers)
         return self.measured[plan.run.variant]
 
     def _by_tokens(self, one: _Measured, other: _Measured, was: int) -> tuple[int, float, float]:

@@ -13,9 +13,9 @@ from typing import Any
 from paddle_tfm import paddle_compat, processes, runtime
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import Corpus, load_corpus
-from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.train.final_tests import conditions_of
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.trainer import Trainer
@@ -61,16 +61,14 @@ def probes(plans: Iterable[Plan], registry: Registry, workers: int) -> Iterator[
     Raises:
         UserError: as the training would: data that cannot be read, a model that cannot be built.
     """
-    corpora: dict[str, Corpus] = {}
+    corpus_of = OncePerTexts(load_corpus)
     try:
         with runtime.threads_for(workers):
             processes.set_threads(runtime.threads())
             for plan in plans:
-                start, key = time.perf_counter(), texts_key(plan.run.data)
-                if key not in corpora:
-                    corpora[key] = load_corpus(plan)
+                start, corpus = time.perf_counter(), corpus_of(plan)
                 with TemporaryDirectory() as folder:
-                    yield _probe(plan, Path(folder), corpora[key], registry, start)
+                    yield _probe(plan, Path(folder), corpus, registry, start)
     finally:
         processes.set_threads(runtime.threads())
 

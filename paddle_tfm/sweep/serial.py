@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.protocols import Outcome
-from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.claim import claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
+from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
 from paddle_tfm.units import AT
@@ -45,13 +45,11 @@ class Serial:
         manager, watcher = self.registry.plugins.manager, Watcher(self.on_event)
         manager.register(watcher)
         try:
-            corpora: dict[str, Corpus] = {}
+            corpus_of = OncePerTexts(self._load)
             for cell in cells:
                 with claimed(cell.folder):
-                    plan, key = plan_run(cell.spec, self.registry), texts_key(cell.spec.data)
-                    if key not in corpora:
-                        corpora[key] = self._load(plan)
-                    self._train(cell, plan, corpora[key])
+                    plan = plan_run(cell.spec, self.registry)
+                    self._train(cell, plan, corpus_of(plan))
                 yield Outcome(cell)
         finally:
             manager.unregister(watcher)

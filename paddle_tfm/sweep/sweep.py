@@ -15,7 +15,6 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.equal import of
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
-from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
@@ -26,6 +25,7 @@ from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.stages import Undecided, stages
+from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
 from paddle_tfm.sweep.workers import Workers
 from paddle_tfm.train.about import COMMAND_FILE, write_command
@@ -217,16 +217,14 @@ class Sweep(protocols.Supervisor):
         Raises:
             UserError: they are not, or cannot be read.
         """
-        texts: dict[str, dict[str, str]] = {}
+        fingerprint_of = OncePerTexts(lambda plan: load_corpus(plan).fingerprint)
         waiting = []
         for cell in cells:
             if not cell.is_finished:
                 waiting.append(cell)
                 continue
-            plan, key = plan_run(cell.spec, self.registry), texts_key(cell.spec.data)
-            if key not in texts:
-                texts[key] = load_corpus(plan).fingerprint
-            cell.require_unchanged(plan, texts[key])
+            plan = plan_run(cell.spec, self.registry)
+            cell.require_unchanged(plan, fingerprint_of(plan))
             self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
         return waiting
 
@@ -263,5 +261,6 @@ class Sweep(protocols.Supervisor):
 
 
 def _fetch(plans: Sequence[Plan]) -> None:
-    for plan in {texts_key(plan.run.data): plan for plan in plans}.values():
-        datasets.fetch_all(plan)
+    fetched = OncePerTexts(datasets.fetch_all)
+    for plan in plans:
+        fetched(plan)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # a spawned worker imports this module before Paddle is set u
 
     from paddle_tfm.sweep.cells import Cell
     from paddle_tfm.sweep.events import Event
+    from paddle_tfm.sweep.serial import Serial
 
 POLL_SECONDS = 0.1  # between two looks at the workers
 JOIN_SECONDS = 60
@@ -153,22 +154,11 @@ def _work(settings: WorkerSettings, pending, messages, halt) -> None:
     try:
         load_paddle().set_device(settings.device)
         from paddle_tfm import processes
-        from paddle_tfm.plugins import create_plugins
-        from paddle_tfm.registry import Registry
-        from paddle_tfm.sweep.serial import Serial
         from paddle_tfm.train.trainer import Interrupted
 
         processes.set_threads(runtime.threads())
-        serial = Serial(
-            Registry(create_plugins(settings.plugin_files)),
-            settings.resume,
-            settings.strict,
-            stop=lambda: halt.is_set() or os.getppid() != settings.parent,  # an orphan saves and ends
-            report=lambda text: messages.put(("report", text)),
-            on_event=lambda event: messages.put(("event", event)),
-        )
         try:
-            for outcome in serial.run(cells()):
+            for outcome in _serial(settings, messages, halt).run(cells()):
                 messages.put(("finished", outcome.cell.name))
         except Interrupted as interrupted:
             messages.put(("interrupted", str(interrupted)))
@@ -181,3 +171,19 @@ def _work(settings: WorkerSettings, pending, messages, halt) -> None:
 
         messages.put(("failed", of_plugin(error) or RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
     messages.put(("ended", None))
+
+
+def _serial(settings: WorkerSettings, messages, halt) -> Serial:
+    """What trains a worker's cells, and reports to the parent."""
+    from paddle_tfm.plugins import create_plugins
+    from paddle_tfm.registry import Registry
+    from paddle_tfm.sweep.serial import Serial
+
+    return Serial(
+        Registry(create_plugins(settings.plugin_files)),
+        settings.resume,
+        settings.strict,
+        stop=lambda: halt.is_set() or os.getppid() != settings.parent,  # an orphan saves and ends
+        report=lambda text: messages.put(("report", text)),
+        on_event=lambda event: messages.put(("event", event)),
+    )

@@ -23,3 +23,4 @@ def test_what_is_no_time_is_said(text):
 def test_a_time_may_be_too_short():
     with pytest.raises(UserError, match="of at least 100ms"):
         Duration("2s", least="100ms").convert("99ms", None, None)
+    assert Duration("2s", least="100ms").convert("100ms", None, None) == pytest.approx(0.1)

@@ -92,6 +92,17 @@ def test_the_page_has_a_section_for_them(runs):
     assert ">new</th>" in card and ">alone</th>" in card
 
 
+def test_a_trained_run_can_be_tested_again(runs):
+    """By the wrong model, whose outputs depend on the batch."""
+    recorded = json.loads((runs / "wrong/seed-1/results.json").read_text("utf-8"))["tests"]["alone"]
+    done = call("evaluate", "runs/wrong/seed-1", "--test", "alone", "--json", "-", "--out", "alone.tsv")
+    assert done.status == 0, done.err
+    again = json.loads(done.out)
+    assert again["metrics"] == pytest.approx(recorded["scores"])
+    assert again["changed_outputs"] == recorded["changed_outputs"] > 0
+    assert again["drift"] == pytest.approx(recorded["drift"])
+
+
 def test_a_metric_that_no_test_has_is_refused(runs):
     done = call("compare", "runs", "--metric", "exact_match@newer")
     assert (done.status, "Traceback" in done.err) == (2, False)

@@ -10,7 +10,7 @@ RECIPE = """
 base: tiny.yaml
 name: mine
 baseline: long
-variants: {long: {}, short: {train.steps: 1, evaluate.every: 1}, same: {model.dropout: 0.11}}
+variants: {same: {model.dropout: 0.11}, short: {train.steps: 1, evaluate.every: 1}, long: {}}
 seeds: {at_most: 4, looks: [3, 4]}
 smallest_effect: 0.001
 train: {schedule: {name: constant, learning_rate: 0.01}}
@@ -68,6 +68,8 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
     command = json.loads(Path("one/command.json").read_text("utf-8"))
     assert command["question"] == {"seeds": {"at_most": 4, "looks": [3, 4]}, "smallest_effect": 0.001}
     said = json.loads(call("watch", "one", "--json").out)["sweeps"][0]["verdict"]
-    assert said.startswith("After 3 of 4 seeds (interim, adjusted for looks): ")
-    call("compare", "one", "--out=elsewhere")
+    label, _, verdict = said.partition(": ")
+    assert label == "After 3 of 4 seeds (interim, adjusted for looks)"
+    done = call("compare", "one", "--out=elsewhere")
+    assert verdict in " ".join(done.out.split())
     assert "looks after 3 and 4 seeds" in Path("elsewhere/comparison.html").read_text("utf-8")

@@ -12,7 +12,7 @@ from paddle_tfm import create_registry
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs import collect
-from paddle_tfm.comparison.sections.seeds import Seeds
+from paddle_tfm.comparison.sections.seeds import Seeds, decisions_of
 from paddle_tfm.comparison.statistics import Looks, OpenEnded, at_look
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.recipe.seeds import SeedPlan
@@ -71,7 +71,7 @@ def trained_by_stages(root):
 def test_the_looks_are_those_of_the_sweep(tmp_path):
     counts = trained_by_stages(tmp_path)
     assert counts["far"] == 3 < counts["near"]
-    found = facts(tmp_path).decisions
+    found = decisions_of(facts(tmp_path))
     last = {item.variant: (item.seeds, item.is_settled) for item in found}
     for variant in ("far", "near", "late"):
         assert last[variant][0] == counts[variant], variant
@@ -87,13 +87,15 @@ def test_seeds_of_a_settled_variant_that_somebody_trained_later_change_nothing(t
     before = trained_by_stages(tmp_path / "one")
     trained_by_stages(tmp_path / "two")
     write(tmp_path / "two", SCORES, {**before, "far": 8})
-    one, two = (facts(tmp_path / name).decisions for name in ("one", "two"))
+    one, two = (decisions_of(facts(tmp_path / name)) for name in ("one", "two"))
     assert one == two
 
 
 def test_each_look_has_the_p_of_a_paired_t_test_and_its_bound(tmp_path):
     write(tmp_path, {name: SCORES[name] for name in ("base", "near")}, {"base": 8, "near": 8})
-    for item in facts(tmp_path).decisions:
+    found = decisions_of(facts(tmp_path))
+    assert found
+    for item in found:
         p = stats.ttest_rel(SCORES["near"][: item.seeds], BASE[: item.seeds]).pvalue
         assert item.test.p == pytest.approx(p)
         assert item.test.size == item.seeds
@@ -114,20 +116,20 @@ def test_the_bounds_are_those_of_the_plan():
 
 def test_a_look_that_is_yet_to_come_is_not_told(tmp_path):
     write(tmp_path, SCORES, {"base": 5, "far": 3, "near": 4, "late": 5})
-    assert {item.seeds for item in facts(tmp_path).decisions} == {3}
+    assert {item.seeds for item in decisions_of(facts(tmp_path))} == {3}
 
 
 def test_looks_after_every_seed_are_told_where_something_ended(tmp_path):
     write(tmp_path, SCORES, {"base": 7, "far": 4, "near": 7, "late": 7})
-    found = facts(tmp_path, SeedPlan(at_most=8, open_ended=True)).decisions
+    found = decisions_of(facts(tmp_path, SeedPlan(at_most=8, open_ended=True)))
     assert sorted({item.seeds for item in found}) == [3, 4, 7]
 
 
 def test_listed_seeds_and_another_metric_have_no_looks(tmp_path):
     write(tmp_path, SCORES, dict.fromkeys(SCORES, 3))
-    assert facts(tmp_path, None).decisions == [] and not Seeds().applies(facts(tmp_path, None))
+    assert decisions_of(facts(tmp_path, None)) == [] and not Seeds().applies(facts(tmp_path, None))
     (tmp_path / "base/seed-1/recipe.yaml").write_text("name: r\nevaluate: {best: loss}\n", "utf-8")
-    assert facts(tmp_path).decisions == []
+    assert decisions_of(facts(tmp_path)) == []
 
 
 def test_the_section_says_how_many_seeds_each_got(tmp_path):

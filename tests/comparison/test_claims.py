@@ -9,8 +9,9 @@ from scipy import stats
 from test_comparison import finish, series, table
 
 from paddle_tfm import create_registry
+from paddle_tfm.comparison.claim_text import claimed, measured, subject
 from paddle_tfm.comparison.claim_values import gradient_norm, judge_all, recorded
-from paddle_tfm.comparison.claims import allowed, claimed, judge, measured, subject
+from paddle_tfm.comparison.claims import allowed, judge
 from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.runs import collect
 from paddle_tfm.recipe.claims import ClaimSettings

@@ -241,11 +241,25 @@ def test_the_chance_of_each_difference_is_that_of_seeds_or_of_items(tmp_path, re
         (row,) = [[column.cell(row) for column in table.columns] for row in table.rows]
         assert row[:3] == ["a_b & 50%", "3", "10"]
         assert row[-1] == limit
-        assert "a_b &amp; 50%" in Chances().html(facts)
+        html = Chances().html(facts)
+        assert "a_b &amp; 50%" in html and "one standard deviation of the mean difference" in html
         assert json.dumps(Chances().data(facts))
     # Ten items, of which six change in all runs alike: the standard error of their mean, in points.
     items = facts_of(tmp_path / "items", registry)
     assert Chances().data(items)["a_b & 50%"]["of_items"] == pytest.approx((0.24 / 9) ** 0.5)
+    (table,) = Chances().tables(items).values()
+    (cells,) = [{column.heading: column.cell(row) for column in table.columns} for row in table.rows]
+    assert (cells["other seeds"], cells["other items"]) == ("0.0 points", "16 points")
+
+
+def test_of_a_variant_that_cannot_be_compared_nothing_is_said_of_chance(tmp_path, registry):
+    lines = [(f"s{i}", f"t{i}", f"t{i % 3}") for i in range(5)]
+    for variant in SCORES:
+        for seed in (1, 2):
+            signatures = {"exact_match": "of base alone"} if variant == "base" else {}
+            run(tmp_path, variant, seed, 0.6, lines, signatures=signatures)
+    facts = facts_of(tmp_path, registry)
+    assert facts.comparison.obstacles and not Chances().applies(facts)
 
 
 def test_without_predictions_nothing_is_said_of_chance(two):

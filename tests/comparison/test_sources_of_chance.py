@@ -86,6 +86,8 @@ def test_where_there_is_nothing_to_compare_nothing_is_said():
     assert chance(Mean(), {1: rows[1]}, {1: rows[1]}) is None  # one pair
     assert chance(Mean(), {1: rows[1], 2: rows[2]}, {3: rows[3]}) is None  # none
     assert chance(Mean(), {1: rows[1], 2: rows[2][:-1]}, rows) is None  # other texts
+    other = [rows[2][0]._replace(reference="other"), *rows[2][1:]]
+    assert chance(Mean(), rows, rows) and chance(Mean(), {**rows, 2: other}, rows) is None  # as many
 
     class Longest(Metric):
         """A function of all predictions at once."""

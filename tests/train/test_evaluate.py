@@ -1,6 +1,8 @@
 """Likelihood and prediction do not depend on how examples are batched; tasks, searches and metrics that do not keep
 their promise are told in a sentence."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.protocols import Example, Hypothesis, Metric, Search, Task
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.evaluate import likelihood, log_probs, predict
+from paddle_tfm.train.evaluate import DecodingTime, likelihood, log_probs, predict
 
 
 def test_likelihood_does_not_depend_on_batches(make_run):
@@ -166,3 +168,15 @@ def test_bounds_of_a_search(registry, name, options, sentence):
         registry.build("search", {"name": name, **options})
     assert registry.build("search", {"name": name, "max_ratio": 0.0}).limit(9) == 20
     assert registry.build("search", {"name": name, "max_extra": 0}).limit(9) == 18
+
+
+def test_a_search_is_timed_with_all_that_it_wrote():
+    def decode(*examples, wanted):
+        time.sleep(0.02)
+        return [[Hypothesis([7] * length, -1.0), Hypothesis([7] * 9, -2.0)][:wanted] for length in examples]
+
+    clock = DecodingTime()
+    decoded = [clock.of(decode)(3, 0, wanted=2), clock.of(decode)(4, wanted=1)]
+    assert [len(each) for each in decoded] == [2, 1]
+    assert (clock.sentences, clock.tokens) == (3, 4 + 1 + 5)  # the best of each, and its end
+    assert 0.04 <= clock.seconds < 5

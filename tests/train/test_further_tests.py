@@ -50,10 +50,15 @@ def test_other_texts_score_as_they_do_in_a_run_that_is_tested_on_nothing_else(ma
 
 def test_what_other_batches_change_of_a_wrong_model_is_seen(make_trainer):
     wrong = "model.norm={encoder: clinic_batch_statistics, decoder: layer}"
-    tests = make_trainer(wrong, ALONE, PADDED, WIDE).train()["tests"]
-    assert tests["alone"]["changed_outputs"] > 0 and tests["alone"]["drift"] > 0.1
+    of_valid = "evaluate.tests.of_valid={split: valid, batch: 1}"
+    tests = make_trainer(wrong, ALONE, of_valid, PADDED, WIDE).train()["tests"]
+    for name in ("alone", "of_valid"):
+        assert tests[name]["changed_outputs"] > 0 and tests[name]["drift"] > 0.1
     # Its statistics leave padding out, so that this changes nothing: the two conditions are apart.
     assert tests["padded"]["changed_outputs"] == 0 and tests["padded"]["drift"] < 1e-4
+    wrong = "model.norm={encoder: {name: clinic_batch_statistics, masked: false}, decoder: layer}"
+    padded = make_trainer(wrong, PADDED, WIDE, folder="unmasked").train()["tests"]["padded"]
+    assert padded["changed_outputs"] > 0 and padded["drift"] > 0.1
 
 
 @pytest.mark.parametrize("labels", ["token", "sequence"])

@@ -24,7 +24,7 @@ class Budgets(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether anything was solved."""
-        return bool(_solutions(facts))
+        return bool(facts.once(_solutions))
 
     def tables(self, facts: Facts) -> Mapping[str, Table]:
         """A row for each variant."""
@@ -39,7 +39,7 @@ class Budgets(Section):
                 "percent": 100 * (each.reached / each.wanted - 1) if each.wanted else 0.0,
                 "budget": each.budget,
             }
-            for variant, each in _solutions(facts).items()
+            for variant, each in facts.once(_solutions).items()
         ]
         columns = [
             column("variant", style="cyan"),
@@ -59,7 +59,7 @@ class Budgets(Section):
 
     def text(self, facts: Facts) -> list[str]:
         """A line for each variant."""
-        return [*(each.sentence(variant) for variant, each in _solutions(facts).items()), *_remarks(facts)]
+        return [*(each.sentence(variant) for variant, each in facts.once(_solutions).items()), *_remarks(facts)]
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """The table as numbers."""
@@ -77,7 +77,7 @@ def _solutions(facts: Facts) -> dict[str, Solution]:
 
 
 def _remarks(facts: Facts) -> list[str]:
-    solutions = _solutions(facts)
+    solutions = facts.once(_solutions)
     early = [
         run
         for variant, each in solutions.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddle_tfm import units
-from paddle_tfm.comparison.chance import ITEM, Chance
+from paddle_tfm.comparison.chance import ITEM, Chance, chance
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table, column
@@ -24,7 +24,7 @@ class Chances(Section):
     def applies(self, facts: Facts) -> bool:
         """Whether there are two pairs of runs of some variant with predictions of the same texts, by a metric of
         them."""
-        return bool(facts.chances)
+        return bool(facts.once(_chances))
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each variant beside the baseline."""
@@ -34,7 +34,7 @@ class Chances(Section):
         def spread(value: float) -> str:
             return units.difference(value, unit, value).removeprefix("+")
 
-        rows = [{"variant": variant, **_record(chance)} for variant, chance in facts.chances.items()]
+        rows = [{"variant": variant, **_record(item)} for variant, item in facts.once(_chances).items()]
         columns = [
             column("variant"),
             column("seeds", right=True),
@@ -52,7 +52,18 @@ class Chances(Section):
 
     def data(self, facts: Facts) -> dict[str, dict[str, object]]:
         """variant → the same numbers."""
-        return {variant: _record(chance) for variant, chance in facts.chances.items()}
+        return {variant: _record(item) for variant, item in facts.once(_chances).items()}
+
+
+def _chances(facts: Facts) -> dict[str, Chance]:
+    """variant → where the chance in its difference to the baseline comes from; of those that can be compared, by the
+    deciding metric, where there are predictions."""
+    metric, base = facts.text_metric(), facts.predictions.get(facts.baseline)
+    if metric is None or base is None:
+        return {}
+    compared = [row.variant for row in facts.comparison.comparable if row.variant != facts.baseline]
+    chances = {variant: chance(metric, facts.predictions.get(variant, {}), base) for variant in compared}
+    return {variant: item for variant, item in chances.items() if item is not None}
 
 
 _SOURCES = {"of_seeds": "other seeds", "of_items": "other items", "of_both": "both together"}

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from html import escape
 
+from paddle_tfm.comparison.claim_text import claimed, measured, subject
 from paddle_tfm.comparison.claims import Claims as Judged
-from paddle_tfm.comparison.claims import Judgement, claimed, measured, subject
+from paddle_tfm.comparison.claims import Judgement
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.pages.document import table

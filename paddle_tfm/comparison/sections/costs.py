@@ -93,7 +93,11 @@ class Costs(Section):
         """The charts, then the table and what it means for the scores."""
         charts = "".join(_chart(facts, cost).html() for cost in _differing(facts))
         note = "A dot is a variant’s mean over seeds, its bar the range of the seeds."
-        note += " Decoding: the search of the test split." if "decoding_seconds" in _shown(facts) else ""
+        note += (
+            " Decoding: of the test split, all seeds; it depends on how long outputs are."
+            if "decoding_seconds" in _shown(facts)
+            else ""
+        )
         meant = "".join(f"<p><bdi>{escape(name)}</bdi>: {escape(text)}.</p>" for name, text in _meanings(facts))
         return f'{key(facts)}<div class="charts">{charts}</div><p class="note">{note}</p>{_table(facts).html()}{meant}'
 

@@ -40,7 +40,7 @@ class Ladders(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether runs are of several sizes."""
-        return ladder(facts.comparison) is not None
+        return facts.once(_ladder_of) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each variant at each size, and one for each line."""
@@ -74,8 +74,12 @@ class Ladders(Section):
         return {"baseline": here.baseline, **tables, "held_out": held_out, "not_held_out": here.not_held_out}
 
 
+def _ladder_of(facts: Facts) -> Ladder | None:
+    return ladder(facts.comparison)
+
+
 def _ladder(facts: Facts) -> Ladder:
-    if (here := ladder(facts.comparison)) is None:
+    if (here := facts.once(_ladder_of)) is None:
         raise ValueError("these runs are of no ladder, or of one size")
     return here
 

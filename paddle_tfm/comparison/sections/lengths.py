@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from paddle_tfm import units
 from paddle_tfm.comparison.charts import LineChart, key
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.lengths import ScoresByLength
+from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Point, Series
 from paddle_tfm.protocols import Section
@@ -27,7 +27,7 @@ class Lengths(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether predictions were written, the deciding metric is one of texts, and their lengths differ."""
-        return facts.scores_by_length is not None
+        return facts.once(_by_length) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each bucket."""
@@ -44,8 +44,14 @@ class Lengths(Section):
         return f'{key(facts)}{chart.html()}<p class="note">{note}</p>{table.html()}'
 
 
+def _by_length(facts: Facts) -> ScoresByLength | None:
+    """None where there is nothing to show."""
+    metric = facts.text_metric()
+    return None if metric is None else scores_by_length(facts.predictions, metric)
+
+
 def _scores(facts: Facts) -> ScoresByLength:
-    return facts.scores_by_length or ScoresByLength("", [], {})
+    return facts.once(_by_length) or ScoresByLength("", [], {})
 
 
 def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from paddle_tfm import units
-from paddle_tfm.comparison.added import Decision
+from paddle_tfm.comparison.added import Decision, decisions
 from paddle_tfm.comparison.columns import adjustment
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.statistics import SIGNIFICANCE
@@ -27,7 +27,7 @@ class Seeds(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether the recipe adds seeds, and a look was taken."""
-        return bool(facts.decisions)
+        return bool(facts.once(decisions_of))
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each look and each variant that was open at it."""
@@ -39,13 +39,19 @@ class Seeds(Section):
 
     def text(self, facts: Facts) -> Sequence[str]:
         """How many seeds each variant got."""
-        last = {item.variant: item for item in facts.decisions}
+        last = {item.variant: item for item in facts.once(decisions_of)}
         parts = [f"“{name}” {plural(item.seeds, 'seed')} ({item.decided})" for name, item in last.items()]
         return [f"Seeds added: {', '.join(parts)}."]
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
         """The rows of the table."""
         return {"looks": _table(facts).records()}
+
+
+def decisions_of(facts: Facts) -> list[Decision]:
+    """What each look decided; none where seeds were listed, or another metric decided then."""
+    deciding = facts.section("evaluate").get("best", facts.comparison.metric)
+    return decisions(facts.comparison) if deciding == facts.comparison.metric else []
 
 
 def _note(comparison: Comparison) -> str:
@@ -76,7 +82,7 @@ def _table(facts: Facts) -> Table[Decision]:
     ]
     points = ", points" if unit else ""
     title = f"Looks at {comparison.split} {units.metric_name(comparison.metric)}{points}, and what they decided"
-    return Table(columns, facts.decisions, title)
+    return Table(columns, facts.once(decisions_of), title)
 
 
 def _test(name: str, item: Decision) -> str:

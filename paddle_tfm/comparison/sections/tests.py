@@ -11,7 +11,7 @@ from typing import Any
 from paddle_tfm import units
 from paddle_tfm.comparison.columns import around, heading
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.further import Further, Invariance, metric_on
+from paddle_tfm.comparison.further import Further, Invariance, further, metric_on
 from paddle_tfm.comparison.statistics import CONFIDENCE, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change, interval, mean_difference, verdict_text
@@ -28,53 +28,59 @@ class Tests(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether the runs had further tests."""
-        return bool(facts.further.tests)
+        return bool(facts.once(_further).tests)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """Variants × tests; a row for each difference; a row for each variant in other batches."""
-        tables: dict[str, Table] = {"tests": _scores(facts.comparison, facts.further)}
-        if facts.further.differences or facts.further.obstacles:
-            tables["tests-differences"] = _differences(facts.comparison, facts.further)
-        if facts.further.invariance:
-            tables["tests-batches"] = _batches(facts.further)
+        here = facts.once(_further)
+        tables: dict[str, Table] = {"tests": _scores(facts.comparison, here)}
+        if here.differences or here.obstacles:
+            tables["tests-differences"] = _differences(facts.comparison, here)
+        if here.invariance:
+            tables["tests-batches"] = _batches(here)
         return tables
 
     def html(self, facts: Facts) -> str:
         """The tables, and what is to be known of the texts."""
-        notes = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in _notes(facts.further))
+        notes = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in _notes(facts.once(_further)))
         return "\n".join([*(table.html() for table in self.tables(facts).values()), notes])
 
     def text(self, facts: Facts) -> list[str]:
         """A line for each test; the scores stand in the table above it."""
-        further, comparison = facts.further, facts.comparison
-        said = _said(comparison, further)
+        here, comparison = facts.once(_further), facts.comparison
+        said = _said(comparison, here)
         lines = [f"{units.metric_name(metric_on(comparison, test))}: {words}" for test, words in said]
-        title = [f"{_title(comparison, further)}:"] if lines else []
+        title = [f"{_title(comparison, here)}:"] if lines else []
         changes = [
             f"{test}: {_changed(each)} of “{variant}” changed, log-probabilities by up to {_drift(each)} nats"
-            for (test, variant), each in further.invariance.items()
+            for (test, variant), each in here.invariance.items()
         ]
-        return [*title, *lines, *changes, *_notes(further)]
+        return [*title, *lines, *changes, *_notes(here)]
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """The differences, what they are adjusted for, and what other batches changed."""
-        further = facts.further
+        here = facts.once(_further)
         return {
             "metric": facts.comparison.learned,
-            "adjusted_for": further.adjusted_for(),
+            "adjusted_for": here.adjusted_for(),
             "differences": [
                 {"test": test, "variant": variant, **_numbers(each)}
-                for (test, variant), each in further.differences.items()
+                for (test, variant), each in here.differences.items()
             ],
             "not_compared": [
                 {"test": test, "variant": variant, "reason": each.sentence}
-                for (test, variant), each in further.obstacles.items()
+                for (test, variant), each in here.obstacles.items()
             ],
             "batches": [
                 {"test": test, "variant": variant, **_invariance(each)}
-                for (test, variant), each in further.invariance.items()
+                for (test, variant), each in here.invariance.items()
             ],
         }
+
+
+def _further(facts: Facts) -> Further:
+    """What the further tests of all runs say."""
+    return further(facts.comparison)
 
 
 def _scores(comparison: Comparison, further: Further) -> Table[Row]:

@@ -38,11 +38,11 @@ class Tuning(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether the runs are of one sweep whose variants were tuned."""
-        return bool(_of(facts).variants)
+        return bool(facts.once(_tuned).variants)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """What was chosen, and the expected best of k trials."""
-        tuned = _of(facts)
+        tuned = facts.once(_tuned)
         tables: dict[str, Table] = {"tuning": _chosen(facts, tuned)}
         if tuned.is_halved:
             return {**tables, "tuning-budget": _rungs(facts, tuned)} if _climbed(facts, tuned) else tables
@@ -51,12 +51,12 @@ class Tuning(Section):
     def figures(self, facts: Facts) -> dict[str, Figure]:
         """The expected best against the number of trials, a line a variant; where they are halved, the best so far
         against steps."""
-        tuned = _of(facts)
+        tuned = facts.once(_tuned)
         return {"tuning-budget": _chart(facts, tuned).figure()} if _lines(facts, tuned) else {}
 
     def html(self, facts: Facts) -> str:
         """What was chosen, then the chart with its table."""
-        tables, tuned = self.tables(facts), _of(facts)
+        tables, tuned = self.tables(facts), facts.once(_tuned)
         if "tuning-budget" not in tables:
             return tables["tuning"].html()
         note = HALVED if tuned.is_halved else NOTE
@@ -66,7 +66,7 @@ class Tuning(Section):
     def text(self, facts: Facts) -> list[str]:
         """What was chosen, and where the best is still the outermost that was tried."""
         lines = []
-        for name, item in _variants(facts, _of(facts)).items():
+        for name, item in _variants(facts, facts.once(_tuned)).items():
             values = ", ".join(f"{path} {_value(value)}" for path, value in item.values.items())
             edge = f" (nothing was tried beyond this {' and '.join(item.at_edge)})" if item.at_edge else ""
             lines.append(f"tuned  {name}: {values}{edge}")
@@ -74,7 +74,7 @@ class Tuning(Section):
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """What was chosen, the expected best, and of trials that are halved the best so far by steps."""
-        tuned = _of(facts)
+        tuned = facts.once(_tuned)
         return {
             "metric": tuned.metric,
             "spaces": [dict(space) for space in tuned.spaces],
@@ -84,7 +84,7 @@ class Tuning(Section):
         }
 
 
-def _of(facts: Facts) -> Tuned:
+def _tuned(facts: Facts) -> Tuned:
     return read_tuned(facts.comparison) or Tuned("", True, [{}], {})
 
 

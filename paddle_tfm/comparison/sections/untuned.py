@@ -25,16 +25,16 @@ class Untuned(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether runs with the recipe's own values are there (`tune: {untuned: true}`)."""
-        return untuned(facts.comparison) is not None
+        return facts.once(_own) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each variant."""
-        own = untuned(facts.comparison)
+        own = facts.once(_own)
         return {} if own is None else {"untuned": _table(facts.comparison, own)}
 
     def text(self, facts: Facts) -> list[str]:
         """A line for each verdict that changes; one where none does."""
-        own = untuned(facts.comparison)
+        own = facts.once(_own)
         if own is None:
             return []
         lines = []
@@ -46,9 +46,14 @@ class Untuned(Section):
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """The verdicts, and which of them change."""
-        own = untuned(facts.comparison)
+        own = facts.once(_own)
         rows = [] if own is None else facts.comparison.rows
         return {row.variant: _record(facts.comparison, own, row.variant) for row in rows if own is not None}
+
+
+def _own(facts: Facts) -> Comparison | None:
+    """The comparison of the runs with the recipe's own values."""
+    return untuned(facts.comparison)
 
 
 def _row(comparison: Comparison, variant: str) -> Row | None:
