@@ -51,6 +51,8 @@ class Board:
                 self.writer.add_histogram(tag, values, step, buckets=BINS)
 
     def _curves_of_step(self, step: int, metrics: Mapping[str, float]) -> None:
+        if "skipped" in metrics:
+            return
         for name in ("loss", "learning_rate", "gradient_norm"):
             self.writer.add_scalar(f"train/{name}", metrics[name], step)
         if "tokens_per_second" in metrics and step % SPEED_EVERY == 0:
