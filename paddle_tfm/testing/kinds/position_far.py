@@ -18,6 +18,7 @@ ROUNDINGS = 32  # of an angle in float32
 TURNED = "query and key"
 BY_DISTANCE = 0.02  # what products at one distance may differ by, where rounding is why
 WAVE = range(1, 13)  # positions at which a channel is seen to be a wave
+MOVES = 0.05  # of its height, which a channel must move by in these positions to be seen as a wave
 IS_WAVE, MAX_OFF = 2e-3, 0.02  # of its height: what rounding leaves, and what is no wave any more
 
 
@@ -76,7 +77,8 @@ def _waves(encoding: PositionalEncoding) -> dict[str, tuple[np.ndarray, np.ndarr
         inner = rows[1:-1]
         slopes = (inner * (rows[2:] + rows[:-2])).sum(0) / np.maximum((inner * inner).sum(0), 1e-30)
         height = np.maximum(np.abs(rows).max(0), 1e-3)
-        channels = np.flatnonzero(_off_wave(rows, slopes) <= IS_WAVE * height)
+        moves = np.ptp(rows, axis=0) > MOVES * height  # what stands still there, as a high bit does, may move later
+        channels = np.flatnonzero(moves & (_off_wave(rows, slopes) <= IS_WAVE * height))
         waves[hook] = channels, slopes[channels], height[channels]
     return waves
 
