@@ -21,9 +21,9 @@ BASE = "base"  # the recipe that holds every default
 
 def uses(kind: str, name: str, registry: Registry) -> dict[str, list[str]]:
     """recipe → its variants that have the component, also within another one. Of the shipped recipes those that name it
-    themselves: what comes from base.yaml is nearly everywhere."""
+    themselves, those in folders last: what comes from base.yaml is nearly everywhere."""
     variants_of = {}
-    for recipe, file in sorted(shipped().items()):
+    for recipe, file in sorted(shipped().items(), key=lambda item: ("/" in item[0], item[0])):
         if recipe == BASE or not re.search(rf"\b{re.escape(name)}\b", _text(file)):
             continue
         loaded = loading.load(recipe)
