@@ -120,7 +120,7 @@ def test_a_checkpoint_holds_the_whole_state(registry, name, at, tmp_path):
         step(parts, other, number, LATE[number])
         if number in at:
             kept = values(parts)
-            checkpoint.save(tmp_path / "last", paddle.nn.Layer(), {}, {"optimizer": other.state_dict()})
+            checkpoint.save(tmp_path / "last", paddle.nn.Layer(), {"step": number}, {"optimizer": other.state_dict()})
             parts, other = make(registry, name)
             for parameter, value in zip(parts, kept):
                 parameter.set_value(value)
