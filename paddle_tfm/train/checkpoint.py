@@ -33,8 +33,8 @@ def save(
     beside it if `keep_old`.
 
     Args:
-        state: written to state.json; has `step`. parts: tensors by name, each part to its own safetensors file. identity: the hash
-            of the run's.
+        state: written to state.json; has `step`. parts: tensors by name, each part to its own safetensors file.
+        identity: the hash of the run's.
     Raises:
         UserError: it could not be written; the old one is as it was.
     """
