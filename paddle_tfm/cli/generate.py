@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import create_registry, device_option, note, plugin_option, use_device, visible, warn
+from paddle_tfm.cli.common import create_registry, device_option, note, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option
+from paddle_tfm.cli.lines import echo
 from paddle_tfm.errors import UserError
 
 
@@ -78,11 +78,10 @@ def command(
 def _write_text(run, prompt: str, length: int, search, number: int, decode) -> None:
     """One text, as it comes; the prompt appears with the first of it, so that an error comes alone."""
     before = prompt
-    of_output = visible if sys.stdout.isatty() else str  # a file or a pipe gets what the model says
 
     def write(text: str) -> None:
         nonlocal before
-        click.echo(of_output(before + text), nl=False)
+        echo(before + text)
         before = ""
 
     output = run.generate(prompt, length, search, number, write, decode)

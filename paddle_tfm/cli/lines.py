@@ -92,12 +92,16 @@ def check_output(target: str, source: str | None, option: str = "--output") -> N
         raise UserError(f"{option} {target}: no file can be written there")
 
 
+def echo(text: str) -> None:
+    """Write outputs of a model to standard output: as they are, but for what a terminal would take for commands."""
+    click.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
+
+
 @contextmanager
 def writing(target: str) -> Iterator[Callable[[str], object]]:
     """Yields a function that writes text at once. A file keeps its old content until this is entered."""
     if target == STANDARD:
-        of_terminal = visible if sys.stdout.isatty() else str  # a file or a pipe gets what the model says
-        yield lambda text: click.echo(of_terminal(text), nl=False)
+        yield echo
         return
     with (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n") as file:
 

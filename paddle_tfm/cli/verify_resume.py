@@ -68,12 +68,13 @@ def command(recipe: str, overrides, cell, steps: int, kills, keep, plugins, devi
     from paddle_tfm.recipe import loading
     from paddle_tfm.testing.resume_trial import ResumeTrial
 
-    run = _run(loading.load(recipe, overrides).expand()[0], cell)
+    loaded = loading.load(recipe, overrides)
+    run = _run(loaded.expand()[0], cell)
     registry = create_registry(plugins)
     use_device(device)
     from paddle_tfm.sweep.check import check
 
-    check(loading.load(recipe, overrides), registry, only=[run.name])
+    check(loaded, registry, only=[run.name])
     lengths = _lengths(run.data, steps)
     kills = sorted(kills) or [lengths["evaluate.every"] + max(1, lengths["evaluate.every"] // 2)]
     if kills[-1] >= lengths["train.steps"]:

@@ -184,6 +184,13 @@ def counts(subject: Subject) -> Result:
     return Passed()
 
 
+def _drawn(subject: Subject, max_lengths: list[int], ending: float, outputs: list[list[list[int]]]) -> bool:
+    """Whether sentences that are alike, but for what is drawn, have other outputs."""
+    others = [sentence + ALIKE for sentence in range(len(max_lengths))]
+    with randomness.random_context(2, 2):
+        return _ids(subject.build().run(TableDecoding(max_lengths, others, ending))) != outputs
+
+
 @check(
     "search",
     invariant="hypotheses of a sentence differ from each other, unless they are drawn",
@@ -196,10 +203,8 @@ def differing(subject: Subject) -> Result:
         return Skip("a sentence has one hypothesis (`nbest` is 1)")
     for ending in (0.0, 1.0, NO_END):
         outputs = _ids(_hypotheses(subject, TableDecoding(MAX_LENGTHS, ending=ending)))
-        others = [sentence + ALIKE for sentence in range(len(MAX_LENGTHS))]
-        with randomness.random_context(2, 2):
-            if _ids(subject.build().run(TableDecoding(MAX_LENGTHS, others, ending))) != outputs:
-                return Skip("its outputs are drawn: the same one may come twice")
+        if _drawn(subject, MAX_LENGTHS, ending, outputs):
+            return Skip("its outputs are drawn: the same one may come twice")
         for sentence, hypotheses in enumerate(outputs):
             for ids in hypotheses:
                 if (count := hypotheses.count(ids)) > 1:
@@ -219,10 +224,8 @@ def likelier_than_greedy(subject: Subject) -> Result:
         return Skip("a sentence has one hypothesis (`nbest` is 1)")
     table = TableDecoding([COMPARED_LENGTH] * COMPARED, ending=NO_END)
     outputs = _hypotheses(subject, table)
-    with randomness.random_context(2, 2):
-        others = [sentence + ALIKE for sentence in range(COMPARED)]
-        if _ids(subject.build().run(TableDecoding(table.max_lengths, others, NO_END))) != _ids(outputs):
-            return Skip("its outputs are drawn")
+    if _drawn(subject, table.max_lengths, NO_END, _ids(outputs)):
+        return Skip("its outputs are drawn")
     ours = np.mean([_summed(table, i, each[0].ids)[0] for i, each in enumerate(outputs)])
     greedy = np.mean([_summed(table, i, _likeliest(table, i))[0] for i in range(COMPARED)])
     if ours < greedy - 1e-3:
