@@ -15,7 +15,7 @@ import platformdirs
 
 from paddle_tfm.data.fetch import Unreachable, fetch
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import sha256, write_whole
+from paddle_tfm.files import json_value, sha256, write_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -132,7 +132,7 @@ def _mismatch(file: RemoteFile, path: Path, actual: str, expected: str) -> str:
 
 def _record(where: Path) -> dict[str, dict]:
     try:
-        data = json.loads((where / RECORD).read_text("utf-8"))
+        data = json_value(where / RECORD)
         return {name: entry for name, entry in data.items() if isinstance(entry["sha256"], str)}
-    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError):
+    except (UserError, AttributeError, KeyError, TypeError):
         return {}
