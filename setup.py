@@ -85,6 +85,8 @@ setup(
         # file could write beyond its memory.
         "ctranslate2": ["ctranslate2>=4.8.1"],
         "moses": ["sacremoses>=0.1.1"],  # BLEU as papers on Multi30k print it: the metric `moses_bleu`
+        # Runs on a cluster: the executor `ray`. All machines of a cluster have the same version of it.
+        "ray": ["ray>=2.50"],
         "bench": ["torch>=2.5", "ctranslate2>=4.8.1"],  # what `paddle-tfm bench` stands beside
         # Whose components stand beside ours with the same weights, in tests/peers.
         "peers": [

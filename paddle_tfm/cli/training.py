@@ -132,8 +132,8 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     from paddle_tfm.train.about import read_runs
     from paddle_tfm.train.trainer import Interrupted
 
-    at_once = (sweep.executor.at_once if sweep.executor else None) or sweep.workers
-    reader = FolderReader(sweep.folder / (wanted.cell or ""), at_once)
+    at_once = sweep.executor.at_once if sweep.executor else None
+    reader = FolderReader(sweep.folder / (wanted.cell or ""), sweep.workers if at_once is None else max(1, at_once))
     sweep.on_event = progress = SweepProgress(
         notes(), reader, lambda: 1 if wanted.cell else len(read_runs(sweep.folder))
     )

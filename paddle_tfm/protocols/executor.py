@@ -29,6 +29,11 @@ class Cell:
         """Whether its folder holds results: only that makes a run finished, and no exit status."""
         raise NotImplementedError
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a process trains it now, as far as its file system carries locks."""
+        raise NotImplementedError
+
 
 class Outcome(NamedTuple):
     """How a cell ended. `failure` says why it has no results, as a sentence without the cell's name; "" if it has."""
@@ -87,7 +92,8 @@ class Executor(Component):
     """
 
     kind: ClassVar[str] = "executor"
-    at_once: int | None = None  # how many cells it trains side by side; None: as many as --workers says
+    # How many cells it trains side by side. None: as many as --workers says; 0: nobody knows before.
+    at_once: int | None = None
 
     def run(self, cells: Sequence[Cell], supervisor: Supervisor) -> Iterator[Outcome]:
         """Train cells, none of which is finished, and yield an outcome of each that ended. A failure costs its cell

@@ -12,6 +12,7 @@ from paddle_tfm.files import read_json
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.sweep import claim
 from paddle_tfm.train.identity import RECIPE_CHANGED, changes, identity, read_identity, recipe_changes, rounding
 
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
@@ -47,6 +48,11 @@ class Cell(protocols.Cell):
             return "variant" in read_json(self.folder / "results.json")
         except UserError:
             return False
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a process trains it now."""
+        return claim.is_claimed(self.folder)
 
     def require_unchanged(self, plan: Plan, data: dict[str, str] | None = None) -> None:
         """Refuse to resume a run with another recipe, other plugins or other data than it began with.

@@ -8,4 +8,5 @@ def register_executors():
     return {
         "local": "paddle_tfm_plugins.executor.local:Local",
         "command": "paddle_tfm_plugins.executor.command:Command",
+        "ray": "paddle_tfm_plugins.executor.ray:Ray",
     }

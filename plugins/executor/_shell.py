@@ -35,8 +35,21 @@ def _parts(template: str) -> Iterator[tuple[str, str]]:
 
 
 def how_it_ended(status: int) -> str:
-    """`was ended by SIGKILL`, `ended with exit status 2`; a shell says of its child's signal 128 and the number."""
-    number = -status if status < 0 else status - 128
-    if number in {each.value for each in signal.Signals}:
-        return f"was ended by {signal.Signals(number).name}"
+    """`was ended by SIGKILL`, `ended with exit status 2`."""
+    if is_signal(status):
+        return f"was ended by {signal.Signals(_signal(status)).name}"
     return f"ended with exit status {status}"
+
+
+def is_signal(status: int) -> bool:
+    """Whether an exit status says that a signal ended the process."""
+    return _signal(status) in {each.value for each in signal.Signals}
+
+
+def _signal(status: int) -> int:
+    return -status if status < 0 else status - 128  # a shell says of its child's signal 128 and the number
+
+
+def wrote_last(lines: Sequence[str]) -> str:
+    """The last lines of a failed command's output, behind the sentence that it failed."""
+    return ", and wrote last:" + "".join(f"\n  {line}" for line in lines) if lines else ""

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from paddle_tfm.protocols import Cell, Executor, Outcome, Supervisor
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.executor._shell import PLACE, filled, how_it_ended
+from paddle_tfm_plugins.executor._shell import PLACE, filled, how_it_ended, wrote_last
 
 POLL_SECONDS = 0.2
 SAVING_SECONDS = 60  # for a checkpoint, after the shell that started the run is gone
@@ -107,5 +107,4 @@ class _Job:
         """How the command ended, with the last lines of its output."""
         self.output.seek(0)
         lines = self.output.read().decode("utf-8", errors="replace").splitlines()[-LAST_LINES:]
-        wrote = "".join(f"\n  {line}" for line in lines)
-        return f"its command {how_it_ended(self.process.returncode)}" + (f", and wrote last:{wrote}" if wrote else "")
+        return f"its command {how_it_ended(self.process.returncode)}{wrote_last(lines)}"

@@ -21,7 +21,7 @@ KINDS = ("attention", "position", "norm", "placement", "feed_forward", "head")
 CLINIC = "clinic"
 
 
-NEEDS = {("metric", "moses_bleu"): "sacremoses"}  # component → its optional package
+NEEDS = {("metric", "moses_bleu"): "sacremoses", ("executor", "ray"): "ray"}  # component → its optional package
 
 
 NEED_OPTIONS = {  # examined with options in test_kinds.py

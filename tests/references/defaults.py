@@ -464,6 +464,9 @@ DATASET = {
 EXECUTOR = {
     "local": held("ours: nothing to choose"),
     "command": held("ours", template="{cell}", at_once=1),
+    "ray": held(
+        "ray.remote: one CPU and no GPU", num_cpus=1, num_gpus=0, retries=2, at_once=0, address=None, pin=False
+    ),
 }
 
 TOKENIZER = {

@@ -1,17 +1,14 @@
 """The executor `command` on commands that take a moment: quoting, how many at once, failures, queues, stopping."""
 
-import os
-import shlex
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from fake_cells import FakeCell, FakeSupervisor, is_alive
 
 from paddle_tfm import create_registry
 from paddle_tfm.errors import RecipeError
-from paddle_tfm.protocols import Cell, Supervisor
 from paddle_tfm_plugins.executor._shell import filled, how_it_ended
 
 SHOW = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
@@ -56,36 +53,6 @@ def test_a_template_that_cannot_be_used_is_refused(options, sentence):
 
 
 # ------------------------------------------------------------------------------------------- cells that train nothing
-
-
-class FakeCell(Cell):
-    """A line of shell in the place of a training; `finish` in it makes its run finished."""
-
-    def __init__(self, folder: Path, name: str, line: str):
-        self.name, self.folder, self.environment = name, folder / name, dict(os.environ)
-        self.folder.mkdir()
-        results = shlex.quote(str(self.folder / "results.json"))
-        self.command = ["sh", "-c", f"finish() {{ touch {results}; }}; {line}"]
-
-    @property
-    def is_finished(self):
-        return (self.folder / "results.json").exists()
-
-
-class FakeSupervisor(Supervisor):
-    workers = 1
-
-    def __init__(self):
-        self.sentences, self.stopped = [], lambda: False
-
-    def stop(self):
-        return self.stopped()
-
-    def report(self, sentence):
-        self.sentences.append(sentence)
-
-    def follow(self, cell):
-        pass
 
 
 @pytest.fixture
@@ -156,8 +123,7 @@ def test_nothing_is_left_behind_by_an_exception(tmp_path, supervisor):
         list(executor().run([cell], supervisor))
     pid = int((tmp_path / "pid").read_text())
     for _ in range(50):
-        state = Path(f"/proc/{pid}/stat")
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+        if not is_alive(pid):
             return
         time.sleep(0.1)
     raise AssertionError("the command still runs")

@@ -1,0 +1,75 @@
+"""The connection to a cluster of Ray, and how many runs it has room for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from paddle_tfm.errors import UserError
+
+STORE_BYTES = 80 << 20  # Ray starts no smaller store of objects; nothing goes through it
+INSTALL = 'pip install "ray>=2.50" (in a clone: pip install -e ".[ray]")'
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[ModuleType]:
+    """Ray, connected within this block: as the user's program has it, to the cluster at `address` or RAY_ADDRESS, to
+    one that was started on this machine, or to one that is started for this block.
+
+    Raises:
+        UserError: why it cannot be.
+    """
+    if find_spec("ray") is None:
+        raise UserError(f"the executor `ray` needs the package ray, of the same version on every machine: {INSTALL}")
+    import ray
+
+    if ray.is_initialized():
+        yield ray
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        _connect(ray, address or os.environ.get("RAY_ADDRESS", ""))
+    finally:  # `ray.init` takes SIGTERM for itself, which asks a sweep to stop
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray: ModuleType, address: str) -> None:
+    quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        ray.init(address or "auto", **quietly)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        if address or not isinstance(error, ConnectionError):
+            raise UserError(f"no connection to Ray at {address or 'this machine'}: {error}") from error
+        ray.init("local", object_store_memory=STORE_BYTES, include_dashboard=False, **quietly)
+
+
+def room(nodes: list[dict[str, Any]], num_cpus: float, num_gpus: float) -> int:
+    """How many runs fit on the nodes that `ray.nodes()` lists, each whole on one of them."""
+    needs = {name: number for name, number in (("CPU", num_cpus), ("GPU", num_gpus)) if number}
+    fits = [
+        min(int(node["Resources"].get(name, 0) // number) for name, number in needs.items())
+        for node in nodes
+        if node["Alive"]
+    ]
+    return sum(fits)
+
+
+def too_small(nodes: list[dict[str, Any]], num_cpus: float, num_gpus: float) -> str:
+    """That no node has what a run is to have, and what they have."""
+    has = [[node["Resources"].get(name, 0) for name in ("CPU", "GPU")] for node in nodes if node["Alive"]]
+    listed = ", ".join(f"num_cpus: {cpus:g} and num_gpus: {gpus:g}" for cpus, gpus in sorted(has, reverse=True)[:3])
+    return (
+        f"no node of the cluster has room for a run with num_cpus: {num_cpus:g} and num_gpus: {num_gpus:g} (the "
+        f"largest have {listed}); waiting for one (Ctrl-C ends that)"
+    )
