@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 from paddle_tfm.errors import UserError
 
 STORE_BYTES = 80 << 20  # Ray starts no smaller store of objects; nothing goes through it
+ANSWER_SECONDS = 10
 INSTALL = 'pip install "ray>=2.50" (in a clone: pip install -e ".[ray]")'
 
 
@@ -46,9 +48,12 @@ def connected(address: str | None) -> Iterator[ModuleType]:
 
 def _connect(ray: ModuleType, address: str) -> None:
     quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    host, _, port = address.rpartition(":")
     try:
+        if port.isdigit() and "://" not in address:  # Ray itself tries a wrong address for minutes
+            socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
         ray.init(address or "auto", **quietly)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # its own are ConnectionErrors, which are OSErrors
         if address or not isinstance(error, ConnectionError):
             raise UserError(f"no connection to Ray at {address or 'this machine'}: {error}") from error
         ray.init("local", object_store_memory=STORE_BYTES, include_dashboard=False, **quietly)
