@@ -55,8 +55,7 @@ class Facts:
 
     def sides(self) -> list[Side]:
         """All that is known of each variant, the baseline first."""
-        names = [self.baseline, *(variant for variant in self.groups if variant != self.baseline)]
-        return [sides.of_runs(name, [run.folder for run in self.groups[name]]) for name in names]
+        return self.once(_sides)
 
     def _baseline_first(self) -> list[str]:
         """Variants in the order of their colours: the baseline is grey, where there are others."""
@@ -175,6 +174,11 @@ class Facts:
         if not all(folder.is_relative_to(top) for folder in folders):
             top = Path(os.path.commonpath(folders))
         return top.relative_to(Path.cwd()) if top.is_relative_to(Path.cwd()) else top
+
+
+def _sides(facts: Facts) -> list[Side]:
+    names = [facts.baseline, *(variant for variant in facts.groups if variant != facts.baseline)]
+    return [sides.of_runs(name, [run.folder for run in facts.groups[name]], facts.recipes[name]) for name in names]
 
 
 def _command(run: Result) -> str:

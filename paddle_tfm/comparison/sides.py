@@ -63,8 +63,9 @@ class Confound(NamedTuple):
     sentence: str
 
 
-def of_runs(name: str, folders: Sequence[Path]) -> Side:
-    """The side that the runs of one variant are; all but the costs is that of the first."""
+def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None = None) -> Side:
+    """The side that the runs of one variant are; all but the costs is that of the first. `recipe`: of that one, where
+    it has been read."""
     first = folders[0]
     identity, abouts = _read(first / "identity.json"), [read_about(folder) for folder in folders]
     training: Mapping[str, Any] = next(iter(abouts[0].get("trainings", [])[-1:]), {})
@@ -75,7 +76,7 @@ def of_runs(name: str, folders: Sequence[Path]) -> Side:
         BUILD: {key: identity[key] for key in ("paddle", "blas", "products") if key in identity},
         MACHINE: {**{key: training[key] for key in OF_A_MACHINE if key in training}, **_mapping(training, "versions")},
     }
-    return Side(name, recipe_of(first), facts, _costs(folders, abouts))
+    return Side(name, recipe_of(first) if recipe is None else recipe, facts, _costs(folders, abouts))
 
 
 def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:

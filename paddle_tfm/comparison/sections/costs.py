@@ -141,7 +141,8 @@ def _shown(facts: Facts) -> list[str]:
 
 def _differing(facts: Facts) -> list[Cost]:
     """Those that charts show: time, and others where they differ."""
-    costs = {row.variant: _values(facts)[row.variant] for row in _scored(facts)}
+    known = _values(facts)
+    costs = {row.variant: known[row.variant] for row in _scored(facts)}
     return [cost for cost in _known(facts) if cost.key == "seconds" or _differs(costs, cost.key)]
 
 
