@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -164,7 +164,8 @@ class Facts:
 
     def commands(self) -> list[str]:
         """What trains all of this again; of runs that no command is known of, their recipes."""
-        commands = [_command(run) for run in self.comparison.runs]
+        of_sweep = cache(read_command)  # it lists all runs, each of which would read it
+        commands = [_command(run, of_sweep(run.folder.parent.parent)) for run in self.comparison.runs]
         return list(dict.fromkeys(commands))
 
     def top(self) -> Path:
@@ -181,9 +182,8 @@ def _sides(facts: Facts) -> list[Side]:
     return [sides.of_runs(name, [run.folder for run in facts.groups[name]], facts.recipes[name]) for name in names]
 
 
-def _command(run: Result) -> str:
-    """What trains the sweep that a run belongs to."""
-    command = read_command(run.folder.parent.parent)
+def _command(run: Result, command: Sequence[str]) -> str:
+    """What trains the sweep that a run belongs to: the command that is recorded there, if there is one."""
     if command:
         return shlex.join(command)
     return shlex.join(["paddle-tfm", "run", str(run.folder / "recipe.yaml"), "--out", "runs/again"])
