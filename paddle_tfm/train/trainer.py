@@ -95,7 +95,7 @@ class Trainer:
         return results
 
     def _start(self, resume: bool) -> None:
-        """Set the model to where the training begins or resumes, and say so."""
+        """Bring model and logs to where the training begins or resumes, and tell the listeners."""
         point = manifest.resume_point(self.state.folder(), self._say) if resume else None
         if point is not None:
             self.state.restore(point)
