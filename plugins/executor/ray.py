@@ -25,7 +25,7 @@ class Ray(Executor):
 
     The task starts the run's command in the folder where the sweep was started, so every node needs this folder and
     the same Python. A run that fails costs only itself. One that dies, by a signal, with Ray's worker or with its node,
-    is started again where there is room, and goes on from its checkpoint.
+    is started again where there is room, and resumes from its checkpoint.
 
     Options:
         num_cpus, num_gpus: what a run takes of its node; so many threads compute it, unless OMP_NUM_THREADS is set.
