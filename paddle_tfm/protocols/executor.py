@@ -17,22 +17,16 @@ class Cell:
         same files. Status 0: the run is finished. SIGTERM ends it after its next step, with a checkpoint. A second
         process of the same cell finds the run finished, or says who trains it and ends with status 2.
     environment: the variables for that process, without those that paddle_tfm chose for this machine.
+    is_finished: whether its folder holds results: only that makes a run finished, and no exit status.
+    is_claimed: whether a process trains it now, as far as its file system carries locks.
     """
 
     name: str
     folder: Path
     command: Sequence[str]
     environment: Mapping[str, str]
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether its folder holds results: only that makes a run finished, and no exit status."""
-        raise NotImplementedError
-
-    @property
-    def is_claimed(self) -> bool:
-        """Whether a process trains it now, as far as its file system carries locks."""
-        raise NotImplementedError
+    is_finished: bool
+    is_claimed: bool
 
 
 class Outcome(NamedTuple):
@@ -92,8 +86,7 @@ class Executor(Component):
     """
 
     kind: ClassVar[str] = "executor"
-    # How many cells it trains side by side. None: as many as --workers says; 0: nobody knows before.
-    at_once: int | None = None
+    at_once: int | None = None  # cells that it trains side by side; None: as many as --workers says; 0: not known
 
     def run(self, cells: Sequence[Cell], supervisor: Supervisor) -> Iterator[Outcome]:
         """Train cells, none of which is finished, and yield an outcome of each that ended. A failure costs its cell

@@ -42,7 +42,7 @@ class Cell(protocols.Cell):
         return (self.folder / "identity.json").exists()
 
     @property
-    def is_finished(self) -> bool:
+    def is_finished(self) -> bool:  # type: ignore[override]
         """Whether its folder holds results, whole."""
         try:
             return "variant" in read_json(self.folder / "results.json")
@@ -50,7 +50,7 @@ class Cell(protocols.Cell):
             return False
 
     @property
-    def is_claimed(self) -> bool:
+    def is_claimed(self) -> bool:  # type: ignore[override]
         """Whether a process trains it now."""
         return claim.is_claimed(self.folder)
 
