@@ -64,7 +64,7 @@ setup(
         "babel>=2.14",  # CLDR: the date formats of the `dates` task
         "click>=8.1",  # the command line
         "matplotlib>=3.8",  # the figure of a comparison
-        "numpy>=1.24",  # text to ids, random draws, statistics of a run
+        "numpy>=2.2.6",  # text to ids, random draws, statistics of a run; before, `from_dlpack` is read-only
         "pillow>=10.1",  # titles and scales of the images for VisualDL
         "platformdirs>=4.0",  # where the platform keeps caches: the place of fetched datasets
         "pluggy>=1.5",  # hooks
@@ -96,6 +96,7 @@ setup(
         ],
         "test": [
             "ctranslate2>=4.8.1",  # what exports are checked against
+            "hypothesis>=6.100",  # inputs that nobody would think of
             "pytest>=8.0",
             "pytest-xdist>=3.5",  # as many processes as there are cores
             "sacremoses>=0.1.1",  # the metric `moses_bleu`
