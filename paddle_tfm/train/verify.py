@@ -60,9 +60,7 @@ def _checkpoint(path: Path, run: Path) -> Finding:
     except UserError:
         of_run = None
     size = sum(file["bytes"] for file in stored["files"].values()) / 2**20
-    text = (
-        f"step {stored['step']:,}: {plural(len(stored['files']), 'file')}, {size:,.1f} MiB, as they were saved"
-    )
+    text = f"step {stored['step']:,}: {plural(len(stored['files']), 'file')}, {size:,.1f} MiB, as they were saved"
     if of_run is not None and stored["identity"] not in ("", of_run):
         return Finding("note", path.name, f"{text}; by a training of another identity than this folder's")
     return Finding("ok", path.name, text)

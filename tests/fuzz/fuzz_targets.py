@@ -270,7 +270,15 @@ variants.a.model.norm=rms
 baseline=a
 model.position='a, b',none
 tokenizer.source=char"""
-TEXTS = ["the cat sat", "It's 25°, Anna", "我是 Anna。", "a\u0301 \u200d\ufeff\u2028x", "<0x41>▁<unk>", "\0\t ⁇ ▅", "İSTANBUL ß"]
+TEXTS = [
+    "the cat sat",
+    "It's 25°, Anna",
+    "我是 Anna。",
+    "a\u0301 \u200d\ufeff\u2028x",
+    "<0x41>▁<unk>",
+    "\0\t ⁇ ▅",
+    "İSTANBUL ß",
+]
 
 TARGETS = {each.__name__: each for each in (recipe, recipe_file, overrides, tokenizers, batches, checkpoint, search)}
 SEEDS = {

@@ -7,14 +7,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 # Words of recipes, of YAML, and what is at its limits.
-WORDS = """model train tune space trials grid variants seeds equal ladder sizes fast claims base name baseline train.steps
+VOCABULARY = """model train tune space trials grid variants seeds equal ladder sizes fast claims base name baseline train.steps
 model.norm model.norm.encoder model.d_ff train.schedule.peak tokens steps rms layer a b 1 0 -1 2 4 1.5 1e-3 .inf .nan null
 true 'x' "y" [1,2] {log:␣[1,2]} {int:␣[1,9]} {name:␣rms} {} [] &a *a !!int !!str << | > # , : - ? { } [ ] at_most looks
-says source metric variant over above open_ended "\\ud800" "\\UFFFFFFFF" evaluate.tests tokenizer.source""".split()
+says source metric variant over above open_ended "\\ud800" "\\UFFFFFFFF" evaluate.tests tokenizer.source"""
+WORDS = [word.replace("␣", " ") for word in VOCABULARY.split()]
 # of every kind that a tokenizer treats apart: what is no text at all comes as bytes
-CHARACTERS = "abAZß İ\t\r\n\0\x1c\x85\u00a0\u2028\u3000▁▅⁇_<0x41>.,'’-0٣½é\u0301\u093f我ハ한ㄅ，。\u200d\ufeff\u202e\U0001f600"
+CHARACTERS = (
+    "abAZß İ\t\r\n\0\x1c\x85\u00a0\u2028\u3000▁▅⁇_<0x41>.,'’-0٣½é\u0301\u093f我ハ한ㄅ，。\u200d\ufeff\u202e\U0001f600"
+)
 TEXTS = st.text(CHARACTERS, max_size=40).map(str.encode) | st.binary(max_size=40)
-LINES = st.lists(st.sampled_from([word.replace("␣", " ") for word in WORDS]), min_size=1, max_size=6)
+LINES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6)
 PAIRS = st.tuples(LINES.map(" ".join), LINES.map(" ".join))
 
 
@@ -38,12 +41,26 @@ def inputs_of(name):
     return st.binary(max_size=200)
 
 
-EXAMPLES = {"recipe": 60, "recipe_file": 10, "overrides": 60, "tokenizers": 80, "batches": 40, "checkpoint": 80, "search": 15}
+EXAMPLES = {
+    "recipe": 60,
+    "recipe_file": 10,
+    "overrides": 60,
+    "tokenizers": 80,
+    "batches": 40,
+    "checkpoint": 80,
+    "search": 15,
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_input_is_a_bug(name):
-    @settings(max_examples=EXAMPLES[name], derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=EXAMPLES[name],
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(inputs_of(name))
     def draw(data):
         guarded(TARGETS[name], data)
@@ -54,7 +71,19 @@ def test_no_input_is_a_bug(name):
 DEEP = "\n".join(["x: &x0 [1]", *(f"y{i}: &x{i} [*x{i - 1}]" for i in range(1, 60))])
 FOUND = {
     "recipe": [
-        *(f"a: {value}" for value in ("!!timestamp x", "!!bool x", "!!int ''", "!!float ''", "!!set {a}", "!!binary aGk=", '"\\UFFFFFFFF"', '"\\ud800"')),
+        *(
+            f"a: {value}"
+            for value in (
+                "!!timestamp x",
+                "!!bool x",
+                "!!int ''",
+                "!!float ''",
+                "!!set {a}",
+                "!!binary aGk=",
+                '"\\UFFFFFFFF"',
+                '"\\ud800"',
+            )
+        ),
         DEEP,
         "? a" + ".a" * 500 + "\n: 1",
         "equal: tokens\ngrid: {a: 3}",

@@ -45,7 +45,12 @@ def test_a_million_inputs(name, tmp_path):
     assert fuzzed.returncode == 0 and done, fuzzed.stderr[-4_000:]
     include = ",".join(f"{HERE.parents[1]}/{each}" for each in braces(CODE[name]))
     environment = {**os.environ, "COVERAGE_FILE": str(tmp_path / "coverage")}
-    for arguments in (["run", "--branch", f"--include={include}", *run], ["json", "-o", str(tmp_path / "coverage.json")]):
+    for arguments in (
+        ["run", "--branch", f"--include={include}", *run],
+        ["json", "-o", str(tmp_path / "coverage.json")],
+    ):
         subprocess.run([sys.executable, "-m", "coverage", *arguments], check=True, env=environment, cwd=tmp_path)
     totals = json.loads((tmp_path / "coverage.json").read_text())["totals"]
-    print(f"\n{name}: {int(done[1]):,} inputs in {done[2]} s; {totals['covered_branches']} of {totals['num_branches']} branches")
+    print(
+        f"\n{name}: {int(done[1]):,} inputs in {done[2]} s; {totals['covered_branches']} of {totals['num_branches']} branches"
+    )
