@@ -90,7 +90,7 @@ FOUND = {
         f"tune: {{space: {{{', '.join(f'model.{key}: {{int: [1, {9 * 10**98}]}}' for key in 'abcd')}, train.x: {{log: [1, 2]}}}}, trials: 2}}",
     ],
     "recipe_file": ["x: 1\nbase: " + "a" * 300],
-    "overrides": ["a" + ".a" * 500 + "=1", ASSIGNMENTS],
+    "overrides": ["a" + ".a" * 500 + "=1", "ba\udcefeline=1", ASSIGNMENTS],
     "tokenizers": [],
     "batches": [],
     "checkpoint": [
@@ -107,7 +107,7 @@ FOUND = {
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in FOUND.items() for text in texts])
 def test_what_was_a_bug_is_none(name, text):
     head = HEAD if name == "recipe" else ""
-    guarded(TARGETS[name], (head + text).encode())
+    guarded(TARGETS[name], (head + text).encode("utf-8", "surrogateescape"))
 
 
 def test_what_would_execute_something_is_seen(tmp_path):
