@@ -1,5 +1,7 @@
 """Some inputs of every target, the same at each run; and every input that once was a bug. Millions: `test_fuzz_long.py`."""
 
+import re
+
 import fuzz_targets
 import pytest
 from fuzz_targets import ASSIGNMENTS, HEAD, SEEDS, TARGETS, guarded
@@ -35,10 +37,18 @@ def inputs_of(name):
     if name == "tokenizers":
         return TEXTS
     if name == "checkpoint":
-        whole = st.sampled_from(SEEDS[name]())
-        edits = st.tuples(whole, st.integers(0, 200), st.binary(max_size=8))
-        return edits.map(lambda edit: edit[0][: edit[1]] + edit[2] + edit[0][edit[1] + 1 :]) | st.binary(max_size=80)
-    return st.binary(max_size=200)
+        return st.builds(_edited, st.sampled_from(SEEDS[name]()), st.integers(0, 99), st.sampled_from(OTHERS)) | TEXTS
+    return st.binary(min_size=200 if name == "search" else 0, max_size=250)
+
+
+OTHERS = [b'"x"', b"null", b"[]", b"-1", b"1e999", b"{}", b"true", b"", b"\xff", b"9" * 30, b'"' + b"a" * 300 + b'"']
+
+
+def _edited(content, number, other):
+    """A file with another value in place of one of its numbers and words."""
+    parts = re.split(rb'(\d+|"\w*"|[\[{])', content)
+    parts[1 + 2 * (number % (len(parts) // 2))] = other
+    return b"".join(parts)
 
 
 EXAMPLES = {
