@@ -35,6 +35,7 @@ def with_hypothesis(name, inputs, seconds):
     from hypothesis import HealthCheck, given, settings
     from test_fuzz import inputs_of
 
+    fuzz_targets.TARGETS[name](fuzz_targets.SEEDS[name]()[0])  # what is imported late is no input's doing
     end, done = time.monotonic() + seconds, [0]
 
     @settings(max_examples=inputs, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -51,6 +52,7 @@ def with_hypothesis(name, inputs, seconds):
 def again(name, corpus):
     import fuzz_targets
 
+    fuzz_targets.TARGETS[name](fuzz_targets.SEEDS[name]()[0])  # what is imported late is no input's doing
     for file in sorted(corpus.iterdir()):
         fuzz_targets.guarded(fuzz_targets.TARGETS[name], file.read_bytes())
 
