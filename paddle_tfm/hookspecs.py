@@ -5,7 +5,7 @@ A **register** hook returns ``dict[str, type | str]``: the name in recipes → t
 deliberate mistake is marked: ``WrongOnPurpose("package.module:Class")``. The hook must have no side effects; it is
 called once.
 
-An **on** hook is a listener and returns nothing. A listener that raises is reported once and then not called again;
+An **on** hook is a listener and returns nothing. One that raises is reported once and not called again in this run;
 training continues. A listener may change the values of parameters; other changes that it makes to the model do not
 reach the workers that compute shards of a batch.
 

@@ -55,21 +55,34 @@ class Plugins:
     manager: pluggy.PluginManager
     providers: dict[str, Provider] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    silenced: set[tuple[str, str]] = field(default_factory=set)
 
-    def emit(self, event: str, report: Callable[[str], None], strict: bool = False, **arguments: object) -> None:
-        """Call every listener of `event`. One that raises is reported once and switched off (`strict` raises)."""
-        for implementation in getattr(self.manager.hook, event).get_hookimpls():
+
+@dataclass
+class Listeners:
+    """The listeners of one run. One that raises is reported once, and its hook is switched off until the run ends.
+
+    Args:
+        report: gets a sentence on one that is switched off. strict: raise instead.
+    """
+
+    plugins: Plugins
+    report: Callable[[str], None]
+    strict: bool = False
+    silenced: set[tuple[str, str]] = field(default_factory=set, init=False)
+
+    def emit(self, event: str, **arguments: object) -> None:
+        """Call every listener of `event`."""
+        for implementation in getattr(self.plugins.manager.hook, event).get_hookimpls():
             key = (implementation.plugin_name, event)
             if key in self.silenced:
                 continue
             try:
                 implementation.function(*(arguments[name] for name in implementation.argnames))
             except Exception as error:
-                if strict:
+                if self.strict:
                     raise
                 self.silenced.add(key)
-                report(
+                self.report(
                     f"listener '{key[0]}' failed in {event} and is switched off: {type(error).__name__}: {error}; "
                     "training continues"
                 )

@@ -1,4 +1,4 @@
-"""A recipe of a test: its text in a file, loaded as the command line loads it."""
+"""Recipes of tests: the overrides of a tiny model; a text in a file, loaded as the command line loads it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +10,10 @@ from paddle_tfm.recipe import loading
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.check import check
+
+TINY_MODEL = [
+    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+]  # fmt: skip
 
 
 def load_text(folder: Path, text: str, overrides: Sequence[str] = (), fast: bool = False) -> Recipe:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pluggy
 import pytest
+from recipe_text import TINY_MODEL
 
 from paddle_tfm import hookspecs
 from paddle_tfm.cli.run_request import Request
@@ -27,7 +28,7 @@ EVENTS = [name for name in HOOKS if name.startswith("on_")]
 ROOT = Path(__file__).parents[1]
 TINY = [
     *("task.train=60", "task.valid=6", "task.test=6", "task.max_length=4", "train.max_tokens=128"),
-    *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
+    *TINY_MODEL,
 ]
 
 

@@ -5,13 +5,14 @@ import json
 import re
 
 import pytest
+from recipe_text import TINY_MODEL
 
 from paddle_tfm.cli import main
 from paddle_tfm.plugin_errors import summary
 
 TINY = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
-    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    *TINY_MODEL,
     "train.max_tokens=64", "train.steps=2", "evaluate.every=2", "seeds=[1]",
 ]  # fmt: skip
 NORM = '''

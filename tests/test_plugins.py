@@ -13,7 +13,7 @@ import pytest
 from paddle_tfm import hookspecs
 from paddle_tfm.errors import UserError
 from paddle_tfm.hookspecs import hookimpl
-from paddle_tfm.plugins import Plugins, create_plugins
+from paddle_tfm.plugins import Listeners, Plugins, create_plugins
 from paddle_tfm.registry import Registry
 
 GOOD = """
@@ -197,12 +197,12 @@ for arguments in (["ls", "components", "--kind", "norm"], ["check", "reverse", "
 # --------------------------------------------------------------------------------------------------------- listeners
 
 
-def listening(*modules) -> Plugins:
+def listening(*modules, report=print, strict=False) -> Listeners:
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     for module in modules:
         manager.register(module, name=module.__name__)
-    return Plugins(manager)
+    return Listeners(Plugins(manager), report, strict)
 
 
 def listener(name: str, function) -> types.ModuleType:
@@ -218,9 +218,10 @@ def test_a_failing_listener_is_reported_once_and_switched_off_and_others_go_on()
         heard.append(("fails", step))
         raise KeyError("loss")
 
-    plugins = listening(listener("fails", fails), listener("works", lambda step: heard.append(("works", step))))
+    works = listener("works", lambda step: heard.append(("works", step)))
+    listeners = listening(listener("fails", fails), works, report=reports.append)
     for step in (1, 2):
-        plugins.emit("on_step_end", reports.append, run=None, step=step, metrics={})
+        listeners.emit("on_step_end", run=None, step=step, metrics={})
     assert sorted(heard) == [("fails", 1), ("works", 1), ("works", 2)]
     (report,) = reports
     assert report == "listener 'fails' failed in on_step_end and is switched off: KeyError: 'loss'; training continues"
@@ -234,9 +235,9 @@ def test_only_the_failing_event_is_switched_off():
 
     module = listener("mixed", fails)
     module.on_run_end = hookimpl(lambda results: heard.append(results))
-    plugins = listening(module)
-    plugins.emit("on_step_end", reports.append, run=None, step=1, metrics={})
-    plugins.emit("on_run_end", reports.append, run=None, results={"x": 1})
+    listeners = listening(module, report=reports.append)
+    listeners.emit("on_step_end", run=None, step=1, metrics={})
+    listeners.emit("on_run_end", run=None, results={"x": 1})
     assert heard == [{"x": 1}]
     assert len(reports) == 1
 
@@ -246,4 +247,4 @@ def test_strict_raises():
         raise KeyError("loss")
 
     with pytest.raises(KeyError):
-        listening(listener("fails", fails)).emit("on_step_end", print, True, run=None, step=1, metrics={})
+        listening(listener("fails", fails), strict=True).emit("on_step_end", run=None, step=1, metrics={})

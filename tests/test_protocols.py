@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
+from recipe_text import TINY_MODEL
 
 import paddle_tfm
 from paddle_tfm import build_model, create_registry, protocols
@@ -143,7 +144,7 @@ def test_the_other_examples_work_in_a_small_run(plugin, tmp_path):
     overrides = [
         "task=example", "tokenizer=example", "model.initializer=example", "train.optimizer=example",
         "train.schedule=example", "search=example", "evaluate.search=example", "evaluate.metrics=[example]", "evaluate.best=example",
-        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+        *TINY_MODEL,
         "model.max_length=32", "train.max_tokens=256", "train.steps=3", "evaluate.every=3",
     ]  # fmt: skip
     (run,) = paddle_tfm.run("base", overrides, out=tmp_path / "out", plugins=[plugin])

@@ -138,7 +138,7 @@ def _planned(recipe: Recipe, variant: str, registry: Registry) -> Side:
     from paddle_tfm.comparison.sides import PLUGINS, Side
     from paddle_tfm.model.build import build
     from paddle_tfm.model.cache_size import cache_bytes
-    from paddle_tfm.model.size import matrix_parameters, training_flops
+    from paddle_tfm.model.size import matrix_parameters, num_parameters, training_flops
     from paddle_tfm.recipe.plan import plan_run
 
     run = next(run for run in recipe.runs() if run.variant == variant)
@@ -147,7 +147,7 @@ def _planned(recipe: Recipe, variant: str, registry: Registry) -> Side:
     model = build(plan.sound_model, VOCABULARY, VOCABULARY)
     train = plan.settings.train
     costs: dict[str, float | None] = {
-        "parameters": sum(int(each.size) for each in model.parameters() if not each.stop_gradient),
+        "parameters": num_parameters(model),
         "flops_per_token": training_flops(matrix_parameters(model), 1),
         "tokens": train.steps * train.accumulate * train.max_tokens,
         "cache_bytes": cache_bytes(model),

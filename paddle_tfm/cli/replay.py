@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from paddle_tfm.data.batches import Batch
-    from paddle_tfm.train.divergence import Output
+    from paddle_tfm.train.origin import Output
     from paddle_tfm.train.run import Run
 
 LAYERS, SENTENCES, PIECES = 12, 3, 24  # that are shown: before the first wrong one; of the batch; of a sentence
@@ -67,15 +67,16 @@ def command(run: Path, everything: bool, form: str | None, plugins, device) -> N
 
 def _again(run: Run, number: int, batches: Sequence[Batch[np.ndarray]]) -> list[Output]:
     """What every layer computes in that step."""
-    from paddle_tfm.train import divergence
+    from paddle_tfm.model.size import trained_parameters
+    from paddle_tfm.train.origin import outputs
     from paddle_tfm.train.step import Step
 
     components, train = run.plan.components, run.settings.train
-    parameters = [parameter for parameter in run.model.parameters() if not parameter.stop_gradient]
+    parameters = trained_parameters(run.model)
     optimizer = components["train.optimizer"].build().create(parameters)
     step = Step(run.model, parameters, optimizer, lambda step: 0.0, train, run.seed)
     run.model.train()
-    return divergence.outputs(step, number, batches)
+    return outputs(step, number, batches)
 
 
 def _table(outputs: Sequence[Output], everything: bool) -> Table:

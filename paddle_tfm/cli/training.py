@@ -162,11 +162,12 @@ def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
     from paddle_tfm.cli.compare import present
     from paddle_tfm.comparison.claim_values import judge_all
     from paddle_tfm.comparison.of_recipe import compare_recipe
+    from paddle_tfm.plugins import Listeners
 
     recipe = sweep.recipe
     comparison = compare_recipe(recipe, folders, sweep.folder)
     comparison.claims = judge_all(comparison, recipe.claims(), recipe.arguments[1:])
-    sweep.registry.plugins.emit("on_comparison_end", sweep.report, sweep.strict, comparison=comparison)
+    Listeners(sweep.registry.plugins, sweep.report, sweep.strict).emit("on_comparison_end", comparison=comparison)
     present(comparison, console(), sweep.registry, form=wanted.form)
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
         again = shlex.join(["paddle-tfm", "lr", wanted.name, *wanted.settings])

@@ -1,4 +1,5 @@
-"""How large a model is where it costs: the parameters that every token is multiplied with, and what training takes."""
+"""How large a model is: the parameters that are trained, those that every token is multiplied with, and what training
+takes."""
 
 from __future__ import annotations
 
@@ -7,9 +8,21 @@ from typing import TYPE_CHECKING
 from paddle_tfm.protocols.marks import maps
 
 if TYPE_CHECKING:
+    from paddle import Tensor
+
     from paddle_tfm.model.transformer import Transformer
 
 FLOPS = 6  # of training, for each parameter in a matrix and each token: 2 forward, 4 backward
+
+
+def trained_parameters(model: Transformer) -> list[Tensor]:
+    """The parameters that a training changes, shared ones once."""
+    return [parameter for parameter in model.parameters() if not parameter.stop_gradient]
+
+
+def num_parameters(model: Transformer) -> int:
+    """How many numbers a training changes, shared ones counted once."""
+    return sum(int(parameter.size) for parameter in trained_parameters(model))
 
 
 def matrix_parameters(model: Transformer) -> int:

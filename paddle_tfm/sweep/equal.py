@@ -14,7 +14,7 @@ from pathlib import Path
 from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.model.build import build
-from paddle_tfm.model.size import matrix_parameters, training_flops
+from paddle_tfm.model.size import matrix_parameters, num_parameters, training_flops
 from paddle_tfm.recipe import ladder
 from paddle_tfm.recipe.equal import Equal, of, value_at
 from paddle_tfm.recipe.expansion import Recipe
@@ -157,7 +157,7 @@ class _Measured:
         plan = plan_run(replace(self.plan.run, data=data, settings=settings), self.registry)
         codec = self.run.codec
         model = build(plan.sound_model, len(codec.source_vocabulary), len(codec.target_vocabulary))
-        return sum(int(each.size) for each in model.parameters() if not each.stop_gradient)
+        return num_parameters(model)
 
     def _steps(self) -> Iterator[int]:
         """The target tokens of each step."""

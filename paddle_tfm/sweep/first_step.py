@@ -13,6 +13,7 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS
 from paddle_tfm.errors import Problem
 from paddle_tfm.model.initialize import calibrate
+from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.plugin_errors import SHOW_ALL, of_plugin, summary
 from paddle_tfm.protocols import Example
@@ -69,7 +70,7 @@ def _train(plan: Plan, model: Transformer, batch: Batch[np.ndarray]) -> float:
     settings = plan.settings.train.model_copy(update={"precision": "float32"})  # the others need a GPU
     components, steps = plan.components, settings.steps
     schedule = components["train.schedule"].build(d_model=plan.settings.model.d_model, steps=steps)
-    parameters = [parameter for parameter in model.parameters() if not parameter.stop_gradient]
+    parameters = trained_parameters(model)
     optimizer = components["train.optimizer"].build().create(parameters)
     calibrate(model, batch.tensors())
     model.train()

@@ -97,7 +97,7 @@ def _probe(plan: Plan, folder: Path, corpus: Corpus, registry: Registry, start: 
         tokens=sum(tokens) / len(tokens),
         start=started,
         step=sum(seconds[WARM:]) / len(seconds[WARM:]),
-        evaluation=_scoring(trainer, valid, searched, trainer.search),
+        evaluation=_scoring(trainer, valid, searched, trainer.score.search),
         test=sum(_scoring(trainer, texts, len(texts), run.search(), **how) for texts, how in _tests(run)),
         memory=memory,
     )

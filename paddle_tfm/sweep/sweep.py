@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
@@ -22,12 +21,10 @@ from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
-from paddle_tfm.sweep.follow import Follower
-from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.stages import Undecided, stages
+from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
-from paddle_tfm.sweep.workers import Workers
 from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.trainer import Interrupted
 
@@ -37,16 +34,16 @@ class RunsFailed(UserError):
 
 
 @dataclass
-class Sweep(protocols.Supervisor):
+class Sweep:
     """The trainings of a recipe below one folder.
 
     Args:
         resume: skip finished runs and continue the others; without it the folder must hold none.
         stop, report, strict: as for `Trainer`.
         on_event: gets an `Event` whenever something happens.
-        workers: how many runs `train` trains side by side; 1: in this process.
+        workers: how many runs this machine trains side by side; 1: in this process.
         plugin_files, device: what `--plugin` and `--device` named, for the workers.
-        executor: who trains the runs; None: `train`.
+        executor: who trains the runs; None: this machine.
         only: the name of one run, where the others are somebody else's.
         cell_options: more options of `paddle-tfm run` for runs trained by a command of their own.
         undecided: which variants need more seeds, by what is finished; for recipes that add seeds (`stages`).
@@ -67,7 +64,6 @@ class Sweep(protocols.Supervisor):
     only: str | None = None
     cell_options: Sequence[str] = ()
     undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
-    followers: dict[str, Follower] = field(default_factory=dict, init=False, repr=False)
     tuning: Tuning | None = field(default=None, init=False, repr=False)
 
     def prepare(self) -> list[Cell]:
@@ -86,14 +82,7 @@ class Sweep(protocols.Supervisor):
                 f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
                 "another place (in Python resume=True, or out=DIR)"
             )
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
-        if not os.access(self.folder, os.W_OK):
-            raise UserError(
-                f"{self.folder} cannot be written; choose another place with --out DIR (from Python: out=DIR)"
-            )
+        self._make_folder()
         for sentence in remarks(plans):
             self.report(sentence)
         if equal:
@@ -104,6 +93,16 @@ class Sweep(protocols.Supervisor):
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
         _fetch(plans)
         return cells
+
+    def _make_folder(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
+        if not os.access(self.folder, os.W_OK):
+            raise UserError(
+                f"{self.folder} cannot be written; choose another place with --out DIR (from Python: out=DIR)"
+            )
 
     def _cells(self, plans: Sequence[Plan], only: Sequence[str] | None) -> list[Cell]:
         """Those of the runs that are planned, `only` some of them or all; of a recipe that tunes what is known of its
@@ -230,34 +229,8 @@ class Sweep(protocols.Supervisor):
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[protocols.Outcome]:
         """How each cell ended, as the executor says it."""
-        if self.executor is None:
-            return self.train(cells)
-        self.followers = {cell.name: Follower(cell, self.registry, self.on_event) for cell in cells}
-        return self.executor.run(cells, self)
-
-    # ------------------------------------------------------------------------------------------------- for executors
-
-    def follow(self, cell: protocols.Cell) -> None:
-        """Show how far a run is that another process trains."""
-        if cell.name in self.followers:
-            self.followers[cell.name].look()
-
-    def train(self, cells: Iterable[protocols.Cell]) -> Iterator[protocols.Outcome]:
-        """Train cells on this machine: in this process, or `workers` side by side in processes of their own.
-
-        Raises:
-            UserError: what is wrong with a run. The others have stopped, and `resume` continues.
-            Interrupted: `stop` said so, and a checkpoint of every run is saved.
-        """
-        ours = cast("list[Cell]", list(cells))
-        for cell in ours:
-            self.followers.pop(cell.name, None)  # its events come without
-        names = ("resume", "strict", "stop", "report", "on_event")
-        options = {name: getattr(self, name) for name in names}
-        workers = min(self.workers, len(ours))
-        if workers > 1:
-            return Workers(workers=workers, plugin_files=self.plugin_files, device=self.device, **options).run(ours)
-        return Serial(registry=self.registry, **options).run(ours)
+        names = ("registry", "resume", "strict", "stop", "report", "on_event", "workers", "plugin_files", "device")
+        return Supervisor(**{name: getattr(self, name) for name in names}).outcomes(cells, self.executor)
 
 
 def _fetch(plans: Sequence[Plan]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import paddle
 
 from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.train import checkpoint
 
 
 class MovingAverage:
@@ -42,6 +44,11 @@ class MovingAverage:
     def _set(self, weights: Mapping[str, paddle.Tensor]) -> None:
         for path, parameter in self.model.named_parameters():
             parameter.set_value(weights[path])
+
+
+def set_mean(model: Transformer, folders: Iterable[Path]) -> None:
+    """Set the weights and buffers of `model` to the means of those in checkpoints."""
+    checkpoint.set_arrays(model, mean([checkpoint.load_arrays(folder) for folder in folders]))
 
 
 def mean(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""A step whose loss or gradient is no finite number: what is kept of it, and where it comes from.
+"""A step whose loss or gradient is no finite number: what is kept of it, and what follows (`train.divergence`).
 
 The update is not made, so that the model still is what it was before the step: with the batches of the step, that is
 all that `paddle-tfm replay` needs to see it again.
@@ -7,9 +7,8 @@ all that `paddle-tfm replay` needs to see it again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,16 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.data.batches import Batch
+from paddle_tfm.errors import UserError
 from paddle_tfm.train import checkpoint
-from paddle_tfm.train.step import Step
+from paddle_tfm.train.origin import origin
+from paddle_tfm.train.state import TrainingState
 
 FOLDER = "diverged"  # among a run's checkpoints
 MOST = 10  # steps in a row that are skipped before the training ends
 BACK_OFF = 0.5  # of the learning rate, at each step that is skipped
 ARRAYS = [field.name for field in fields(Batch) if field.name not in ("extra", "tokens")]
+Batches = Sequence[Batch[np.ndarray]]
 
 
 def not_finite(metrics: Mapping[str, Any], step: int) -> str | None:
@@ -35,115 +37,43 @@ def not_finite(metrics: Mapping[str, Any], step: int) -> str | None:
     return None
 
 
-@contextmanager
-def undone(model: paddle.nn.Layer) -> Iterator[None]:
-    """After this block the buffers of a model, running statistics for instance, are what they were before."""
-    restore = remembered(model)
+def not_made(
+    state: TrainingState, step: int, batches: Batches, sentence: str, report: Callable[[str], None]
+) -> str | None:
+    """Keep the first step that could not be made, and do with it as the recipe says. Returns a sentence if the training
+    ends.
+
+    Args:
+        state: as before the step, but for the stream. sentence: what was no number. report: gets a sentence on a step
+            that is kept.
+    """
+    progress, policy = state.progress, state.run.settings.train.divergence
+    if not state.folder(FOLDER).exists():
+        _keep(state, step, batches, sentence, report)
+    if policy == "stop":
+        return sentence
+    progress.skipped, progress.skipped_in_row = progress.skipped + 1, progress.skipped_in_row + 1
+    if progress.skipped_in_row == MOST:
+        return f"{sentence}, as at each of the {MOST - 1} steps before it"
+    if policy == "back_off":
+        progress.rate_factor *= BACK_OFF
+    state.count(step, {"skipped": sentence}, 0.0)
+    return None
+
+
+def _keep(state: TrainingState, step: int, batches: Batches, sentence: str, report: Callable[[str], None]) -> None:
+    """Save what `paddle-tfm replay` needs: the model before the step, and its batches."""
+    run, where = state.run, origin(state.step, step, batches)
+    kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": facts(batches)}
+    tensors = {**state.parts(), "batches": parts(batches)}
     try:
-        yield
-    finally:
-        restore()
+        checkpoint.save(state.folder(FOLDER), run.model, {**asdict(state.progress), **kept}, tensors, state.identity)
+    except UserError as error:
+        report(str(error))  # a disk that is full must not hide what happened
+    report(f"{sentence}; it begins with {where}. `paddle-tfm replay {run.folder}` shows the step")
 
 
-def remembered(model: paddle.nn.Layer):
-    """A function that sets the buffers of a model to what they are now."""
-    copies = [(buffer, buffer.clone()) for buffer in model.buffers()]
-
-    def restore() -> None:
-        for buffer, copy in copies:
-            paddle.assign(copy, output=buffer)
-
-    return restore
-
-
-@dataclass(frozen=True)
-class Output:
-    """What a layer computed in one pass: `largest`: of the absolute values that are finite; `wrong`: how many of `size`
-    are not; `from_finite`: whether all that came in was."""
-
-    path: str
-    kind: str
-    largest: float
-    wrong: int
-    size: int
-    from_finite: bool
-
-    def __str__(self) -> str:
-        came = "" if self.from_finite else ", and so were some of its inputs"
-        return f"the output of {self.path} ({self.kind}): {self.wrong:,} of {self.size:,} numbers are not finite{came}"
-
-
-def outputs(step: Step, number: int, batches: Sequence[Batch[np.ndarray]]) -> list[Output]:
-    """What every layer computes in step `number`, in the order in which they end; the gradients are the parameters'
-    afterwards. Nothing is updated. A layer of which only other methods than `forward` are called is not seen."""
-    seen: list[Output] = []
-
-    def listen(path: str):
-        def hook(layer, inputs, output) -> None:
-            arrays = list(_arrays(output))
-            wrong = sum(_wrong(array, path) for array in arrays)
-            finite = all(not _wrong(array, path) for array in _arrays(inputs))
-            seen.append(
-                Output(path, type(layer).__name__, _largest(arrays), wrong, sum(a.size for a in arrays), finite)
-            )
-
-        return hook
-
-    for parameter in step.parameters:
-        parameter.clear_gradient(set_to_zero=False)
-    hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in step.model.named_sublayers()]
-    try:
-        with undone(step.model), np.errstate(invalid="ignore", over="ignore"):
-            Step.backward(step, number, batches)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return seen
-
-
-def origin(step: Step, number: int, batches: Sequence[Batch[np.ndarray]]) -> str:
-    """The first thing in step `number` that is not finite: a parameter, the output of a layer, or a gradient."""
-    for path, parameter in step.model.named_parameters():
-        if wrong := _wrong(parameter.numpy()):
-            return f"the parameter {path}: {wrong:,} numbers were not finite before the step; an update made them so"
-    first = next((output for output in outputs(step, number, batches) if output.wrong), None)
-    if first is not None:
-        return str(first)
-    gradients = [
-        path
-        for path, parameter in step.model.named_parameters()
-        if parameter.grad is not None and _wrong(parameter.grad.numpy())
-    ]
-    if gradients:  # they come from the loss backwards
-        more = f", and of {len(gradients) - 1} parameters before it" if len(gradients) > 1 else ""
-        return f"the gradient of {gradients[-1]}{more}; the outputs of all layers were finite"
-    return "the loss or the gradient's norm itself; the outputs of all layers, and all gradients, were finite"
-
-
-def _arrays(value: object) -> Iterator[np.ndarray]:
-    if isinstance(value, Tensor):
-        if value.is_floating_point():
-            yield value.detach().astype("float32").numpy()
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _arrays(item)
-
-
-def _wrong(array: np.ndarray, path: str = "") -> int:
-    """How many numbers are not finite; of a head −∞ is the logarithm of 0, which it may say of a word."""
-    if path.partition(".")[0] == "head":
-        return int(np.isnan(array).sum() + np.isposinf(array).sum())
-    return int(array.size - np.isfinite(array).sum())
-
-
-def _largest(arrays: Sequence[np.ndarray]) -> float:
-    return max((float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in arrays), default=0.0)
-
-
-# --------------------------------------------------------------------------------------------------------- what is kept
-
-
-def parts(batches: Sequence[Batch[np.ndarray]]) -> dict[str, Tensor]:
+def parts(batches: Batches) -> dict[str, Tensor]:
     """The arrays of batches, by number and name, for a checkpoint."""
     return {
         f"{number}.{name}": paddle.to_tensor(getattr(batch, name))
@@ -152,7 +82,7 @@ def parts(batches: Sequence[Batch[np.ndarray]]) -> dict[str, Tensor]:
     }
 
 
-def facts(batches: Sequence[Batch[np.ndarray]]) -> list[dict[str, int]]:
+def facts(batches: Batches) -> list[dict[str, int]]:
     """What batches have beside their arrays."""
     return [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
 

@@ -3,7 +3,7 @@ Johnson 2021, arXiv:2105.07576)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import paddle
@@ -12,6 +12,7 @@ from paddle_tfm import randomness
 from paddle_tfm.data.batches import Stream
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Norm
+from paddle_tfm.train.buffers import undone
 
 NUM_BATCHES = 100  # from which the statistics of averaged weights are estimated, where no norm says how many
 
@@ -21,7 +22,7 @@ def estimated(model: Transformer, stream: Stream, seed: int) -> Iterator[None]:
     """Within this block, norms that ask for it (`Norm.population`) have the statistics of the next batches of `stream`
     under the model's present weights; afterwards they have those of training again."""
     norms = [norm for norm in _norms(model) if norm.population]
-    with _restored(norms):
+    with undone(_buffers(norms)):
         if norms:
             _estimate(model, norms, stream, seed, max(norm.population for norm in norms))
         yield
@@ -39,7 +40,8 @@ def _estimate(model: Transformer, norms: Sequence[Norm], stream: Stream, seed: i
     training, of_norms = model.training, {id(norm) for norm in norms}
     model.train()
     with ExitStack() as blocks:
-        blocks.enter_context(_restored([layer for layer in model.sublayers() if id(layer) not in of_norms]))
+        others = (layer for layer in model.sublayers() if id(layer) not in of_norms)
+        blocks.enter_context(undone(_buffers(others)))
         for norm in norms:
             blocks.enter_context(norm.pooling())
         for number in range(num_batches):
@@ -50,16 +52,9 @@ def _estimate(model: Transformer, norms: Sequence[Norm], stream: Stream, seed: i
         model.eval()
 
 
-@contextmanager
-def _restored(layers: Sequence[paddle.nn.Layer]) -> Iterator[None]:
-    """After this block the buffers of `layers`, not of their sublayers, are what they were."""
-    buffers = [buffer for layer in layers for buffer in layer.buffers(include_sublayers=False)]
-    before = [buffer.clone() for buffer in buffers]
-    try:
-        yield
-    finally:
-        for buffer, value in zip(buffers, before, strict=True):
-            paddle.assign(value, output=buffer)
+def _buffers(layers: Iterable[paddle.nn.Layer]) -> list[paddle.Tensor]:
+    """The buffers of `layers`, not of their sublayers."""
+    return [buffer for layer in layers for buffer in layer.buffers(include_sublayers=False)]
 
 
 def _norms(model: Transformer) -> list[Norm]:

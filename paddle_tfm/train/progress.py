@@ -49,6 +49,13 @@ class Progress:
         """The progress in a checkpoint's state."""
         return cls(**{field.name: state[field.name] for field in fields(cls) if field.name in state})
 
+    def improved(self, rank: list[float], metrics: Mapping[str, float]) -> bool:
+        """Whether an evaluation is the best so far, by its rank; if so, `best` and `valid` are of it now."""
+        better = self.best is None or rank > self.best
+        if better:
+            self.best, self.valid = rank, dict(metrics)
+        return better
+
     @property
     def tokens_per_second(self) -> float:
         """Real target tokens per second of training; 0 before the first step."""

@@ -19,6 +19,7 @@ from paddle_tfm.files import sync_all, write_whole
 from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import Translation, translate
 from paddle_tfm.model.build import build
+from paddle_tfm.model.size import num_parameters
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Hypothesis, Metric, Search
 from paddle_tfm.recipe import loading as recipes
@@ -69,7 +70,7 @@ class Run:
 
     def parameters(self) -> int:
         """The number of trainable parameters, shared ones counted once."""
-        return sum(int(parameter.size) for parameter in self.model.parameters() if not parameter.stop_gradient)
+        return num_parameters(self.model)
 
     def identity(self) -> dict[str, object]:
         """What determines this run's numbers: `train.identity`."""

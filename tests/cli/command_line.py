@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from recipe_text import TINY_MODEL
+
 from paddle_tfm.cli import main
 
 TINY = (
     *("task.train=80", "task.valid=6", "task.test=6", "task.max_length=4", "train.max_tokens=128"),
-    *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
+    *TINY_MODEL,
     *("model.dropout=0.1", "train.steps=4", "evaluate.every=2", "evaluate.metrics=[exact_match, token_accuracy]"),
 )
 

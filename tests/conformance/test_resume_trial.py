@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from recipe_text import TINY_MODEL
 from safetensors.numpy import save_file
 
 from paddle_tfm.cli import main
@@ -12,7 +13,7 @@ from paddle_tfm.testing.same_runs import differences
 
 TINY = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 6, test: 6}",
-    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    *TINY_MODEL,
     "model.max_length=8", "train.max_tokens=64", "train.steps=6", "evaluate.every=2",
 ]  # fmt: skip
 FORGETFUL = """

@@ -3,6 +3,7 @@
 import numpy as np
 import paddle
 import pytest
+from recipe_text import TINY_MODEL
 
 import paddle_tfm
 from paddle_tfm import UserError, processes
@@ -97,7 +98,7 @@ def test_a_prefix_is_cut_like_a_whole_output(tmp_path, tokenizer):
     nothing."""
     overrides = [
         "task={name: reverse, symbols: 30, min_length: 1, max_length: 6, train: 60, valid: 4, test: 4}",
-        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+        *TINY_MODEL,
         f"tokenizer={tokenizer}", "train.steps=2", "evaluate.every=2",
     ]  # fmt: skip
     run = paddle_tfm.load_run(paddle_tfm.run("base", overrides, out=tmp_path / "out")[0])
@@ -111,7 +112,7 @@ def test_a_pointer_head_begins_with_a_word_of_the_source(tmp_path):
     """A prefix may hold a word that the vocabulary lacks where the source has it and the head copies."""
     overrides = [
         "task={name: reverse, symbols: 6, min_length: 1, max_length: 6, train: 60, valid: 4, test: 4}",
-        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+        *TINY_MODEL,
         "model.head=pointer", "train.steps=2", "evaluate.every=2",
     ]  # fmt: skip
     run = paddle_tfm.load_run(paddle_tfm.run("base", overrides, out=tmp_path / "pointer")[0])

@@ -8,14 +8,14 @@ import sys
 import time
 
 import pytest
+from recipe_text import TINY_MODEL
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.protocols import Executor, Outcome
 from paddle_tfm.sweep.sweep import RunsFailed, Sweep
 
 TINY = [
-    "model.max_length=10", "model.d_model=16", "model.num_heads=2", "model.d_ff=24",
-    "model.encoder_layers=1", "model.decoder_layers=1", "train.max_tokens=128", "evaluate.examples=5",
+    *TINY_MODEL, "model.max_length=10", "train.max_tokens=128", "evaluate.examples=5",
 ]  # fmt: skip
 SHORT = ["train.steps=6", "evaluate.every=3"]
 TASK = "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}"

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from recipe_text import TINY_MODEL
 
 TINY = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}",
-    "model.max_length=10", "model.d_model=16", "model.num_heads=2", "model.d_ff=24",
-    "model.encoder_layers=1", "model.decoder_layers=1",
+    *TINY_MODEL, "model.max_length=10",
     "train.max_tokens=128", "train.steps=6", "evaluate.every=3", "evaluate.examples=5",
     "variants={pre: {}, post: {model.placement: post}}",
 ]  # fmt: skip

@@ -23,13 +23,13 @@ def evaluations(trainer):
 def test_the_moving_average_is_that_of_the_weights_after_each_step(make_trainer):
     trainer = make_trainer("train.ema=0.6", "train.steps=6", "evaluate.every=6")
     expected, seen = weights(trainer), []
-    update = trainer.ema.update
+    update = trainer.state.ema.update
 
     def watched(step):
         update(step)
         seen.append(weights(trainer))
 
-    trainer.ema.update = watched
+    trainer.state.ema.update = watched
     trainer.train()
     for step, now in enumerate(seen, 1):
         decay = min(0.6, (1 + step) / (10 + step))
@@ -109,13 +109,13 @@ def test_running_statistics_are_estimated_anew_for_averaged_weights(make_trainer
         return {name: value + 1000.0 if "running_mean" in name else value for name, value in averages.items()}
 
     monkeypatch.setattr("paddle_tfm.train.averaging.mean", poisoned)
-    score = trainer._score_valid
+    score = trainer.score.valid
 
     def look():
         mended.update({name: value.numpy() for name, value in trainer.run.model.state_dict().items()})
         return score()
 
-    trainer._score_valid = look
+    trainer.score.valid = look
     trainer.train()
     means = [value for name, value in mended.items() if "running_mean" in name]
     assert means and all(np.abs(value).max() < 10 for value in means)

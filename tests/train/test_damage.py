@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from recipe_text import TINY_MODEL
 
 from paddle_tfm import UserError, create_registry
 from paddle_tfm.cli import main
@@ -85,7 +86,7 @@ def compared_run(registry, tmp_path_factory):
 
 SMALL = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
-    "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    *TINY_MODEL,
     "model.max_length=8", "train.max_tokens=64", "train.steps=4", "evaluate.every=2",
 ]  # fmt: skip
 

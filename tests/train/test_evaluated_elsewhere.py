@@ -59,13 +59,13 @@ def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, extra):
 def test_the_mean_of_checkpoints_is_one_of_averages(make_trainer, monkeypatch):
     """`train.average` takes the mean of what was evaluated."""
     trainer = make_trainer(*SCHEDULE_FREE, "train.average=2", "evaluate.best=loss")
-    seen, score = [], trainer._score_valid
+    seen, score = [], trainer.score.valid
 
     def watched():
         seen.append({path: value.numpy().copy() for path, value in trainer.run.model.state_dict().items()})
         return score()
 
-    monkeypatch.setattr(trainer, "_score_valid", watched)
+    monkeypatch.setattr(trainer.score, "valid", watched)
     trainer.train()
     *_, before, last, mean = seen
     for path, value in mean.items():

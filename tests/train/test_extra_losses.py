@@ -87,11 +87,11 @@ def test_listeners_hear_it(make_trainer):
             heard.append(metrics["balance_loss"])
 
     trainer, listener = make_trainer(MIXTURE), Listener()
-    trainer.plugins.manager.register(listener)
+    trainer.listeners.plugins.manager.register(listener)
     try:
         trainer.train()
     finally:
-        trainer.plugins.manager.unregister(listener)
+        trainer.listeners.plugins.manager.unregister(listener)
     assert heard == [row["balance_loss"] for row in rows(trainer)]
 
 

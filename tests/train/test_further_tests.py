@@ -12,6 +12,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
 from paddle_tfm.train.evaluate import likelihood, log_probs
 from paddle_tfm.train.identity import changes
+from paddle_tfm.train.scorer import Scorer
 from paddle_tfm.train.trainer import Interrupted
 
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
@@ -71,20 +72,20 @@ def test_a_model_without_a_decoder_is_padded_where_it_reads(make_trainer, labels
         assert facts["changed_outputs"] == 0 and facts["drift"] < 1e-4
 
 
-def test_a_run_killed_in_a_further_test_ends_as_one_that_was_not(make_trainer):
+def test_a_run_killed_in_a_further_test_ends_as_one_that_was_not(make_trainer, monkeypatch):
     expected = make_trainer(BEYOND, ALONE, WIDE, folder="whole").train()
     trainer = make_trainer(BEYOND, ALONE, WIDE)
-    score, scored = trainer.score, []
+    score, scored = Scorer.__call__, []
 
-    def killed_in_the_third(*arguments, **options):
+    def killed_in_the_third(scorer, *arguments, **options):
         if trainer.run.step == 12 and options.get("search") is not None:
             scored.append(options.get("max_rows"))
             if len(scored) == 3:
                 raise KeyboardInterrupt
-        return score(*arguments, **options)
+        return score(scorer, *arguments, **options)
 
-    trainer.score = killed_in_the_third
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+        context.setattr(Scorer, "__call__", killed_in_the_third)
         trainer.train()
     assert scored == [None, None, 1]  # its own test, the longer texts, and one sentence at a time
     folder = trainer.run.folder

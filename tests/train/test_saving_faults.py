@@ -36,7 +36,7 @@ def stopped(make_trainer):
 def test_a_full_disk_leaves_the_last_checkpoint_and_says_so(stopped, full, most):
     last = stopped.run.folder / "checkpoints" / "last"
     before = {path.name: path.read_bytes() for path in last.iterdir()}
-    stopped.run.step = stopped.progress.step = 7
+    stopped.run.step = stopped.state.progress.step = 7
     full(most)
     with pytest.raises(
         UserError, match=r"last: the checkpoint of step 7 was not saved: .*[Ff]ile too large.*of step 6"

@@ -27,11 +27,12 @@ def test_saving_takes_less_than_three_percent(registry, tmp_path, monkeypatch):
         seconds.append((run.step, time.perf_counter() - start))
 
     monkeypatch.setattr(checkpoint, "save", timed)
-    is_best = trainer._is_best
-    monkeypatch.setattr(trainer, "_is_best", lambda metrics: is_best(metrics) or True)
+    progress = trainer.state.progress
+    improved = progress.improved
+    monkeypatch.setattr(progress, "improved", lambda rank, metrics: improved(rank, metrics) or True)
     trainer.train()
     assert run.settings.evaluate.every == 125
     of_interval = sum(took for step, took in seconds if step == 125)
-    share = of_interval / trainer.progress.seconds
-    print(f"{of_interval:.3f} s of {trainer.progress.seconds:.1f} s: {share:.2%}")
+    share = of_interval / progress.seconds
+    print(f"{of_interval:.3f} s of {progress.seconds:.1f} s: {share:.2%}")
     assert len(seconds) == 2 and share < 0.03

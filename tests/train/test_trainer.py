@@ -9,6 +9,7 @@ import pytest
 
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import create, load_run
@@ -223,11 +224,15 @@ def test_broken_checkpoints_are_told_in_a_sentence(make_trainer, registry, name)
 
 def test_best_is_the_metric_then_the_lower_loss(make_trainer):
     trainer = make_trainer()
-    assert trainer._rank({"exact_match": 0.9, "loss": 0.5}) > trainer._rank({"exact_match": 0.8, "loss": 0.1})
-    assert trainer._rank({"exact_match": 0.9, "loss": 0.1}) > trainer._rank({"exact_match": 0.9, "loss": 0.5})
+    assert trainer.score.rank({"exact_match": 0.9, "loss": 0.5}) > trainer.score.rank({"exact_match": 0.8, "loss": 0.1})
+    assert trainer.score.rank({"exact_match": 0.9, "loss": 0.1}) > trainer.score.rank({"exact_match": 0.9, "loss": 0.5})
     lower = make_trainer("evaluate.best=token_error_rate", folder="lower")
-    assert lower._rank({"token_error_rate": 0.1, "loss": 1}) > lower._rank({"token_error_rate": 0.2, "loss": 1})
-    assert trainer._rank({"exact_match": 0.0, "loss": float("nan")}) < trainer._rank({"exact_match": 0.0, "loss": 9.0})
+    assert lower.score.rank({"token_error_rate": 0.1, "loss": 1}) > lower.score.rank(
+        {"token_error_rate": 0.2, "loss": 1}
+    )
+    assert trainer.score.rank({"exact_match": 0.0, "loss": float("nan")}) < trainer.score.rank(
+        {"exact_match": 0.0, "loss": 9.0}
+    )
 
 
 def test_batch_norm_buffers_move_in_training_only(make_trainer):
@@ -317,3 +322,23 @@ def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, tmp_pat
     assert resumed.codec.target_vocabulary.pieces[4:] == pieces[::-1]
     fresh = create(first.run.plan, tmp_path / "fresh", corpus, resume=True)
     assert fresh.codec.target_vocabulary.pieces[4:] == pieces
+
+
+def test_a_listener_that_failed_in_one_run_is_called_again_in_the_next(make_trainer, registry):
+    class Fails:
+        @hookimpl
+        def on_checkpoint(self, run):
+            raise OSError(run.folder.name)
+
+    said, listener, plugins = [], Fails(), registry.plugins.manager
+    plugins.register(listener, name="fails")
+    try:
+        for folder in ("first", "second"):
+            trainer = make_trainer(folder=folder, report=said.append)
+            for step in (4, 8):
+                trainer.emit("on_checkpoint", step=step, path=trainer.run.folder)
+    finally:
+        plugins.unregister(listener)
+    assert [sentence.split("OSError: ")[1] for sentence in said] == [
+        f"{folder}; training continues" for folder in ("first", "second")
+    ]

@@ -5,66 +5,16 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import paddle
-from paddle import Tensor
 
 from paddle_tfm import randomness
-from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
 from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import ComponentError, Failed, Passed, Result, Skip
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip
+from paddle_tfm.testing.search_table import ALIKE, MAX_LENGTHS, NO_END, TableDecoding, hypotheses_of, ids_of, is_drawn
 from paddle_tfm.testing.subject import Subject
 
-WORDS = 7
-MAX_LENGTHS = [6, 9, 3, 7, 1]
-ALIKE = 1000  # sentences whose numbers differ by so many are alike: only draws tell them apart
 COMPARED, COMPARED_LENGTH = 24, 6  # sentences, and tokens of each
 DRAWN, MAX_CORRELATION = 150, 0.45  # outputs of one sentence; 0.3 is chance once in 4,000 times
-NO_END = -60.0  # added to the score of the end token: it has no chance
-
-
-class TableDecoding(Decoding):
-    """Log-probabilities that are a fixed function of a sentence's number, modulo `ALIKE`, and of the tokens so far."""
-
-    bos, eos = 1, 2
-
-    def __init__(self, max_lengths: list[int], sentences: list[int] | None = None, ending: float = 0.0):
-        self.max_lengths = max_lengths
-        self.sentences = list(range(len(max_lengths))) if sentences is None else sentences
-        self.rows: list[tuple[int, tuple[int, ...]]] = [(sentence, ()) for sentence in self.sentences]
-        self.ending, self.steps = ending, 0
-
-    def next(self, sentence: int, tokens: tuple[int, ...]) -> np.ndarray:
-        """log P(next token | sentence, tokens), float32 [V]; padding and the begin are impossible."""
-        scores = randomness.generator(sentence % ALIKE, *tokens).normal(scale=2.0, size=WORDS)
-        scores[2] += self.ending
-        scores[:2] = -np.inf
-        scores -= np.log(np.exp(scores).sum())
-        return np.maximum(scores, MASKED_SCORE).astype("float32")
-
-    def advance(self, tokens: Tensor) -> Tensor:
-        self.steps += 1
-        if self.steps > 10 * max(self.max_lengths) + 50:
-            raise ComponentError(
-                f"it continues after {self.steps - 1} steps, though no output may be longer than "
-                f"{max(self.max_lengths)}"
-            )
-        ids = tokens.numpy().tolist()
-        if len(ids) != len(self.rows):
-            raise ComponentError(f"it feeds {len(ids)} tokens to {len(self.rows)} rows")
-        self.rows = [
-            (sentence, so_far if token == self.bos and not so_far and self.steps == 1 else (*so_far, token))
-            for (sentence, so_far), token in zip(self.rows, ids)
-        ]
-        return paddle.to_tensor(np.stack([self.next(*row) for row in self.rows]))
-
-    def select(self, rows: Tensor) -> None:
-        self.rows = [self.rows[i] for i in rows.numpy().tolist()]
-
-
-def _hypotheses(subject: Subject, table: TableDecoding) -> list[list[Hypothesis]]:
-    with randomness.random_context(1, 1):
-        return subject.build().run(table)
 
 
 @check(
@@ -76,7 +26,7 @@ def _hypotheses(subject: Subject, table: TableDecoding) -> list[list[Hypothesis]
 def stops(subject: Subject) -> Result:
     for ending in (0.0, 3.0, -8.0, NO_END):
         table = TableDecoding(MAX_LENGTHS, ending=ending)
-        for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
+        for sentence, hypotheses in enumerate(hypotheses_of(subject, table)):
             if not hypotheses:
                 return Failed("a sentence without any hypothesis")
             if ending == NO_END and len(hypotheses[0].ids) < MAX_LENGTHS[sentence]:
@@ -104,21 +54,14 @@ def stops(subject: Subject) -> Result:
 def scores(subject: Subject) -> Result:
     for ending in (1.0, 0.0, -2.0):  # few hypotheses live long, or most do: caches are reordered again and again
         table = TableDecoding(MAX_LENGTHS, ending=ending)
-        for sentence, hypotheses in enumerate(_hypotheses(subject, table)):
+        for sentence, hypotheses in enumerate(hypotheses_of(subject, table)):
             for hypothesis in hypotheses:
-                total, end = _summed(table, sentence, hypothesis.ids)
+                total, end = table.summed(sentence, hypothesis.ids)
                 reached = len(hypothesis.ids) == MAX_LENGTHS[sentence]  # its end may have had no step
                 score = hypothesis.score
                 if not abs(score - total) < 1e-3 and not (reached and abs(score - (total - end)) < 1e-3):
                     return Failed(f"{hypothesis.ids} has the score {score:.4f}, its tokens sum to {total:.4f}")
     return Passed()
-
-
-def _summed(table: TableDecoding, sentence: int, ids: list[int]) -> tuple[float, float]:
-    """(Σ log-probabilities of these tokens and of the end behind them, that of the end)."""
-    path = [*ids, TableDecoding.eos]
-    steps = [float(table.next(sentence, tuple(path[:i]))[token]) for i, token in enumerate(path)]
-    return sum(steps), steps[-1]
 
 
 @check(
@@ -130,28 +73,24 @@ def _summed(table: TableDecoding, sentence: int, ids: list[int]) -> tuple[float,
 )
 def independent(subject: Subject) -> Result:
     table = TableDecoding([*MAX_LENGTHS])
-    together = _hypotheses(subject, table)
+    together = hypotheses_of(subject, table)
     if table.max_lengths != MAX_LENGTHS:
         return Failed(f"it changes `decoding.max_lengths` from {MAX_LENGTHS} to {table.max_lengths}")
     with as_in_another_process():
-        again = _hypotheses(subject, TableDecoding(MAX_LENGTHS))
-    if _ids(together) != _ids(again):
+        again = hypotheses_of(subject, TableDecoding(MAX_LENGTHS))
+    if ids_of(together) != ids_of(again):
         return Failed("the same search, done twice, gives different outputs")
     search = subject.build()
     for max_lengths in (MAX_LENGTHS[::-1], MAX_LENGTHS):
         with randomness.random_context(1, 1):
             last = search.run(TableDecoding(max_lengths))
-    if _ids(last) != _ids(together):
+    if ids_of(last) != ids_of(together):
         return Failed("after another batch it gives other outputs")
     for sentence, max_length in enumerate(MAX_LENGTHS):
-        alone = _ids(_hypotheses(subject, TableDecoding([max_length], [sentence])))[0]
-        if alone != (among := _ids(together)[sentence]):
+        alone = ids_of(hypotheses_of(subject, TableDecoding([max_length], [sentence])))[0]
+        if alone != (among := ids_of(together)[sentence]):
             return Failed(f"sentence {sentence} alone gives {alone}, among others {among}")
     return Passed()
-
-
-def _ids(outputs: list[list[Hypothesis]]) -> list[list[list[int]]]:
-    return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in outputs]
 
 
 @check(
@@ -162,7 +101,7 @@ def _ids(outputs: list[list[Hypothesis]]) -> list[list[list[int]]]:
 )
 def best_first(subject: Subject) -> Result:
     for ending in (1.0, NO_END):
-        for sentence, hypotheses in enumerate(_hypotheses(subject, TableDecoding(MAX_LENGTHS, ending=ending))):
+        for sentence, hypotheses in enumerate(hypotheses_of(subject, TableDecoding(MAX_LENGTHS, ending=ending))):
             for one, other in itertools.combinations(hypotheses, 2):
                 if len(one.ids) == len(other.ids) and one.score < other.score - 1e-3:
                     return Failed(f"sentence {sentence}: {one.ids} of score {one.score:.4f} comes before {other.ids} "
@@ -178,17 +117,10 @@ def best_first(subject: Subject) -> Result:
 )
 def counts(subject: Subject) -> Result:
     nbest = subject.build().nbest
-    for hypotheses in _hypotheses(subject, TableDecoding(MAX_LENGTHS)):
+    for hypotheses in hypotheses_of(subject, TableDecoding(MAX_LENGTHS)):
         if not 1 <= len(hypotheses) <= nbest:
             return Failed(f"a sentence has {len(hypotheses)} hypotheses, and `nbest` is {nbest}")
     return Passed()
-
-
-def _drawn(subject: Subject, max_lengths: list[int], ending: float, outputs: list[list[list[int]]]) -> bool:
-    """Whether sentences that are alike, but for what is drawn, have other outputs."""
-    others = [sentence + ALIKE for sentence in range(len(max_lengths))]
-    with randomness.random_context(2, 2):
-        return _ids(subject.build().run(TableDecoding(max_lengths, others, ending))) != outputs
 
 
 @check(
@@ -202,8 +134,8 @@ def differing(subject: Subject) -> Result:
     if subject.build().nbest == 1:
         return Skip("a sentence has one hypothesis (`nbest` is 1)")
     for ending in (0.0, 1.0, NO_END):
-        outputs = _ids(_hypotheses(subject, TableDecoding(MAX_LENGTHS, ending=ending)))
-        if _drawn(subject, MAX_LENGTHS, ending, outputs):
+        outputs = ids_of(hypotheses_of(subject, TableDecoding(MAX_LENGTHS, ending=ending)))
+        if is_drawn(subject, MAX_LENGTHS, ending, outputs):
             return Skip("its outputs are drawn: the same one may come twice")
         for sentence, hypotheses in enumerate(outputs):
             for ids in hypotheses:
@@ -223,11 +155,11 @@ def likelier_than_greedy(subject: Subject) -> Result:
     if subject.build().nbest == 1:
         return Skip("a sentence has one hypothesis (`nbest` is 1)")
     table = TableDecoding([COMPARED_LENGTH] * COMPARED, ending=NO_END)
-    outputs = _hypotheses(subject, table)
-    if _drawn(subject, table.max_lengths, NO_END, _ids(outputs)):
+    outputs = hypotheses_of(subject, table)
+    if is_drawn(subject, table.max_lengths, NO_END, ids_of(outputs)):
         return Skip("its outputs are drawn")
-    ours = np.mean([_summed(table, i, each[0].ids)[0] for i, each in enumerate(outputs)])
-    greedy = np.mean([_summed(table, i, _likeliest(table, i))[0] for i in range(COMPARED)])
+    ours = np.mean([table.summed(i, each[0].ids)[0] for i, each in enumerate(outputs)])
+    greedy = np.mean([table.summed(i, table.likeliest(i))[0] for i in range(COMPARED)])
     if ours < greedy - 1e-3:
         return Failed(
             f"{COMPARED} outputs of {COMPARED_LENGTH} tokens and the end have {ours:.2f} nats on average, those of "
@@ -245,7 +177,7 @@ def likelier_than_greedy(subject: Subject) -> Result:
 def wanted(subject: Subject) -> Result:
     tables = [TableDecoding(MAX_LENGTHS, ending=NO_END) for _ in range(2)]
     tables[1].wanted = 1
-    for sentence, (every, best) in enumerate(zip(*(_hypotheses(subject, table) for table in tables))):
+    for sentence, (every, best) in enumerate(zip(*(hypotheses_of(subject, table) for table in tables))):
         if not best or best[0].ids != every[0].ids:
             seen = best[0].ids if best else "nothing"
             return Failed(f"sentence {sentence}: with `wanted` 1 the first output is {seen}, without it {every[0].ids}")
@@ -261,7 +193,7 @@ def wanted(subject: Subject) -> Result:
 def fresh_draws(subject: Subject) -> Result:
     alike = [number * ALIKE for number in range(DRAWN)]
     table = TableDecoding([2] * DRAWN, alike, NO_END)
-    outputs = [tuple(each[0].ids[:2]) for each in _hypotheses(subject, table)]
+    outputs = [tuple(each[0].ids[:2]) for each in hypotheses_of(subject, table)]
     if len({*outputs}) == 1:
         return Skip("it draws nothing")
     whole = [ids for ids in outputs if len(ids) == 2]
@@ -298,18 +230,7 @@ def greedy(subject: Subject) -> Result:
         with randomness.random_context(1, 1):
             outputs = subject.registry.build(subject.kind, options).run(table)
         for sentence, hypotheses in enumerate(outputs):
-            expected = _likeliest(table, sentence)
+            expected = table.likeliest(sentence)
             if hypotheses[0].ids != expected:
                 return Failed(f"sentence {sentence}: {hypotheses[0].ids}, the likeliest tokens are {expected}")
     return Passed()
-
-
-def _likeliest(table: TableDecoding, sentence: int) -> list[int]:
-    """The likeliest token, step by step, up to the end token or the greatest length."""
-    ids: list[int] = []
-    while len(ids) < table.max_lengths[sentence]:
-        token = int(np.argmax(table.next(sentence, tuple(ids))))
-        if token == table.eos:
-            break
-        ids.append(token)
-    return ids

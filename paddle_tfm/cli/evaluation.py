@@ -1,0 +1,131 @@
+"""How `paddle-tfm evaluate` scores: a run on texts of its task, or another system's outputs of them. Needs Paddle."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from paddle_tfm.cli import scores
+from paddle_tfm.cli.common import note, warn
+from paddle_tfm.cli.evaluate_request import Request
+from paddle_tfm.cli.tested import tested
+from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.data.shapes import check_texts
+from paddle_tfm.errors import UserError
+from paddle_tfm.export.engine import open_engine
+from paddle_tfm.predictions import predictions_file, squeezed
+from paddle_tfm.protocols import Example, Prediction
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.sites import DECODER_ONLY
+from paddle_tfm.registry import Registry
+from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
+from paddle_tfm.train.final_tests import changed, drift
+from paddle_tfm.train.run import load_run
+from paddle_tfm.units import AT
+
+
+class Evaluation:
+    """A run as it was loaded, the texts that it is scored on, and the outputs that are scored.
+
+    Raises:
+        UserError: no run is there, its texts cannot be read, or an option does not fit them.
+    """
+
+    def __init__(self, wanted: Request, registry: Registry, device: str):
+        self.wanted = wanted
+        self.run = run = load_run(wanted.run, registry, wanted.checkpoint, warn)
+        self.has_source = run.settings.model.shape != DECODER_ONLY
+        if not self.has_source:
+            wanted.require_no_source(run.folder)
+        self.search = (
+            registry.build("search", yaml_lines.value(wanted.search), "--search") if wanted.search else run.search()
+        )
+        conditions = {"task": wanted.task, "batch": wanted.batch, "padding": wanted.padding}
+        self.tested = tested(run, registry, wanted.split, wanted.test, **conditions)
+        texts = self._texts()
+        self.metrics, self.examples = run.metrics(), run.codec.encode_all(texts)
+        check_texts(run.settings.model, self.tested.split, self.examples)
+        if wanted.hypotheses:
+            self.metrics = text_metrics(self.metrics)
+        self.predictions = self._predictions(texts, device)
+
+    def _texts(self) -> Sequence[Example]:
+        run, split = self.run, self.tested.split
+        corpus = load_corpus(self.tested.plan, [split])
+        texts, then = corpus.splits[split], run.fingerprint.get(split)
+        if then not in (None, corpus.fingerprint[split]):
+            warn(f"{run.folder}: since it was trained, its {split} texts changed; older scores are of others")
+        if not texts:
+            raise UserError(f"{run.folder}: its task has no {split} split; try --split valid")
+        return texts
+
+    def _predictions(self, texts: Sequence[Example], device: str) -> list[Prediction]:
+        run, wanted = self.run, self.wanted
+        if wanted.hypotheses:
+            predictions = read_hypotheses(wanted.hypotheses, texts, self.tested.split)
+            if not self.metrics:
+                raise UserError(
+                    f"{run.folder}: each of its metrics needs the model; none can score {wanted.hypotheses}"
+                )
+            return predictions
+        if not self.has_source:
+            return [Prediction(text.source, squeezed(text.target), "") for text in texts]
+        exported = open_engine(run, wanted.engine, self.search, wanted.checkpoint, device=device, report=note)
+        decode = exported or functools.partial(decode_all, run.model, **self.tested.conditions)
+        return predict(run.model, run.codec, self.examples, self.search, decode=decode)
+
+    def scores(self, rows: Sequence[int]) -> dict[str, float]:
+        """The metrics of some of the examples; of another system's outputs those that need no model."""
+        teacher_forced = None
+        if not self.wanted.hypotheses:
+            teacher_forced = likelihood(self.run.model, self.examples.select(rows), **self.tested.conditions)
+        return score(self.metrics, [self.predictions[i] for i in rows], teacher_forced)
+
+    def results(self) -> dict[str, Any]:
+        """What is printed and written."""
+        wanted, of, predictions, edges = self.wanted, self.tested, self.predictions, self.wanted.edges
+        by = wanted.by or ("source" if self.has_source else "target")
+        results: dict[str, Any] = {
+            "run": str(self.run.folder),
+            "split": of.split,
+            "test": {"name": of.label, **of.conditions} if of.label else None,
+            "hypotheses": str(wanted.hypotheses) if wanted.hypotheses else None,
+            "examples": len(predictions),
+            "metrics": self.scores(range(len(predictions))),
+            "signatures": signatures(self.metrics),
+            "buckets": scores.by_length(predictions, by, edges, self.scores) if edges is not None else None,
+        }
+        return {**results, **self._changes()} if of.conditions else results
+
+    def _changes(self) -> dict[str, Any]:
+        """What other batches than usual changed."""
+        run, usual = self.run, self.predictions
+        if self.has_source:
+            usual = predict(run.model, run.codec, self.examples, self.search)
+        changes = changed(usual, self.predictions)
+        return {"changed_outputs": changes, "drift": drift(run, self.examples, self.tested.conditions)}
+
+    def file(self) -> Path | None:
+        """Where the outputs go; None where the run wrote none."""
+        if not self.has_source or self.wanted.hypotheses:
+            return None
+        of = self.tested
+        return self.wanted.out or predictions_file(self.run.folder, of.split.partition(AT)[0], of.label)
+
+
+def read_hypotheses(file: Path, texts: Sequence[Example], split: str) -> list[Prediction]:
+    """Another system's outputs, a line for each example.
+
+    Raises:
+        UserError: they are no text, or not as many.
+    """
+    try:
+        lines = file.read_text("utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not UTF-8 text (byte {error.start})") from error
+    if len(lines) != len(texts):
+        raise UserError(f"{file} has {len(lines):,} lines, but the {split} split has {len(texts):,} examples; one each")
+    return [Prediction(text.source, squeezed(text.target), squeezed(line)) for text, line in zip(texts, lines)]
