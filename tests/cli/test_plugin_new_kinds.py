@@ -22,7 +22,9 @@ def status_of(*words):
     return end.value.code
 
 
-@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.conformance if kind == "executor" else ()) for kind in SETTINGS]
+)
 def test_what_is_written_passes_the_kit_and_is_taken_by_a_recipe(kind, capsys):
     plugin = write("my-thing", kind, single_file=True)
     assert f"def {KINDS[kind]}():" in Path("my_thing.py").read_text("utf-8")
