@@ -60,21 +60,22 @@ setup(
         "paddle_tfm_plugins": ["py.typed"],
         "paddle_tfm_recipes": ["*.yaml", "findings/*.yaml"],
     },
+    # `.ci/lowest` tests the lowest versions.
     install_requires=[
         "babel>=2.14",  # CLDR: the date formats of the `dates` task
         "click>=8.1",  # the command line
-        "matplotlib>=3.8",  # the figure of a comparison
-        "numpy>=1.24",  # text to ids, random draws, statistics of a run
-        "pillow>=10.1",  # titles and scales of the images for VisualDL
+        "matplotlib>=3.8.4",  # the figure of a comparison
+        "numpy>=2.2.6",  # text to ids, random draws, statistics of a run; before, `from_dlpack` is read-only
+        "pillow>=12.3",  # titles and scales of the images for VisualDL
         "platformdirs>=4.0",  # where the platform keeps caches: the place of fetched datasets
         "pluggy>=1.5",  # hooks
         "pydantic>=2.7",  # what a recipe may say, and what is wrong with one
         "PyYAML>=6.0",  # recipes
         "rich>=13.7",  # tables, progress bars, colours that switch off
         "sacrebleu>=2.4",  # BLEU, chrF and TER as papers print them
-        "safetensors>=0.4.3",  # checkpoints that hold numbers and nothing else
-        "scipy>=1.11",  # intervals in a comparison
-        "sentencepiece>=0.2.0",  # pieces of words, learned from the training texts
+        "safetensors>=0.6.1",  # checkpoints that hold numbers and nothing else
+        "scipy>=1.13",  # intervals in a comparison
+        "sentencepiece>=0.2.3",  # pieces of words; before, a damaged file could crash the process
         "visualdl>=2.5.3",  # curves in the browser
     ],
     extras_require={
@@ -97,6 +98,7 @@ setup(
         ],
         "test": [
             "ctranslate2>=4.8.1",  # what exports are checked against
+            "hypothesis>=6.100",  # inputs that nobody would think of
             "pytest>=8.0",
             "pytest-xdist>=3.5",  # as many processes as there are cores
             "sacremoses>=0.1.1",  # the metric `moses_bleu`

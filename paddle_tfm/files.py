@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -98,7 +99,7 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict:
     """
     data = json_value(path)
     if not isinstance(data, dict):
-        raise UserError(f"{path}: damaged: it must hold a mapping, but holds {json.dumps(data)[:40]}")
+        raise UserError(f"{path}: damaged: it must hold a mapping, but holds {reprlib.repr(data)[:40]}")
     if lacking := [key for key in keys if key not in data]:
         raise UserError(f"{path}: damaged: it lacks {', '.join(lacking)}")
     return data

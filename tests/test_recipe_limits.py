@@ -20,6 +20,12 @@ def _aliases_of_aliases(levels):
     return "\n".join(["a: &a [x, x]", *lines, ""])
 
 
+def _paths_alike(levels):
+    """Two ways to write one path, {a.a: …, a: {a: …}}: 2 ** (levels / 2) values under few paths."""
+    lines = [f"{i}: &x{i} {{a.a: *x{i - 2}, a: *x{i - 1}}}" for i in range(2, levels)]
+    return "\n".join(["0: &x0 1", "1: &x1 {a: 1}", *lines])
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -29,6 +35,13 @@ def _aliases_of_aliases(levels):
         ),
         ("a: " + "[" * 51 + "]" * 51, "f line 1: not valid YAML: nested more than 50 deep"),
         ("a: 1\nb: " + "{c: " * 51 + "1" + "}" * 51, "f line 2: not valid YAML: nested more than 50 deep"),
+        (
+            "a: &a0 [1]\n" + "".join(f"b{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 60)),
+            "f line 1: nested more than 50 deep",
+        ),
+        ("? " + "a." * 60 + "a\n: 1", "f line 2: nested more than 50 deep"),
+        ("? " + "a" * 2_000 + "\n: [x, x]", "f line 2: a path of 2,000 characters; at most 1,000 are read"),
+        (_paths_alike(40), "f: not a recipe: has more than 100,000 values, an alias counted as what it stands for"),
         ("a: 1\nb: 1" + "0" * 100, "f line 2: a number of 101 characters; at most 100 are read"),
         ("a: 0." + "3" * 99, "f line 1: a number of 101 characters; at most 100 are read"),
     ],
@@ -85,3 +98,34 @@ def test_the_variants_of_a_large_grid_are_checked_in_time_that_grows_with_their_
 
     seconds(10)
     assert seconds(400) < 12 * seconds(100)  # four times, were there no noise; it was as the square, sixteen
+
+
+def _written(folder, text):
+    (folder / "many.yaml").write_text(f"base: base.yaml\nname: many\nsummary: s\n{text}\n")
+    return load(str(folder / "many.yaml"))
+
+
+def test_too_many_runs_are_a_sentence(tmp_path):
+    variants = f"variants: {{{', '.join(f'v{i}: {{model.norm: rms}}' for i in range(101))}}}"
+    recipe = _written(tmp_path, f"{variants}\nseeds: {{at_most: 1000, open_ended: true}}")
+    with pytest.raises(UserError, match="would be 101 variants × 1,000 seeds = 101,000 runs, but at most 100,000"):
+        recipe.expand()
+
+
+def test_many_variants_of_many_values_are_a_sentence(tmp_path):
+    variants = f"variants: {{{', '.join(f'v{i}: {{model.norm: rms}}' for i in range(2_000))}}}"
+    recipe = _written(tmp_path, f"{variants}\nrequires: [{', '.join(['x'] * 6_000)}]")
+    with pytest.raises(UserError, match=r"2,000 variants of 6,\d\d\d values each, but at most 10,000,000 are read"):
+        recipe.expand()
+
+
+def test_a_recipe_of_many_values_is_read_in_time_that_grows_with_their_number(tmp_path):
+    def seconds(values):
+        text = f"train: {{{', '.join(f'a{i}: [1]' for i in range(values))}}}"
+        begin = time.process_time()
+        recipe = _written(tmp_path, text)
+        assert len(recipe.data["train"]) > values
+        return time.process_time() - begin
+
+    seconds(10)
+    assert seconds(4_000) < 6 * seconds(1_000) + 0.5

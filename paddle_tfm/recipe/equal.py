@@ -75,7 +75,7 @@ def problems(
         runs: variant, as it is trained → its resolved recipe.
     """
     budget, setting = of(data)
-    if not setting:
+    if not setting or not variants:
         return
     yield from _beside_tuning(data.get("tune"), budget, setting)
     if len(variants) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.recipe import coherence, ladder, limits, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.merging import override
+from paddle_tfm.recipe.merging import origins_below, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.settings import BESIDE, Settings
 from paddle_tfm.recipe.tuning import TuneSettings
@@ -86,10 +87,7 @@ class Recipe:
             return {str(self.data.get("variant") or "default"): ({}, {})}
         variants: dict[str, tuple[dict, Origins]] = {}
         for name, overrides in named.items():
-            prefix = f"variants.{name}."
-            origins = {
-                path.removeprefix(prefix): line for path, line in self.origins.items() if path.startswith(prefix)
-            }
+            origins = origins_below(self.origins, f"variants.{name}", overrides)
             variants[str(name)] = (dict(overrides) if isinstance(overrides, Mapping) else {}, origins)
         return variants
 
@@ -139,11 +137,15 @@ class Recipe:
         problems: list[Problem] = []
         of_all = ("variants", "grid", "baseline", "seeds", "tune", *BESIDE)
         common = {key: value for key, value in self.data.items() if key not in of_all}
+        kept = ("", "seeds", *common)
+        lines = {path: line for path, line in self.origins.items() if re.split(r"[.[]", path, maxsplit=1)[0] in kept}
         settings_of_all, of_the_recipe = validate(self.data, self.origins)
         sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
         seeds = all_seeds(self.seed_plan() or self.data["seeds"]) if sound_seeds else [1]
-        for name, (overrides, override_origins) in self.variants().items():
-            data, origins = deepcopy(common), dict(self.origins)
+        variants = self.variants()
+        limits.require_runs(self.source, len(variants), len(seeds), len(lines))
+        for name, (overrides, override_origins) in variants.items():
+            data, origins = deepcopy(common), dict(lines)
             for path, value in overrides.items():
                 override(data, path, value, origins, override_origins)
             data["variant"] = name
@@ -152,7 +154,8 @@ class Recipe:
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
         problems += [*of_the_recipe, *coherence.problems(self, runs, settings_of_all, sound_seeds)]
-        return sorted(runs, key=lambda run: seeds.index(run.seed)), list(dict.fromkeys(problems))
+        order = {seed: place for place, seed in enumerate(seeds)}
+        return sorted(runs, key=lambda run: order[run.seed]), list(dict.fromkeys(problems))
 
     def seed_plan(self) -> SeedPlan | None:
         """How seeds are added, where the recipe does not list them."""

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from paddle_tfm.errors import Problem
-from paddle_tfm.recipe.merging import is_replaced, leaf_values, leaves
+from paddle_tfm.recipe.merging import is_replaced, leaf_values, leaves, origins_below
 from paddle_tfm.recipe.yaml_lines import Origins
 
 EXAMPLE = "`ladder: {sizes: {s: {model.d_model: 32}, m: {model.d_model: 64}}}`"
@@ -73,8 +73,7 @@ def at_sizes(variants: Overrides, data: Mapping[str, Any], origins: Origins) -> 
         return dict(variants)
     trained = {}
     for size, settings in sizes.items():
-        prefix = f"ladder.sizes.{size}."
-        lines = {path.removeprefix(prefix): line for path, line in origins.items() if path.startswith(prefix)}
+        lines = origins_below(origins, f"ladder.sizes.{size}", settings)
         for name, (overrides, own_lines) in variants.items():
             # As leaves: what the two set of one section stands side by side.
             set_here = (leaf for each in (*settings.items(), *overrides.items()) for leaf in leaf_values(*each))

@@ -11,8 +11,11 @@ from paddle_tfm.errors import UserError
 BYTES = 1_000_000  # of a recipe's file
 DEPTH = 50  # mappings and lists within each other
 VALUES = 100_000  # of a recipe, each alias counted as what it stands for
+PATH = 1_000  # characters of a dotted path
+VALUES_OF_ALL = 10_000_000  # of all variants together
 DIGITS = 100  # of a number
 VARIANTS = 10_000  # of a grid, or of lists of values on the command line
+RUNS = 100_000  # of all variants at all sizes, under all seeds
 
 
 def require_size(name: str, size: int) -> None:
@@ -29,6 +32,19 @@ def require_values(name: str, values: int) -> None:
         )
 
 
+def require_path(name: str, line: int, path: str, depth: int = 0) -> None:
+    """Raises UserError for a value that lies too deep, by aliases or by the dots of its path, or whose path is too
+    long."""
+    if max(depth, path.count(".")) > DEPTH:
+        raise UserError(f"{_place(name, line)}: nested more than {DEPTH} deep")
+    if len(path) > PATH:
+        raise UserError(f"{_place(name, line)}: a path of {len(path):,} characters; at most {PATH:,} are read")
+
+
+def _place(name: str, line: int) -> str:
+    return f"{name} line {line}" if line else name
+
+
 def require_digits(name: str, line: int, number: str) -> None:
     """Raises UserError for a number that nothing could hold."""
     if len(number) > DIGITS:
@@ -41,3 +57,14 @@ def require_variants(who: str, axes: Iterable[Collection]) -> None:
     if (number := math.prod(lengths)) > VARIANTS:
         product = " × ".join(str(length) for length in lengths)
         raise UserError(f"{who}: would be {product} = {number:,} variants, but at most {VARIANTS:,} are trained")
+
+
+def require_runs(name: str, variants: int, seeds: int, values: int) -> None:
+    """Raises UserError where variants, at all sizes, would be too many runs, or so many copies of a recipe's values
+    that no memory holds them."""
+    if (number := variants * seeds) > RUNS:
+        product = f"{variants:,} variants × {seeds:,} seeds = {number:,} runs"
+        raise UserError(f"{name}: would be {product}, but at most {RUNS:,} are trained")
+    if variants * values > VALUES_OF_ALL:
+        product = f"{variants:,} variants of {values:,} values each"
+        raise UserError(f"{name}: would be {product}, but at most {VALUES_OF_ALL:,} are read")

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe import value_lists, yaml_lines
+from paddle_tfm.recipe import limits, value_lists, yaml_lines
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.fast import FAST, hastened
 from paddle_tfm.recipe.merging import leaves, override
-from paddle_tfm.recipe.reading import find, read
+from paddle_tfm.recipe.reading import find, is_file, read
+from paddle_tfm.recipe.yaml_loader import HALVES
 
 BASELINE = "baseline"
 
@@ -26,7 +27,7 @@ def load(name: str, overrides: Iterable[str] = (), fast: bool = False) -> Recipe
     path = find(name)
     data, origins = read(path)
     data = {"name": data.pop("name", re.sub(r"[^\w.-]+", "-", path.stem)), **data}  # first, as people write it
-    source = str(name) if path.name == str(name) or Path(name).is_file() else path.name
+    source = str(name) if path.name == str(name) or is_file(Path(name)) else path.name
     overrides = list(overrides)
     settings = [_setting(text) for text in overrides]
     recipe = Recipe(source, data, origins, arguments=[str(name), *overrides, *([FAST] if fast else [])])
@@ -52,6 +53,9 @@ def _setting(text: str) -> tuple[str, list[object]]:
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not all(key.split(".")):
         raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
+    if HALVES.search(key):
+        raise UserError(f"override {text!a}: has bytes that are no UTF-8")
+    limits.require_path(f"override '{text[:60]}…'", 0, key)
     return key, value_lists.values(key, value)
 
 

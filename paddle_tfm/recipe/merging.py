@@ -33,12 +33,29 @@ def override(data: dict, path: str, value: object, origins: Origins, source: Ori
         for key, item in value.items():
             child = f"{path}.{key}"
             inherited = {} if child in source or path not in source else {child: source[path]}
-            override(data, child, item, origins, {**source, **inherited})
+            override(data, child, item, origins, {**source, **inherited} if inherited else source)
         return
+    for child in _below(path, section.get(last)):
+        origins.pop(child, None)
+    origins.update({child: source[child] for child in _below(path, value) if child in source})
     section[last] = deepcopy(value)
-    for child in [child for child in origins if child.startswith((f"{path}.", f"{path}["))]:
-        del origins[child]
-    origins.update({child: line for child, line in source.items() if child.startswith((f"{path}.", f"{path}["))})
+
+
+def _below(path: str, value: object) -> Iterator[str]:
+    """The paths of all that a value holds."""
+    children: Iterator[tuple[str, object]] = iter(())
+    if isinstance(value, Mapping):
+        children = ((f"{path}.{key}", item) for key, item in value.items())
+    elif isinstance(value, list):
+        children = ((f"{path}[{i}]", item) for i, item in enumerate(value))
+    for child, item in children:
+        yield child
+        yield from _below(child, item)
+
+
+def origins_below(origins: Origins, path: str, value: object) -> Origins:
+    """Where what `value` holds, which stands at `path`, was written: path below `path` → line."""
+    return {below.removeprefix(f"{path}."): origins[below] for below in _below(path, value) if below in origins}
 
 
 def _opened(path: str, old: object, keys: Sequence[str]) -> dict:

@@ -27,7 +27,7 @@ def find(name: str) -> Path:
         UserError: neither exists; the nearest shipped name is given.
     """
     path = Path(name)
-    if path.is_file():
+    if is_file(path):
         return path
     known = shipped()
     if name in known:
@@ -35,6 +35,14 @@ def find(name: str) -> Path:
     if path.suffix in (".yaml", ".yml"):
         raise UserError(f"{name}: no such file; shipped recipes: {', '.join(sorted(known))}")
     raise UserError(unknown("recipe", name, known))
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; no, too, where its name is longer than a name can be."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def read(path: Path) -> tuple[dict, Origins]:
@@ -54,9 +62,9 @@ def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
     if base is None:
         return data, origins
     beside, name = path.parent / str(base), Path(str(base)).stem
-    if not beside.is_file() and name not in shipped():
+    if not is_file(beside) and name not in shipped():
         raise UserError(f"{path} line {origins['base'][1]}: base '{base}' is no file beside it and no shipped recipe")
-    merged, merged_origins = _with_base(beside if beside.is_file() else shipped()[name], [*chain, path.resolve()])
+    merged, merged_origins = _with_base(beside if is_file(beside) else shipped()[name], [*chain, path.resolve()])
     of_its_runs = ("baseline", "variants", "grid", "smallest_effect", "fast", "claims", "ladder", "tune", "equal")
     for key in ("name", "duration", *of_its_runs):
         merged.pop(key, None)  # they describe the base's own runs

@@ -82,7 +82,7 @@ class Axis:
         """How many values it has."""
         if not self.scale:
             return len(self.values)
-        return self.values[1] - self.values[0] + 1 if self.is_whole else math.inf
+        return float(self.values[1] - self.values[0] + 1) if self.is_whole else math.inf
 
     def written(self) -> object:
         """As a recipe writes it."""

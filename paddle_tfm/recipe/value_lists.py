@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.expansion import Recipe, label
-from paddle_tfm.recipe.merging import is_replaced, leaves
+from paddle_tfm.recipe.merging import is_replaced, leaves, origins_below
 from paddle_tfm.recipe.settings import OF_THE_RECIPE
 
 # settings that are no variant's; `seeds=1,2` would else be a grid of seeds
@@ -29,6 +29,7 @@ def values(path: str, text: str) -> list[object]:
             f"override '{path}={text}': '{path.split('.')[0]}' belongs to the recipe and takes one value; a list is "
             f"written in brackets, {path}=[{text}], and a text with commas in quotes"
         )
+    limits.require_variants(f"override '{path}={text[:60]}…'", [parts])
     if "" in parts:
         raise UserError(f"override '{path}={text}': nothing stands before or behind one of its commas")
     items = [yaml_lines.value(part) for part in parts]
@@ -97,8 +98,7 @@ def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[obj
             if product in products:
                 raise UserError(f"two variants would be called '{product}'; write `variants` with names of their own")
             products[product] = {**overrides, **dict(zip(axes, combination))}
-            for path, line in list(recipe.origins.items()):
-                if path.startswith(f"variants.{name}."):
-                    recipe.origins[f"variants.{product}.{path.removeprefix(f'variants.{name}.')}"] = line
+            for path, line in origins_below(recipe.origins, f"variants.{name}", overrides).items():
+                recipe.origins[f"variants.{product}.{path}"] = line
             recipe.origins.update({f"variants.{product}.{path}": (yaml_lines.COMMAND_LINE, 0) for path in axes})
     recipe.data["variants"] = products

@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import yaml
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits
+from paddle_tfm.recipe.yaml_loader import NUMBERS, Loader
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
 OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
 COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
-
-
-class Loader(yaml.SafeLoader):
-    """SafeLoader with YAML 1.2's numbers and booleans: 1e-5 is a number; `no`, `on`, 12:30 and 2024-01-01 are words.
-    Keys are words as written. What is nested too deeply is not read to its end."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.depth += 1
-        if self.depth > limits.DEPTH:
-            sentence = f"nested more than {limits.DEPTH} deep"
-            raise yaml.composer.ComposerError(None, None, sentence, self.peek_event().start_mark)
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        self.flatten_mapping(node)
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
-        return {key.value: self.construct_object(item, deep) for key, item in node.value}
-
-
-_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-_REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "timestamp")}
-Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rules if tag not in _REPLACED]
-    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?(?:0|[1-9][\d_]*)|0x[\da-fA-F]+|0o[0-7]+)$"), list("-+0123456789")
-)
-Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"^[-+]?(?:(?:\d[\d_]*)?\.\d+(?:[eE][-+]?\d+)?|\d[\d_]*\.(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\.(?:inf|Inf)|\.(?:nan|NaN))$"
-    ),
-    list("-+0123456789."),
-)
 
 
 def join(path: str, key: object) -> str:
@@ -78,43 +34,56 @@ def load(text: str, name: str) -> tuple[dict, Origins]:
 
 
 def _read(text: str, name: str) -> tuple[object, Origins]:
-    origins: Origins = {}
+    lines = _Lines(name)
     try:
         loader = Loader(text)
         node = loader.get_single_node()
         if node is None:
-            return None, origins
-        _walk(node, "", name, origins, ())
-        return loader.construct_document(node), origins
+            return None, lines.origins
+        lines.walk(node, "", ())
+        return loader.construct_document(node), lines.origins
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last of `"\UFFFFFFFF"`
         raise UserError(f"{name}: not valid YAML: {error}") from error
 
 
-def _walk(node: yaml.Node, path: str, name: str, origins: Origins, above: tuple[yaml.Node, ...]) -> None:
-    line = node.start_mark.line + 1
-    if any(node is outer for outer in above):
-        raise UserError(f"{name} line {line}: '{path}' is an alias of what it stands in")
-    origins[path] = (name, line)
-    limits.require_values(name, len(origins))
-    if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS:
-        limits.require_digits(name, line, node.value)
-    if isinstance(node, yaml.SequenceNode):
-        for i, item in enumerate(node.value):
-            _walk(item, f"{path}[{i}]", name, origins, (*above, node))
-    if not isinstance(node, yaml.MappingNode):
-        return
-    keys = set()
-    for key, item in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            continue  # `Loader` refuses it, with its line
-        if key.value in keys:
-            raise UserError(f"{name} line {key.start_mark.line + 1}: '{join(path, key.value)}' is set twice; keep one")
-        keys.add(key.value)
-        _walk(item, join(path, key.value), name, origins, (*above, node))
-        origins[join(path, key.value)] = (name, key.start_mark.line + 1)
+class _Lines:
+    """Where each path was set; what `limits` does not allow is refused. An alias is walked through wherever it
+    stands."""
+
+    def __init__(self, name: str):
+        self.name, self.values = name, 0
+        self.origins: Origins = {}
+
+    def walk(self, node: yaml.Node, path: str, above: tuple[yaml.Node, ...]) -> None:
+        line = node.start_mark.line + 1
+        if any(node is outer for outer in above):
+            raise UserError(f"{self.name} line {line}: '{path}' is an alias of what it stands in")
+        self.values += 1  # two paths may be written alike, {a.b: …, a: {b: …}}
+        limits.require_values(self.name, self.values)
+        limits.require_path(self.name, line, path, len(above))
+        self.origins[path] = (self.name, line)
+        if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS:
+            limits.require_digits(self.name, line, node.value)
+        if isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                self.walk(item, f"{path}[{i}]", (*above, node))
+        if isinstance(node, yaml.MappingNode):
+            self._walk_mapping(node, path, above)
+
+    def _walk_mapping(self, node: yaml.MappingNode, path: str, above: tuple[yaml.Node, ...]) -> None:
+        keys = set()
+        for key, item in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue  # `Loader` refuses it, with its line
+            line = key.start_mark.line + 1
+            if key.value in keys:
+                raise UserError(f"{self.name} line {line}: '{join(path, key.value)}' is set twice; keep one")
+            keys.add(key.value)
+            self.walk(item, join(path, key.value), (*above, node))
+            self.origins[join(path, key.value)] = (self.name, line)
 
 
 def load_file(path: Path, name: str | None = None) -> tuple[dict, Origins]:

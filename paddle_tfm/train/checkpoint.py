@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import naming, read_json, sync
+from paddle_tfm.files import naming, sync
 from paddle_tfm.train import manifest
 
 
@@ -112,12 +112,8 @@ def remove_old(folder: Path) -> None:
 
 
 def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:
-    """The state that was saved with a checkpoint; it must have `keys`, and may have more.
-
-    Raises:
-        UserError: the file is missing, or broken.
-    """
-    return read_json(folder / manifest.STATE, keys)
+    """The state that was saved with a checkpoint: `manifest.read_state`."""
+    return manifest.read_state(folder, keys)
 
 
 def load_model(folder: Path, model: paddle.nn.Layer) -> None:

@@ -4,7 +4,8 @@ training resumes. Needs no Paddle."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +39,51 @@ def damage(folder: Path, only: str | None = None) -> str | None:
     if not (folder / FILE).exists():
         return None if (folder / STATE).exists() else f"{folder / STATE}: no such file"
     try:
-        files = read_json(folder / FILE, ("files",))["files"]
-        for name, stored in files.items():
-            if only in (None, name) and (
-                sentence := _damage(folder / Path(name).name, stored["bytes"], stored["sha256"])
-            ):
-                return sentence
+        files = read(folder)["files"]
     except UserError as error:
         return str(error)
-    except (AttributeError, KeyError, TypeError):
-        return f"{folder / FILE}: damaged: it names no files"
+    for name, stored in files.items():
+        if only in (None, name) and (sentence := _damage(folder / name, stored["bytes"], stored["sha256"])):
+            return sentence
     return None
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint: `step`, `identity`, and `files`, each with `bytes` and `sha256`.
+
+    Raises:
+        UserError: it cannot be read, or is of another form.
+    """
+    stored = read_json(folder / FILE, ("step", "identity", "files"))
+    files = stored["files"]
+    sound = isinstance(files, dict) and all(_is_entry(name, entry) for name, entry in files.items())
+    if not sound or not _is_step(stored["step"]) or not isinstance(stored["identity"], str):
+        raise UserError(f"{folder / FILE}: damaged: it is no manifest of files")
+    return stored
+
+
+def _is_entry(name: str, entry: object) -> bool:
+    if not re.fullmatch(r"\w[\w.-]{0,99}", name) or not isinstance(entry, dict):
+        return False
+    return entry.keys() == {"bytes", "sha256"} and _is_step(entry["bytes"]) and isinstance(entry["sha256"], str)
+
+
+def _is_step(value: object) -> bool:
+    """Whether it can be a number of steps, or of bytes."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def read_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict[str, Any]:
+    """What a checkpoint holds beside its arrays; it must have `keys`, and may have more.
+
+    Raises:
+        UserError: it cannot be read, lacks one of `keys`, or its steps are none.
+    """
+    state = read_json(folder / STATE, dict.fromkeys(("step", *keys)))
+    snapshots = state.get("snapshots") or []
+    if not isinstance(snapshots, list) or not all(map(_is_step, [state["step"], *snapshots])):
+        raise UserError(f"{folder / STATE}: damaged: `step` and `snapshots` must be numbers of steps")
+    return state
 
 
 def _damage(path: Path, size: int, digest: str) -> str | None:
@@ -86,7 +121,7 @@ def resume_point(checkpoints: Path, report: Callable[[str], None] = lambda text:
         sentence = damage(point) or _lack(point, checkpoints, newer)
         if sentence is None:
             if wrong:
-                step = read_json(point / STATE, ("step",))["step"]
+                step = read_state(point)["step"]
                 report(f"{'; '.join(wrong)}; it is passed over, and the training resumes from step {step:,}")
             return point
         newer.append(point)
@@ -100,7 +135,7 @@ def _lack(point: Path, checkpoints: Path, newer: list[Path]) -> str | None:
     """What the training lacks that would resume at `point`: the best weights so far, or those to be averaged. What will
     be written again, because it is of a later step, is not lacking."""
     try:
-        state = read_json(point / STATE, ("step",))
+        state = read_state(point)
     except UserError as error:
         return str(error)
     best = find(checkpoints / "best")

@@ -54,16 +54,14 @@ def _checkpoint(path: Path, run: Path) -> Finding:
         return Finding("bad", path.name, sentence)
     if not (path / manifest.FILE).exists():
         return Finding("note", path.name, "has no manifest, because it is older: whether it is whole cannot be told")
-    stored = read_json(path / manifest.FILE)
+    stored = manifest.read(path)
     try:
         of_run = read_json(run / "identity.json").get("hash")
     except UserError:
         of_run = None
     size = sum(file["bytes"] for file in stored["files"].values()) / 2**20
-    text = (
-        f"step {stored.get('step', 0):,}: {plural(len(stored['files']), 'file')}, {size:,.1f} MiB, as they were saved"
-    )
-    if of_run is not None and stored.get("identity") not in ("", of_run):
+    text = f"step {stored['step']:,}: {plural(len(stored['files']), 'file')}, {size:,.1f} MiB, as they were saved"
+    if of_run is not None and stored["identity"] not in ("", of_run):
         return Finding("note", path.name, f"{text}; by a training of another identity than this folder's")
     return Finding("ok", path.name, text)
 
@@ -120,5 +118,5 @@ def _resume(folder: Path) -> Finding:
         return Finding("bad", "resume", str(error))
     if point is None:
         return Finding("note", "resume", "no checkpoint to resume from yet: it would begin with step 1")
-    step = read_json(point / manifest.STATE, ("step",))["step"]
+    step = manifest.read_state(point)["step"]
     return Finding("note" if said else "ok", "resume", f"it would resume from step {step:,}, {point}")
