@@ -96,6 +96,7 @@ setup(
             "x-transformers>=2.0",  # gated, talking-heads and cosine attention, ScaleNorm, DyT, xPos
             "lion-pytorch>=0.2",  # Lion, by the author of x-transformers
             "schedulefree>=1.4",  # schedule-free AdamW, by its authors
+            "statsmodels>=0.14",  # Holm's method, intervals, variance components, regression
         ],
         "test": [
             "ctranslate2>=4.8.1",  # what exports are checked against

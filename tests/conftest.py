@@ -6,8 +6,10 @@ import os
 import numpy as np
 import pytest
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side: one thread each
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # processes side by side: one thread each, and not as many as the one before them set
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 import paddle_tfm
 from paddle_tfm import build_model, create_registry

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.yaml_lines import Origins
 
 
-def shipped() -> dict[str, Path]:
+@cache
+def shipped() -> Mapping[str, Path]:
     """The recipes that come with paddle_tfm: name, with its folder where it has one → file."""
     folder = Path(str(resources.files("paddle_tfm_recipes")))
     return {file.relative_to(folder).with_suffix("").as_posix(): file for file in folder.rglob("*.yaml")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 from paddle_tfm.component_source import ComponentSource, kind_of_annotation
@@ -12,6 +13,7 @@ from paddle_tfm.components import Spec
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import loading
 from paddle_tfm.recipe.component_specs import component_specs
+from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.registry import Registry
@@ -26,7 +28,7 @@ def uses(kind: str, name: str, registry: Registry) -> dict[str, list[str]]:
     for recipe, file in sorted(shipped().items(), key=lambda item: ("/" in item[0], item[0])):
         if recipe == BASE or not re.search(rf"\b{re.escape(name)}\b", _text(file)):
             continue
-        loaded = loading.load(recipe)
+        loaded = _loaded(recipe)
         variants = []
         for variant, (overrides, origins) in loaded.written_variants().items():
             data = deepcopy({key: value for key, value in loaded.data.items() if key not in ("variants", "grid")})
@@ -40,9 +42,15 @@ def uses(kind: str, name: str, registry: Registry) -> dict[str, list[str]]:
     return variants_of
 
 
+@cache
+def _loaded(recipe: str) -> Recipe:
+    """A recipe that ships, read once: each is asked for every component that it may name."""
+    return loading.load(recipe)
+
+
 def default(kind: str) -> str:
     """The component of this kind that base.yaml names; "" for none, or several."""
-    names = {str(spec) for kind_here, _, spec in component_specs(loading.load(BASE).data) if kind_here == kind}
+    names = {str(spec) for kind_here, _, spec in component_specs(_loaded(BASE).data) if kind_here == kind}
     return names.pop() if len(names) == 1 else ""
 
 

@@ -26,11 +26,7 @@ def status_of(*words):
 def test_what_is_written_passes_the_kit_and_is_taken_by_a_recipe(kind, capsys):
     plugin = write("my-thing", kind, single_file=True)
     assert f"def {KINDS[kind]}():" in Path("my_thing.py").read_text("utf-8")
-    if kind == "executor":  # its runs are compared with one trained in the same process: in one that is as it began
-        command = [sys.executable, "-m", "paddle_tfm", "plugin", "check", "my_thing.py"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert (done.returncode, "executor MyThing: 5 pass" in done.stdout) == (0, True), done.stdout + done.stderr
-    else:
+    if kind != "executor":  # that one takes minutes: tests/conformance/test_wrong_executors.py
         assert status_of("plugin", "check", "my_thing.py") == 0, capsys.readouterr()
         assert f"{kind} MyThing: " in capsys.readouterr().out
     setting = plugin.advice.split("run reverse ")[1].split(" --plugin")[0].strip('"')

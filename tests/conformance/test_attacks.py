@@ -14,7 +14,7 @@ from paddle_tfm import create_registry
 from paddle_tfm.protocols.component import Component
 from paddle_tfm.testing import FAIL, checks, examine, with_class
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
 FILES = sorted(path.stem.removeprefix("right_") for path in HERE.glob("right_*.py"))
 SEEN = [bug for bug in BUGS if bug.caught_by]
 

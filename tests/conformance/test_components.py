@@ -177,6 +177,7 @@ def test_which_pairs_are_refused(one, two):
     assert refused == {pair for pair in REFUSED_PAIRS if (pair[0][0], pair[1][0]) == (one, two)}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row.values()))
 def test_pairs(row):
     scene = scene_of(row)

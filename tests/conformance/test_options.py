@@ -12,7 +12,7 @@ from paddle_tfm.testing.other_options import other_values
 from paddle_tfm.testing.size import ONE_SENTENCE
 from paddle_tfm.testing.subject import Subject
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
 REGISTRY = create_registry()
 KINDS = ("attention", "position", "norm", "placement", "feed_forward", "head")
 

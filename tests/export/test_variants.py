@@ -106,9 +106,10 @@ def overrides(row: dict[str, str]) -> list[str]:
 
 ROWS = pairwise()
 HANDFUL = 6  # by default; the rest by `pytest -m conformance`
+REST = (pytest.mark.conformance, pytest.mark.exhaustive)
 rows = pytest.mark.parametrize(
     "row",
-    [pytest.param(row, marks=() if i < HANDFUL else pytest.mark.conformance) for i, row in enumerate(ROWS)],
+    [pytest.param(row, marks=() if i < HANDFUL else REST) for i, row in enumerate(ROWS)],
     ids=lambda row: "-".join(value for name, value in row.items() if not name.endswith("embedding")),
 )
 

@@ -11,13 +11,17 @@ import pytest
 
 import paddle_tfm
 from paddle_tfm.cli import main
+from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.check import check
+from paddle_tfm.train.run import create
+from paddle_tfm.train.trainer import Trainer
 
 RECIPES = sorted(shipped())
 NEEDS = {"multi30k-published": "sacremoses"}  # recipe → the optional package of one of its components
@@ -127,17 +131,33 @@ def uses_a_dataset(name: str) -> bool:
     return isinstance(task, dict) and not task.keys().isdisjoint(("dataset", "datasets"))
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if name != BIG and not uses_a_dataset(name)])
+TRAINED = [name for name in RECIPES if name != BIG and not uses_a_dataset(name)]
+
+
+def require_trained(results: dict) -> None:
+    assert results["steps"] == 2
+    assert results["diverged"] is None
+    assert math.isfinite(results["test"]["loss"])
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_its_last_variant_trains_a_few_steps(name, registry, tmp_path):
+    """At the size that a ladder ends with."""
+    run = recipe.load(name, [*SMALL, *DATA[task(recipe.load(name).data)]]).expand()[0][-1]
+    plan = plan_run(run, registry).require_sound(name)
+    require_trained(Trainer(create(plan, tmp_path / "run", load_corpus(plan)), registry.plugins).train())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINED)
 def test_it_trains_a_few_steps(name, tmp_path):
+    """All that it trains: variants, sizes and trials."""
     data = recipe.load(name).data
     trials = ["tune.trials=2", "tune.widen=0"] if "tune" in data else []
     folders = paddle_tfm.run(name, [*SMALL, *DATA[task(data)], *trials], out=tmp_path)
     assert len(folders) == len(recipe.load(name).variants())
     for folder in folders:
-        results = json.loads((folder / "results.json").read_text("utf-8"))
-        assert results["steps"] == 2
-        assert results["diverged"] is None
-        assert math.isfinite(results["test"]["loss"])
+        require_trained(json.loads((folder / "results.json").read_text("utf-8")))
 
 
 # --------------------------------------------------------------------------------------- the base model of the paper

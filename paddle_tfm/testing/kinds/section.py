@@ -56,13 +56,14 @@ class Elements(HTMLParser):
         self.wrong = self.wrong or sentence
 
 
-def _part(subject: Subject, trial: Trial) -> Part | None:
-    """What it says of a trial, with its files; None where it does not apply."""
+def _part(subject: Subject, trial: Trial, files: bool = True) -> Part | None:
+    """What it says of a trial, with its tables and figures as files unless only the page is looked at; None where it
+    does not apply."""
     section = subject.build()
     applies = section.applies(trial.facts)
     if not isinstance(applies, bool):
         raise TypeError(f"`applies` must return a bool, but returns {applies!r}")
-    return part(subject.name, section, trial.facts, files=True) if applies else None
+    return part(subject.name, section, trial.facts, files) if applies else None
 
 
 @check(
@@ -114,7 +115,7 @@ def users_text(subject: Subject) -> Result:
 def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
     """Failed with what is `wrong` with the first page of which anything is."""
     with trials(subject.registry) as all_trials:
-        pages = [(trial, _part(subject, trial)) for trial in all_trials]
+        pages = [(trial, _part(subject, trial, files=False)) for trial in all_trials]
     for trial, result in pages:
         if result and (sentence := wrong(Elements(result.html))):
             return Failed(f"of {trial.what}: {sentence}")
