@@ -465,7 +465,13 @@ EXECUTOR = {
     "local": held("ours: nothing to choose"),
     "command": held("ours", template="{cell}", at_once=1),
     "ray": held(
-        "ray.remote: one CPU and no GPU", num_cpus=1, num_gpus=0, retries=2, at_once=0, address=None, pin=False
+        "ray-project/ray, ray.remote: one CPU and no GPU; retries: ours",
+        num_cpus=1,
+        num_gpus=0,
+        retries=2,
+        at_once=0,
+        address=None,
+        pin=False,
     ),
 }
 
