@@ -2,6 +2,7 @@
 batches of random tokens and padding."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -10,6 +11,11 @@ if (
     "PYTEST_XDIST_WORKER" in os.environ
 ):  # processes side by side: one thread each, and not as many as the one before them set
     os.environ["OMP_NUM_THREADS"] = "1"
+
+# A shell without job control starts what it puts into the background deaf to Ctrl-C, and so would be all that is
+# started from here.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import paddle_tfm
 from paddle_tfm import build_model, create_registry

@@ -2,17 +2,22 @@
 
 Small models gain little from a second thread, and everything from a second process. What a run draws does not depend on
 who trains it (counter-based random numbers); its sums may differ in the last bit, as with another number of threads.
+
+A worker has a pipe of its own, and shares no queue and no lock: one that is killed, at whatever moment, keeps nothing
+that another waits for.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import queue
 import signal
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +27,13 @@ from paddle_tfm.protocols import Outcome
 from paddle_tfm.runtime import load_paddle
 
 if TYPE_CHECKING:  # a spawned worker imports this module before Paddle is set up
-    from multiprocessing.context import ForkContext, SpawnContext
+    from multiprocessing.process import BaseProcess
 
     from paddle_tfm.sweep.cells import Cell
     from paddle_tfm.sweep.events import Event
     from paddle_tfm.sweep.serial import Serial
 
-POLL_SECONDS = 0.1  # between two looks at the workers
+POLL_SECONDS = 0.1  # between two looks at what the user wants
 JOIN_SECONDS = 60
 
 
@@ -41,6 +46,29 @@ class WorkerSettings:
     plugin_files: Sequence[Path]
     device: str
     parent: int
+
+
+@dataclass
+class Worker:
+    """A process that trains the cells that its pipe brings, one after another. None in the pipe: there are no more,
+    and the one under way is to save a checkpoint and stop. cell: what it trains now."""
+
+    process: BaseProcess
+    pipe: Connection
+    cell: Cell | None = None
+
+    def give(self, cell: Cell | None) -> None:
+        """Have it train `cell`; None: have it end."""
+        self.cell = cell or self.cell
+        with suppress(OSError):  # it died: its pipe says so when it is read
+            self.pipe.send(cell)
+
+    def death(self) -> str:
+        """How it died, as a sentence without a subject."""
+        self.process.join(JOIN_SECONDS)
+        code = self.process.exitcode or 0
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        return f"{how}; if memory ran out, use fewer --workers"
 
 
 @dataclass
@@ -60,96 +88,108 @@ class Workers:
     stop: Callable[[], bool]
     report: Callable[[str], None]
     on_event: Callable[[Event], None]
+    pool: list[Worker] = field(default_factory=list, init=False, repr=False)
+    failures: list[Exception] = field(default_factory=list, init=False, repr=False)
+    interrupted: list[str] = field(default_factory=list, init=False, repr=False)
 
     def run(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        """Train all cells.
+        """Train all cells. A worker that is killed costs the cell that it trained, and another takes its place.
 
         Raises:
             UserError: what a worker failed with; the others have stopped, and `resume` continues.
             Interrupted: `stop` said so, and every worker saved a checkpoint.
         """
-        from paddle_tfm import processes
         from paddle_tfm.train.trainer import Interrupted
 
-        # A fork has Paddle loaded: the first step comes two seconds sooner.
-        context: ForkContext | SpawnContext = multiprocessing.get_context("spawn")
-        if processes.can_fork():
-            context = multiprocessing.get_context("fork")
-        pending, messages, halt = context.Queue(), context.Queue(), context.Event()
-        for item in (*cells, *[None] * self.workers):  # a worker ends at its None
-            pending.put(item)
-        settings = WorkerSettings(self.resume, self.strict, tuple(self.plugin_files), self.device, os.getpid())
-        arguments = settings, pending, messages, halt
-        with runtime.threads_for(self.workers):
-            pool = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(self.workers)]
-            for process in pool:
-                with processes.signals_wait():
-                    process.start()
-        cell_of = {cell.name: cell for cell in cells}
-        failures: list[Exception] = []
-        interrupted: list[str] = []
+        waiting, halted = deque(cells), False
         try:
-            for name in self._relay(pool, messages, halt, failures, interrupted):
-                yield Outcome(cell_of[name])
+            with runtime.threads_for(self.workers):
+                for _ in range(self.workers):
+                    self._start(waiting)
+            while self.pool:
+                if not halted and (self.stop() or self.failures):
+                    halted = True
+                    waiting.clear()
+                    for worker in self.pool:
+                        worker.give(None)
+                readable = set(wait([worker.pipe for worker in self.pool], POLL_SECONDS))
+                for worker in [each for each in self.pool if each.pipe in readable]:
+                    yield from self._heard(worker, waiting)
         finally:
-            halt.set()
-            for process in pool:
-                process.join(timeout=JOIN_SECONDS)
-        if failures:
-            raise failures[0]
-        if interrupted:
-            raise Interrupted(", ".join(sorted(interrupted)))
+            for worker in self.pool:  # only after an exception: none is left otherwise
+                worker.pipe.close()
+            for worker in self.pool:
+                worker.process.join(JOIN_SECONDS)
+        if self.failures:
+            raise self.failures[0]
+        if self.interrupted:
+            raise Interrupted(", ".join(sorted(self.interrupted)))
 
-    def _relay(
-        self, pool: Sequence, messages, halt, failures: list[Exception], interrupted: list[str]
-    ) -> Iterator[str]:
-        """Pass on what the workers report until all have ended; a failure or `stop` halts them. Yields the names of
-        runs as they are finished, collects `failures` in the order in which they come, and the names of the runs that
-        were `interrupted`."""
-        ended = 0
-        while ended < self.workers:
-            if self.stop() or failures:
-                halt.set()
-            try:
-                kind, content = messages.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                if any(process.exitcode not in (None, 0) for process in pool) and not failures:
-                    failures.append(UserError(_death(pool)))
-                if all(process.exitcode is not None for process in pool):
-                    break
-                continue
-            if kind == "event":
-                self.on_event(content)
-            elif kind == "report":
-                self.report(content)
-            elif kind == "finished":
-                yield content
-            elif kind == "interrupted":
-                interrupted.append(content)
-            elif kind == "failed":
-                failures.append(content)
-            ended += kind == "ended"
+    def _start(self, waiting: deque[Cell]) -> None:
+        """Start one more worker, with its first cell."""
+        from paddle_tfm import processes
+
+        # A fork has Paddle loaded: the first step comes two seconds sooner.
+        context = multiprocessing.get_context("fork" if processes.can_fork() else "spawn")
+        settings = WorkerSettings(self.resume, self.strict, tuple(self.plugin_files), self.device, os.getpid())
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(settings, theirs), daemon=True)  # type: ignore[attr-defined]
+        with processes.signals_wait():
+            process.start()
+        theirs.close()  # so that the worker alone has it, and its death ends the pipe
+        self.pool.append(Worker(process, ours))
+        self.pool[-1].give(waiting.popleft() if waiting else None)
+
+    def _heard(self, worker: Worker, waiting: deque[Cell]) -> Iterator[Outcome]:
+        """Take one message of a worker: pass it on, give it its next cell, or replace it where it died."""
+        try:
+            kind, content = worker.pipe.recv()
+        except (EOFError, OSError):
+            yield from self._ended(worker, waiting)
+            return
+        if kind == "event":
+            self.on_event(content)
+        elif kind == "report":
+            self.report(content)
+        elif kind == "finished":
+            cell, worker.cell = worker.cell, None
+            worker.give(waiting.popleft() if waiting else None)
+            if cell is not None:
+                yield Outcome(cell)
+        elif kind == "interrupted":
+            worker.cell = None
+            self.interrupted.append(content)
+        elif kind == "failed":
+            worker.cell = None
+            self.failures.append(content)
+
+    def _ended(self, worker: Worker, waiting: deque[Cell]) -> Iterator[Outcome]:
+        """A worker's pipe has ended: as it should, or because it was killed."""
+        self.pool.remove(worker)
+        worker.pipe.close()
+        if worker.cell is not None:
+            if waiting:
+                with runtime.threads_for(self.workers):
+                    self._start(waiting)
+            yield Outcome(worker.cell, f"the process that trained it {worker.death()}")
+        worker.process.join(JOIN_SECONDS)
 
 
-def _death(pool: Sequence) -> str:
-    code = next(process.exitcode for process in pool if process.exitcode)
-    cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-    return (
-        f"a worker process died ({cause}); if memory ran out, use --workers 1. Saved checkpoints remain: add "
-        "--resume to continue"
-    )
-
-
-def _work(settings: WorkerSettings, pending, messages, halt) -> None:
+def _work(settings: WorkerSettings, pipe: Connection) -> None:
     """The life of a worker: cells, until there are none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     folder = Path()
 
     def cells() -> Iterator[Cell]:
         nonlocal folder
-        for cell in iter(pending.get, None):
-            folder = cell.folder
-            yield cell
+        with suppress(EOFError, ConnectionError):  # the parent died
+            for cell in iter(pipe.recv, None):
+                folder = cell.folder
+                yield cell
+
+    def tell(kind: str, content: object) -> None:
+        with suppress(ConnectionError):  # the parent died: `stop` says so after the next step
+            pipe.send((kind, content))
 
     try:
         load_paddle().set_device(settings.device)
@@ -158,22 +198,25 @@ def _work(settings: WorkerSettings, pending, messages, halt) -> None:
 
         processes.set_threads(runtime.threads())
         try:
-            for outcome in _serial(settings, messages, halt).run(cells()):
-                messages.put(("finished", outcome.cell.name))
+            # While a cell is trained, the pipe brings nothing but None, or its end. An orphan saves and ends.
+            def stop() -> bool:
+                return pipe.poll() or os.getppid() != settings.parent
+
+            for outcome in _serial(settings, stop, tell).run(cells()):
+                tell("finished", outcome.cell.name)
         except Interrupted as interrupted:
-            messages.put(("interrupted", str(interrupted)))
+            tell("interrupted", str(interrupted))
         except UserError as error:
-            messages.put(("failed", UserError(str(error))))
+            tell("failed", UserError(str(error)))
         except OSError as error:
-            messages.put(("failed", UserError(f"{error.filename or folder}: {error.strerror}")))
+            tell("failed", UserError(f"{error.filename or folder}: {error.strerror}"))
     except Exception as error:
         from paddle_tfm.plugin_errors import of_plugin
 
-        messages.put(("failed", of_plugin(error) or RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
-    messages.put(("ended", None))
+        tell("failed", of_plugin(error) or RuntimeError(f"in a worker process:\n{traceback.format_exc()}"))
 
 
-def _serial(settings: WorkerSettings, messages, halt) -> Serial:
+def _serial(settings: WorkerSettings, stop: Callable[[], bool], tell: Callable[[str, object], None]) -> Serial:
     """What trains a worker's cells, and reports to the parent."""
     from paddle_tfm.plugins import create_plugins
     from paddle_tfm.registry import Registry
@@ -183,7 +226,7 @@ def _serial(settings: WorkerSettings, messages, halt) -> Serial:
         Registry(create_plugins(settings.plugin_files)),
         settings.resume,
         settings.strict,
-        stop=lambda: halt.is_set() or os.getppid() != settings.parent,  # an orphan saves and ends
-        report=lambda text: messages.put(("report", text)),
-        on_event=lambda event: messages.put(("event", event)),
+        stop=stop,
+        report=lambda text: tell("report", text),
+        on_event=lambda event: tell("event", event),
     )

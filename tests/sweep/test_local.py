@@ -1,6 +1,7 @@
 """Runs side by side in processes: the same numbers, plugins that survive the trip, and ends that leave nothing
 behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -143,13 +144,25 @@ def test_an_interrupted_sweep_saves_every_run(long_run, tmp_path):
     assert not any(folder.exists() for folder in workers)
 
 
-def test_a_killed_worker_is_told_and_the_others_stop(long_run):
-    workers = children(long_run.pid)
-    assert len(workers) == 2
-    os.kill(int(workers[0].name), signal.SIGKILL)
-    _, err = long_run.communicate(timeout=90)
-    assert long_run.returncode == 2
-    assert "SIGKILL" in err and "--resume" in err
+def test_a_killed_worker_costs_its_run_only_and_another_takes_its_place(tmp_path):
+    """Of four runs on two workers one is killed as it trains; those that wait are trained all the same, and the fourth
+    on resume."""
+    out, steps = tmp_path / "out", ["train.steps=300", "evaluate.every=20"]
+    arguments = [*steps, "seeds=[1, 2]", "--workers", 2, "--out", out]
+    process = start(*arguments)
+    begun = wait_until(lambda: list(out.glob("*/*/checkpoints/last/state.json")))[0].parents[2]
+    victim = json.loads((begun / "claim.json").read_text())["pid"]
+    os.kill(victim, signal.SIGKILL)
+    _, err = process.communicate(timeout=90)
+    name = f"{begun.parent.name}/{begun.name}"
+    assert process.returncode == 1, err
+    assert f"{name} failed: the process that trained it was ended by SIGKILL; if memory ran out, use fewer" in err
+    assert f"1 of 4 runs failed: {name}. Train them again with: paddle-tfm run base" in err
+    assert len(list(out.glob("*/*/results.json"))) == 3
+    code, _, err = run(*arguments, "--resume")
+    assert code == 0 and err.count("is finished already") == 3, err
+    code, _, err = run(*arguments[:-1], tmp_path / "whole")
+    assert code == 0 and logs(out) == logs(tmp_path / "whole") and len(logs(out)) == 4, err
 
 
 def test_orphans_end(long_run):
