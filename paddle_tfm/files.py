@@ -15,11 +15,13 @@ from typing import Any
 
 from paddle_tfm.errors import UserError
 
+PARTIAL = ".partial"  # ends the name of what is being written
+
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file (text as UTF-8) atomically: whenever we are killed or the machine stops, it holds its old content or
     all of `content`. If the disk is full, the old content stays."""
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(path.name + PARTIAL)
     try:
         with naming(path):
             partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)

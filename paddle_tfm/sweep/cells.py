@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
+from paddle_tfm.files import PARTIAL, read_json
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.sweep import claim
+from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import RECIPE_CHANGED, changes, identity, read_identity, recipe_changes, rounding
 
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
@@ -53,6 +55,15 @@ class Cell(protocols.Cell):
     def is_claimed(self) -> bool:  # type: ignore[override]
         """Whether a process trains it now."""
         return claim.is_claimed(self.folder)
+
+    def tidy(self) -> None:
+        """Remove what a process left of this finished run that was killed after it had written the results."""
+        if self.is_claimed:
+            return
+        manifest.keep_last(self.folder / "checkpoints")
+        for left in (self.folder / claim.FILE, *self.folder.glob(f"*{PARTIAL}")):
+            with suppress(OSError):  # a folder for reading only
+                left.unlink(missing_ok=True)
 
     def require_unchanged(self, plan: Plan, data: dict[str, str] | None = None) -> None:
         """Refuse to resume a run with another recipe, other plugins or other data than it began with.

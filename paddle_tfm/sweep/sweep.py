@@ -211,7 +211,8 @@ class Sweep:
         write_command(self.folder, command, names, self.recipe.data.get("baseline"), question)
 
     def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
-        """The cells that are to be trained. Of the others it is made sure that their texts are still the same.
+        """The cells that are to be trained. Of the others it is made sure that their texts are still the same, and that
+        nothing is left beside them of processes that were killed.
 
         Raises:
             UserError: they are not, or cannot be read.
@@ -224,6 +225,7 @@ class Sweep:
                 continue
             plan = plan_run(cell.spec, self.registry)
             cell.require_unchanged(plan, fingerprint_of(plan))
+            cell.tidy()
             self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
         return waiting
 

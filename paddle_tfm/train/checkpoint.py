@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import naming, sync
+from paddle_tfm.files import PARTIAL, naming, sync
 from paddle_tfm.train import manifest
 
 
@@ -38,7 +38,7 @@ def save(
     Raises:
         UserError: it could not be written; the old one is as it was.
     """
-    partial = folder.with_name(folder.name + ".partial")
+    partial = folder.with_name(folder.name + PARTIAL)
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -90,25 +90,6 @@ def existing(folder: Path, run: Path) -> Path:
     if there is None or sentence:
         raise UserError(f"{sentence}; remove {run} to train this run again")
     return there
-
-
-def snapshot(step: int | str) -> str:
-    """The name of the checkpoint of the weights at a step, which wait to be averaged."""
-    return f"step-{step}"
-
-
-def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
-    """Remove the weights of all steps but `steps` from a run's checkpoints, since no average needs them."""
-    names = [snapshot(step) for step in steps]
-    for each in folder.glob(snapshot("*")):
-        if each.name not in names:
-            shutil.rmtree(each, ignore_errors=True)
-
-
-def remove_old(folder: Path) -> None:
-    """Remove the checkpoint before `folder`, which a finished run does not need."""
-    if folder.exists():
-        shutil.rmtree(manifest.versions(folder)[1], ignore_errors=True)
 
 
 def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:

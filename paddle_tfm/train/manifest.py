@@ -1,16 +1,17 @@
 """`manifest.json` of a checkpoint: its files, by which anybody can say whether it is whole; and from which checkpoint a
-training resumes. Needs no Paddle."""
+training resumes, and which of them stay. Needs no Paddle."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json, sha256, sync
+from paddle_tfm.files import PARTIAL, read_json, sha256, sync
 
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
@@ -165,3 +166,26 @@ def _read(path: Path) -> dict[str, Any]:
         return read_json(path)
     except UserError:
         return {}
+
+
+def snapshot(step: int | str) -> str:
+    """The name of the checkpoint of the weights at a step, which wait to be averaged."""
+    return f"step-{step}"
+
+
+def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
+    """Remove the weights of all steps but `steps` from a run's checkpoints, since no average needs them."""
+    names = [snapshot(step) for step in steps]
+    for each in folder.glob(snapshot("*")):
+        if each.name not in names:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def keep_last(folder: Path) -> None:
+    """Remove what a finished run does not need from its checkpoints: weights that waited to be averaged, the checkpoint
+    before the last, and what a process that was killed had begun to write."""
+    keep_snapshots(folder, [])
+    if (last := folder / "last").exists():
+        shutil.rmtree(versions(last)[1], ignore_errors=True)
+    for partial in folder.glob(f"*{PARTIAL}"):
+        shutil.rmtree(partial, ignore_errors=True)

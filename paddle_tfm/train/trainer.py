@@ -90,7 +90,6 @@ class Trainer:
             best, since = run.settings.evaluate.best, self.state.progress.best_step
             self._say(f"stopped early at step {run.step}: {best} was never better than at step {since}")
         results = self._finish(diverged)
-        write_peak_memory(run.folder)
         self.emit("on_run_end", results=results)
         return results
 
@@ -165,12 +164,12 @@ class Trainer:
                 needed = progress.snapshots  # by the checkpoint before
                 if run.settings.train.average:
                     progress.snapshots = [*progress.snapshots, run.step][-run.settings.train.average :]
-                    self._save(checkpoint.snapshot(run.step), resumable=False)
+                    self._save(manifest.snapshot(run.step), resumable=False)
         except Interrupted:
             self._save("last")
             raise
         self._save("last")
-        checkpoint.keep_snapshots(self.state.folder(), [*needed, *progress.snapshots])
+        manifest.keep_snapshots(self.state.folder(), [*needed, *progress.snapshots])
         self.emit("on_evaluation_end", step=run.step, metrics=evaluation, samples=samples[:NUM_SAMPLES])
         if self.stop() and run.step < run.settings.train.steps:
             raise Interrupted(run.name)
@@ -192,9 +191,9 @@ class Trainer:
             if not run.plan.run.is_trial:  # the test split chooses nothing
                 final.do()
         results = results_of(run, state.progress, self.score.metrics, final, averaged, diverged, state.wall_seconds())
+        write_peak_memory(run.folder)
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
-        checkpoint.keep_snapshots(state.folder(), [])
-        checkpoint.remove_old(state.folder("last"))
+        manifest.keep_last(state.folder())
         return results
 
     def _average_last(self) -> dict:
@@ -202,7 +201,7 @@ class Trainer:
         validation split. Returns its steps and metrics."""
         run, progress = self.run, self.state.progress
         steps = list(progress.snapshots)
-        averaging.set_mean(run.model, (self.state.existing(checkpoint.snapshot(step)) for step in steps))
+        averaging.set_mean(run.model, (self.state.existing(manifest.snapshot(step)) for step in steps))
         population.estimate_all(run.model, run.stream(), run.seed)
         metrics, _ = self.score.valid()
         is_best = progress.improved(self.score.rank(metrics), metrics)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
+from paddle_tfm.files import PARTIAL, read_json
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
@@ -48,7 +48,7 @@ def verify(folder: Path, registry: Registry, with_data: bool = True) -> Iterator
 
 
 def _checkpoint(path: Path, run: Path) -> Finding:
-    if path.name.endswith(".partial"):
+    if path.name.endswith(PARTIAL):
         return Finding("note", path.name, "was being written when its process ended; nothing reads it")
     if sentence := manifest.damage(path):
         return Finding("bad", path.name, sentence)

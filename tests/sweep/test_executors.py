@@ -166,3 +166,22 @@ def test_only_results_make_a_run_finished(trained, outcomes, reported, error, tm
     else:
         assert [folder.parent.name for folder in sweep.run()] == ["pre", "post"]
     assert sentences == reported
+
+
+def test_what_a_killed_process_left_of_a_finished_run_is_removed(tmp_path):
+    """One that is killed after it wrote the results and before it took away what a finished run does not need."""
+
+    def sweep():
+        recipe = load_recipe("base", [*TINY, "train.steps=2", "evaluate.every=2", TASK])
+        return Sweep(recipe, create_registry(), tmp_path, resume=True)
+
+    (run,) = sweep().run()
+    before = {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    (run / "claim.json").write_text('{"host": "here", "pid": 1, "since": "then"}')
+    (run / "about.json.partial").write_text("{")
+    for folder in ("last.old", "step-2", "best.partial"):
+        (run / "checkpoints" / folder).mkdir()
+        (run / "checkpoints" / folder / "state.json").write_text("{}")
+    assert sweep().run() == [run]
+    assert {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["best", "last"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from paddle_tfm.train import checkpoint
+from paddle_tfm.train import manifest
 from paddle_tfm.train.averaging import mean
 from paddle_tfm.train.evaluate import likelihood
 from paddle_tfm.train.logs import read_rows
@@ -71,14 +71,14 @@ SHAKY = "train.schedule={name: constant, learning_rate: 0.1}"  # the mean of suc
 def test_the_mean_of_the_last_checkpoints(make_trainer, registry, monkeypatch, rate):
     said = []
     trainer = make_trainer("train.average=2", "evaluate.best=loss", rate, report=said.append)
-    kept, forget = {}, checkpoint.keep_snapshots
+    kept, forget = {}, manifest.keep_snapshots
 
     def look(folder, steps):
         for step in steps:
             kept[step] = load_file(trainer.run.folder / "checkpoints" / f"step-{step}" / "model.safetensors")
         forget(folder, steps)
 
-    monkeypatch.setattr(checkpoint, "keep_snapshots", look)
+    monkeypatch.setattr(manifest, "keep_snapshots", look)
     results = trainer.train()
     assert results["averaged"]["steps"] == [8, 12] and set(kept) == {4, 8, 12}
     assert not list((trainer.run.folder / "checkpoints").glob("step-*")), "they are not needed any more"
