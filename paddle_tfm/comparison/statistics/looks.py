@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from scipy import interpolate, optimize, stats
+from scipy import interpolate, optimize, special, stats
 
 from paddle_tfm.comparison.statistics import recursion, signs
 from paddle_tfm.comparison.statistics.intervals import SIGNIFICANCE, common
@@ -107,7 +107,7 @@ class OneLook:
         return (pairs,) if pairs > 1 else ()
 
     def bound(self, size: int, level: float) -> float:
-        return float(stats.t.isf(level / 2, size - 1))
+        return float(-special.stdtrit(size - 1, level / 2))  # stats.t.isf in a hundredth of the time
 
     def p_values(self, differences: np.ndarray) -> np.ndarray:
         return Looks([max(differences.shape[-1], 2)]).p_values(differences)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 POWER = 0.8
 MOST = 100  # pairs: beyond, a few seeds' spread says too little
@@ -40,37 +40,41 @@ def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: floa
     if len(known) < 2:
         return None
     mean, deviation, pairs = float(known.mean()), float(known.std(ddof=1)), len(differences)
-    for size in range(pairs + 1, MOST + 1):
-        bound = _bound(rule, size, level)
-        if bound is None or math.isinf(bound):
-            continue
-        error = deviation / math.sqrt(size)
-        if max(_differs(mean, error, bound, size), _within(mean, error, bound, smallest)) >= POWER:
-            return MoreSeeds(size - pairs)
+    bounds = {size: bound for size in range(pairs + 1, MOST + 1) if math.isfinite(bound := _bound(rule, size, level))}
+    sizes, limits = np.array([*bounds], float), np.array([*bounds.values()], float)
+    errors = deviation / np.sqrt(sizes)
+    chances = np.maximum(_differs(mean, errors, limits, sizes), _within(mean, errors, limits, smallest))
+    enough = np.flatnonzero(chances >= POWER)
+    if len(enough):
+        return MoreSeeds(int(sizes[enough[0]]) - pairs)
     return MoreSeeds(max(MOST - pairs, 0), more_than=True)
 
 
-def _bound(rule: Rule, size: int, level: float) -> float | None:
-    """The bound of a look after `size` pairs; None where there is none. Beyond the last look: as at the last one."""
+def _bound(rule: Rule, size: int, level: float) -> float:
+    """The bound of a look after `size` pairs; infinite where there is none. Beyond the last look: as at the last
+    one."""
     if size in rule.upto(size):
         return rule.bound(size, level)
     looks = rule.upto(MOST)
     if size < looks[-1]:
-        return None
-    nominal = 2 * stats.t.sf(rule.bound(looks[-1], level), looks[-1] - 1)
-    return float(stats.t.isf(nominal / 2, size - 1))
+        return math.inf
+    nominal = special.stdtr(looks[-1] - 1, -rule.bound(looks[-1], level))  # of one side
+    return float(-special.stdtrit(size - 1, nominal))
 
 
-def _differs(mean: float, error: float, bound: float, size: int) -> float:
-    if error == 0:
-        return float(mean != 0)
-    return float(stats.nct.sf(bound, size - 1, abs(mean) / error))
+def _differs(mean: float, errors: np.ndarray, bounds: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The chance that a look at each size finds a difference."""
+    if not errors.any():
+        return np.full(len(sizes), float(mean != 0))
+    return stats.nct.sf(bounds, sizes - 1, abs(mean) / errors)
 
 
-def _within(mean: float, error: float, bound: float, smallest: float | None) -> float:
+def _within(mean: float, errors: np.ndarray, bounds: np.ndarray, smallest: float | None) -> np.ndarray:
+    """The chance that the interval at each size lies within ±`smallest`."""
     if smallest is None:
-        return 0.0
-    room = smallest - bound * error
-    if room <= 0 or error == 0:
-        return float(room > 0 and abs(mean) <= smallest)
-    return float(stats.norm.cdf((room - mean) / error) - stats.norm.cdf((-room - mean) / error))
+        return np.zeros(len(bounds))
+    room = smallest - bounds * errors
+    if not errors.any():
+        return ((room > 0) & (abs(mean) <= smallest)).astype(float)
+    inside = special.ndtr((room - mean) / errors) - special.ndtr((-room - mean) / errors)
+    return np.where(room > 0, inside, 0.0)
