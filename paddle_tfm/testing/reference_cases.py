@@ -16,8 +16,12 @@ from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, Token
 from paddle_tfm.testing.subject import Subject
 
 WIDTHS = ((12, 3), (12, 4), (16, 4), (16, 2))  # (d_model, heads), until the component takes one
-MANY_HEADS = ((16, 4), (24, 6), (32, 8))  # so many that groups of heads are several, of several heads each
-D_FF, VOCABULARY, MAX_LENGTH, LAYERS = 10, 13, 96, 2
+# So many heads that groups of them are several, of several heads each, and wider: of 4 channels D ** -0.5 is 2 / D,
+# and 2 i / D is i / 2.
+MANY_HEADS = ((40, 4), (60, 6), (32, 4), (64, 8), (16, 4))
+D_FF, VOCABULARY, MAX_LENGTH = 10, 13, 96
+DEPTHS = {"encoder": 3, "decoder": 5}  # of two layers 2 N, N ** 2 and N + 2 are one number
+RUNS = ((64, 500), (96, 300))  # (d_model, steps)
 LENGTHS = ((5, 3, 1), (1,), (70,))  # of the sentences of a batch
 SOURCE_LENGTHS = ((2, 7, 4), (3,), (33,))  # of what is looked at across
 SPREAD = 0.6  # of parameters, so that none stays at an initial zero
@@ -77,8 +81,8 @@ def built(
 def of_few_and_many_heads(
     subject: Subject, site: LayerSite, rng: np.random.Generator
 ) -> Iterator[tuple[nn.Layer, dict]]:
-    """The component at a width that it takes, and again with more heads: where groups of heads are several, of several
-    each, their order shows."""
+    """The component at a width that it takes, and again with more and wider heads: where groups of heads are several,
+    of several each, their order shows, and where a head has several pairs of channels, exponents and scales do."""
     layer, size = built(subject, site, rng)
     yield layer, size
     if size["heads"] < MANY_HEADS[0][1]:
@@ -240,8 +244,8 @@ def plain_norm(x: np.ndarray) -> np.ndarray:
 def _placement(subject: Subject, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     for stack in dict.fromkeys(name.split(".")[0] for name in subject.site_names):
         names = ["self", "cross", "feed_forward"] if stack == "decoder" else ["self", "feed_forward"]
-        for number in range(LAYERS):
-            sites = [LayerSite(stack, name, number, LAYERS, LAYERS) for name in names]
+        for number in range(DEPTHS[stack]):
+            sites = [LayerSite(stack, name, number, DEPTHS["encoder"], DEPTHS["decoder"]) for name in names]
             layer, size = built(subject, None, rng, sites=sites, norm=lambda site, width: _Plain())
             weights = [rng.normal(size=(size["d_model"],) * 2) * 0.3 for _ in names]
             x, valid, facts = _texts(LENGTHS[0], size["d_model"], rng)
@@ -257,22 +261,25 @@ def _placement(subject: Subject, functions: Sequence[str], rng: np.random.Genera
                 "sublayers": theirs,
                 "norm": plain_norm,
                 "layer": number,
-                "layers": LAYERS,
+                "layers": DEPTHS[stack],
+                "encoder_layers": DEPTHS["encoder"],
+                "decoder_layers": DEPTHS["decoder"],
                 "stack": stack,
             }
             yield Case(f"{stack}, layer {number}", layer, ours, {"x": x}, facts, valid)
 
 
 def _schedule(subject: Subject, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
-    steps = 500
-    schedule = subject.build(d_model=64, steps=steps)
-    for step in (1, 2, 10, 100, 249, 250, 251, steps - 1, steps):
-        rate = paddle.to_tensor(np.array([schedule(step)]))
+    for d_model, steps in RUNS:
+        schedule, middle = subject.build(d_model=d_model, steps=steps), steps // 2
+        for step in (1, 2, 10, 100, middle - 1, middle, middle + 1, steps - 1, steps):
+            rate = paddle.to_tensor(np.array([schedule(step)]))
 
-        def ours(inputs: dict[str, Tensor], rate: Tensor = rate) -> Tensor:
-            return rate
+            def ours(inputs: dict[str, Tensor], rate: Tensor = rate) -> Tensor:
+                return rate
 
-        yield Case(f"step {step} of {steps}", None, ours, {}, {"step": step, "steps": steps, "d_model": 64})
+            facts = {"step": step, "steps": steps, "d_model": d_model}
+            yield Case(f"step {step} of {steps}, d_model {d_model}", None, ours, {}, facts)
 
 
 def _listed(lengths: Sequence[int]) -> str:
