@@ -30,7 +30,7 @@ from paddle_tfm.testing.subject import Subject
 VALUES, SLOPES = 1e-6, 1e-4  # how far values and slopes may be off, of the largest number: parts may be in float32
 STEPS = (1e-5, 1e-6, 1e-4)  # of finite differences
 SEED = 17
-FEW = 3  # cases under another value of an option
+SOME_CASES = 3  # cases under another value of an option
 
 
 class Reference:
@@ -119,7 +119,7 @@ class Reference:
                 return failed
         for how, varied in self._varied():
             with contextlib.suppress(UserError):  # one of the two does not take this value
-                for case, theirs in itertools.islice(self._cases(varied, rng), FEW):
+                for case, theirs in itertools.islice(self._cases(varied, rng), SOME_CASES):
                     if failed := self._compared(how, case, theirs, rng):
                         return failed
         unused = ", ".join(f"`{name}`" for name in self.functions if name not in self.compared)

@@ -278,7 +278,7 @@ def _schedule(subject: Subject, functions: Sequence[str], rng: np.random.Generat
             def ours(inputs: dict[str, Tensor], rate: Tensor = rate) -> Tensor:
                 return rate
 
-            facts = {"step": step, "steps": steps, "d_model": d_model}
+            facts: dict[str, object] = {"step": step, "steps": steps, "d_model": d_model}
             yield Case(f"step {step} of {steps}, d_model {d_model}", None, ours, {}, facts)
 
 

@@ -29,8 +29,9 @@ class Bind:
         self.function, self.name = function, name
 
     def __call__(self, case: Case, options: Mapping[str, object]) -> Function:
-        of = _of_torch if isinstance(self.function, type) and _is_module(self.function) else _of_numpy
-        return of(self.function, case, options, self.name)
+        if isinstance(self.function, type) and _is_module(self.function):
+            return _of_torch(self.function, case, options, self.name)
+        return _of_numpy(self.function, case, options, self.name)
 
     def parameters(self) -> frozenset[str]:
         """The names of what it takes, but for a part that it may exchange."""

@@ -15,7 +15,7 @@ from paddle_tfm.testing.scene import Scene, encoder_output
 from paddle_tfm.testing.subject import Subject
 
 GAIN, CLOSE = 2.0, 1e-5
-LEAST = 0.7  # of the residual after a sublayer: sqrt(1/2) leaves a sum's variance what it was (arXiv:1705.03122)
+MIN_CARRIED = 0.7  # of the residual after a sublayer: sqrt(1/2) leaves a sum's variance what it was (arXiv:1705.03122)
 MIN_CORRELATION = 0.999
 DROPS = (
     "; dropout on the residual by design is declared: "
@@ -49,7 +49,7 @@ def identity_path(subject: Subject) -> Result:
                     norm.weight.set_value(paddle.full_like(norm.weight, GAIN))
             where = "x before and after the layers but the first (it has `final_norm`)"
             factor = float((before * after).sum() / (before * before).sum())
-            if not LEAST ** (probe.count * (NUM_LAYERS - 1)) <= factor <= 1.0 + CLOSE:
+            if not MIN_CARRIED ** (probe.count * (NUM_LAYERS - 1)) <= factor <= 1.0 + CLOSE:
                 factor = 1.0  # in the place of another one, which the final norm takes back, but not from the branches
             for each in (after, passed(probe.x)):
                 if failed := difference(before * factor, each, f"{what}, {where}", CLOSE):
