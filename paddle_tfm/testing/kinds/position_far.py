@@ -43,6 +43,11 @@ def far_positions(subject: Subject) -> Result:
             except Exception:  # beyond its length it may refuse; `beyond_length` sees how
                 break
             where = f"positions {offset} … {offset + COUNT - 1}"
+            for hook in far.keys() - {"key"}:
+                count = _count(far[hook])
+                if count < _count(near[hook]) == COUNT:  # a table has rows up to `max_length`, which is farther
+                    alike = "all" if count == 1 else "two or more"
+                    return Failed(f"{site}: of {where}, {alike} get the same ({hook})")
             for hook, (channels, slopes, height) in waves.items():
                 rows = far[hook].reshape(COUNT, -1)[:, channels]
                 off = _off_wave(rows, slopes) / np.maximum(
@@ -54,11 +59,6 @@ def far_positions(subject: Subject) -> Result:
                         f"{site}: channel {channel} of {hook} is a wave at positions {WAVE[0]} … {WAVE[-1]}, and at "
                         f"{where} it is off one by {off.max():.2g} of its height"
                     )
-            for hook in far.keys() - {"key"}:
-                if (
-                    _count(far[hook]) < _count(near[hook]) == COUNT
-                ):  # a table has rows up to max_length, which is farther
-                    return Failed(f"{site}: of {where}, two or more get the same ({hook})")
             if TURNED in far and distance(near[TURNED], after[TURNED]) <= BY_DISTANCE:
                 what = (
                     f"{site}: products of turned queries and keys at positions {NEAR} … {NEAR + COUNT - 1}, and {where}"

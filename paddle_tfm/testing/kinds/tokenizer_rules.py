@@ -139,15 +139,16 @@ def learned_again(subject: Subject) -> Result:
     usual, pieces = _cut(once, texts), set(once.pieces())
     with tempfile.TemporaryDirectory() as folder:
         once.save(Path(folder))
-        for how in ("learned", "loaded"):
+        for how, before in (("learned", ""), ("learned", ", and cut some,"), ("loaded", ", and cut some,")):
             used = _fitted(subject, _texts(1))
-            _cut(used, texts)  # what it remembers of them is of the first texts
+            if before:
+                _cut(used, texts)  # what it remembers of them is of the first texts
             if how == "learned":
                 used.fit(iter([*_texts(0), *TRAINING]))
             else:
                 used.load(Path(folder))
             if sentence := _first_other(usual, _cut(used, texts)):
-                return Failed(sentence.format(f"and {how} by one that had learned from other texts, and cut some,"))
+                return Failed(sentence.format(f"and {how} by one that had learned from other texts before{before}"))
             if extra := set(used.pieces()) - pieces:
                 return Failed(f"{how} again, `pieces()` names {len(extra)} pieces of the texts before")
     return Passed()
