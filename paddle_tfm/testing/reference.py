@@ -19,7 +19,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.options import options_of
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing.other_options import other_values
-from paddle_tfm.testing.reference_cases import Case, cases, functions_of
+from paddle_tfm.testing.reference_case import Case
+from paddle_tfm.testing.reference_cases import cases, functions_of
 from paddle_tfm.testing.reference_file import Bind, Function, functions_in
 from paddle_tfm.testing.reference_gap import explained
 from paddle_tfm.testing.report import Check, Outcome
@@ -86,8 +87,9 @@ class Reference:
         """Each case with the reference's function for it."""
         options = _settings(subject)
         for case in cases(subject, list(self.functions), rng):
-            if case.function in self.functions:
-                yield case, self.functions[case.function](case, options)
+            reference = self.functions.get(case.function)
+            if reference is not None and (not case.asks or case.asks & reference.parameters()):
+                yield case, reference(case, options)
 
     def _varied(self) -> Iterator[tuple[str, Subject]]:
         """The component under another value of each option that the reference asks for: how it acts may not show in the

@@ -15,7 +15,7 @@ import numpy as np
 from paddle_tfm.errors import UserError, nearest
 from paddle_tfm.plugin_errors import summary
 from paddle_tfm.testing.adapters.arguments import constructor
-from paddle_tfm.testing.reference_cases import Case
+from paddle_tfm.testing.reference_case import Case
 from paddle_tfm.testing.report import line_of
 from paddle_tfm.testing.target import load
 

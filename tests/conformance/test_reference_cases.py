@@ -86,3 +86,32 @@ def test_a_depth_at_which_powers_of_it_differ_is_tried(scale, status, tmp_path):
     text = text.replace("self.drops[i](sublayer(normed))", f"self.drops[i](sublayer(normed)) / {scale}")
     outcome = outcome_of(build(text, "pre"), tmp_path, SCALED)
     assert outcome.status == status, outcome.detail
+
+
+ALIBI = """import numpy as np
+
+
+def bias(q_positions, k_positions, num_heads):
+    slopes = 2.0 ** (-8.0 * np.arange(1, num_heads + 1) / num_heads)
+    return -slopes[:, None, None] * np.abs(q_positions[:, None] - k_positions)
+"""
+RISING = """
+def forward(step, warmup):
+    return 1e-3 * min(step / warmup, (warmup / step) ** 0.5)
+"""
+
+
+def test_positions_that_lie_far_apart_are_tried_where_the_reference_asks_for_them(tmp_path):
+    was = "(q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs()"
+    wrong = Mutant("alibi", "a distance that ends at 100", was, f"{was}.clip(max=100)", "reference")
+    assert outcome_of(build(source("alibi"), "alibi"), tmp_path, ALIBI).status == PASS
+    outcome = outcome_of(build(wrong.source(), "alibi"), tmp_path, ALIBI)
+    assert outcome.status == FAIL and "positions 0 … 1500, bias" in outcome.detail, outcome.detail
+
+
+def test_a_long_run_is_tried(tmp_path):
+    was, becomes = "(self.warmup / step)", "(self.warmup / min(step, 1000))"
+    wrong = Mutant("schedule", "a rate that stays from step 1,000 on", was, becomes, "reference")
+    assert outcome_of(build(source("schedule"), "schedule"), tmp_path, RISING).status == PASS
+    outcome = outcome_of(build(wrong.source(), "schedule"), tmp_path, RISING)
+    assert outcome.status == FAIL and "of 20000" in outcome.detail, outcome.detail
