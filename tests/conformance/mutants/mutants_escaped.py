@@ -174,6 +174,8 @@ ESCAPED = [
      "(q_positions.clip(max=255).unsqueeze(2) - k_positions.clip(max=255).unsqueeze(1)).abs()", "far_positions"),
     ("learned", "a table of 128 rows at most", "[max_length, d_model]", "[min(128, max_length), d_model]",
      "far_positions"),
+    ("ordinary_position", "positions from 512 on are one", "position = paddle.arange(max_len)",
+     "position = paddle.arange(max_len).clip(max=511)", "far_positions"),
     ("sinusoidal", "positions from 256 on stand in one place", "    def embed(self, x, positions):",
      "    def remap(self, positions, draw):\n        return positions.clip(max=255)\n\n    def embed(self, x, positions):",
      "far_positions"),
