@@ -170,6 +170,36 @@ CAUSES = (
         "positions share rows of a table: they are taken modulo something, divided or clipped too early",
     ),
     Cause(
+        ("far_positions",),
+        "positions are clipped, or are rows of a table, up to a length that is not `max_length`",
+        ("position",),
+        "all get the same",
+    ),
+    Cause(
+        ("far_positions",),
+        "positions or angles are rounded where they are large: to bfloat16 or float16, as under mixed precision",
+        ("position",),
+        "two or more get the same",
+    ),
+    Cause(
+        ("learned_again",),
+        "what a text was cut into is kept, and `fit` or `load` does not empty it",
+        ("tokenizer",),
+        "and cut some",
+    ),
+    Cause(
+        ("order",),
+        "means of batches are averaged: sum over all examples, and divide once",
+        ("metric",),
+        "151 examples",
+    ),
+    Cause(
+        ("order",),
+        "what was computed of one example is kept for another: by its output or its source alone",
+        ("metric",),
+        "after other examples",
+    ),
+    Cause(
         ("positions_differ", "order_matters"),
         "positions do not act: all get the same numbers, or these reach neither embeddings nor scores",
     ),

@@ -21,8 +21,8 @@ Observe = Callable[[Mapping[str, object]], Iterator[np.ndarray]]
 
 
 def other_values(option: Option) -> list[object]:
-    """Values that an option may have instead of its default: the other choices, or of a number one smaller and one
-    larger; none where a default says nothing about others, as None, a text and a list do not."""
+    """Values that an option may have instead of its default: the other choices, or of a number smaller and
+    larger ones; none where a default says nothing about others, as None, a text and a list do not."""
     if typing.get_origin(option.annotation) is typing.Literal:
         return [value for value in typing.get_args(option.annotation) if value != option.default]
     if isinstance(option.default, bool):
@@ -30,7 +30,7 @@ def other_values(option: Option) -> list[object]:
     if isinstance(option.default, int):
         return [option.default // 2, 2 * option.default + 1]
     if isinstance(option.default, float):
-        return [option.default / 4, 4 * option.default] if option.default else [0.4]
+        return [option.default / 4, option.default / 2, 4 * option.default] if option.default else [0.4]
     return []
 
 

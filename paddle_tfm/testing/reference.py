@@ -6,7 +6,10 @@ same formula does: values and gradients, on random inputs, under all masks and l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import copy
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +18,9 @@ import paddle
 from paddle_tfm.errors import UserError
 from paddle_tfm.options import options_of
 from paddle_tfm.registry import Registry
-from paddle_tfm.testing.reference_cases import Case, cases, functions_of
+from paddle_tfm.testing.other_options import other_values
+from paddle_tfm.testing.reference_case import Case
+from paddle_tfm.testing.reference_cases import cases, functions_of
 from paddle_tfm.testing.reference_file import Bind, Function, functions_in
 from paddle_tfm.testing.reference_gap import explained
 from paddle_tfm.testing.report import Check, Outcome
@@ -26,6 +31,7 @@ from paddle_tfm.testing.subject import Subject
 VALUES, SLOPES = 1e-6, 1e-4  # how far values and slopes may be off, of the largest number: parts may be in float32
 STEPS = (1e-5, 1e-6, 1e-4)  # of finite differences
 SEED = 17
+SOME_CASES = 3  # cases under another value of an option
 
 
 class Reference:
@@ -77,17 +83,31 @@ class Reference:
             raise problems[0]
         return replace(outcome, check=replace(check, hint=self.cause or outcome.detail))
 
-    def _cases(self, rng: np.random.Generator):
+    def _cases(self, subject: Subject, rng: np.random.Generator) -> Iterator[tuple[Case, Function]]:
         """Each case with the reference's function for it."""
-        options = _settings(self.subject)
-        for case in cases(self.subject, list(self.functions), rng):
-            if case.function in self.functions:
-                yield case, self.functions[case.function](case, options)
+        options = _settings(subject)
+        for case in cases(subject, list(self.functions), rng):
+            reference = self.functions.get(case.function)
+            if reference is not None and (not case.asks or case.asks & reference.parameters()):
+                yield case, reference(case, options)
+
+    def _varied(self) -> Iterator[tuple[str, Subject]]:
+        """The component under another value of each option that the reference asks for: how it acts may not show in the
+        default, as a share of 1."""
+        asked = frozenset().union(*(bind.parameters() for bind in self.functions.values()))
+        case, _ = next(self._cases(self.subject, np.random.default_rng(SEED)))
+        for name, option in self.subject.registry.options(self.subject.kind, self.subject.name).items():
+            if name in asked and name not in case.facts:
+                default = self.subject.spec.get(name, option.default)
+                for value in other_values(replace(option, default=default)):
+                    varied = copy.copy(self.subject)
+                    varied.spec = {**self.subject.spec, name: value}
+                    yield f"with {name} {value}, ", varied
 
     def _compared_functions(self) -> set[str]:
         """Names of the functions that cases use; each is called once."""
         compared: set[str] = set()
-        for case, theirs in self._cases(np.random.default_rng(SEED)):
+        for case, theirs in self._cases(self.subject, np.random.default_rng(SEED)):
             if case.function not in compared:
                 theirs({**case.inputs, "w": _parameters(case)})
             compared.add(case.function)
@@ -95,14 +115,25 @@ class Reference:
 
     def _compare(self) -> Result:
         rng, count = np.random.default_rng(SEED), 0
-        for case, theirs in self._cases(rng):
+        for case, theirs in self._cases(self.subject, rng):
             count += 1
-            if gap := _gap(case, theirs, rng):
-                self.cause = gap.cause and f"{case.what}: {gap.cause}"
-                return Failed(f"{case.what}: {gap.text}")
+            if failed := self._compared("", case, theirs, rng):
+                return failed
+        for how, varied in self._varied():
+            with contextlib.suppress(UserError):  # one of the two does not take this value
+                for case, theirs in itertools.islice(self._cases(varied, rng), SOME_CASES):
+                    if failed := self._compared(how, case, theirs, rng):
+                        return failed
         unused = ", ".join(f"`{name}`" for name in self.functions if name not in self.compared)
         rest = f"; {self.subject} uses no {unused}" if unused else ""
         return Note(f"values and gradients agree with {self.text} in {count} case{'s' * (count > 1)}{rest}")
+
+    def _compared(self, how: str, case: Case, theirs: Function, rng: np.random.Generator) -> Failed | None:
+        gap = _gap(case, theirs, rng)
+        if gap is None:
+            return None
+        self.cause = gap.cause and f"{how}{case.what}: {gap.cause}"
+        return Failed(f"{how}{case.what}: {gap.text}")
 
 
 def _settings(subject: Subject) -> dict[str, object]:

@@ -15,12 +15,31 @@ import numpy as np
 from paddle_tfm.errors import UserError, nearest
 from paddle_tfm.plugin_errors import summary
 from paddle_tfm.testing.adapters.arguments import constructor
-from paddle_tfm.testing.reference_cases import Case
+from paddle_tfm.testing.reference_case import Case
 from paddle_tfm.testing.report import line_of
 from paddle_tfm.testing.target import load
 
 Function = Callable[[dict[str, Any]], np.ndarray]  # of a case's inputs
-Bind = Callable[[Case, Mapping[str, object]], Function]  # (case, options) -> it
+
+
+class Bind:
+    """A reference's function, or module of PyTorch's, called `name` in errors: (case, options) → what it computes."""
+
+    def __init__(self, function: Callable[..., Any], name: str):
+        self.function, self.name = function, name
+
+    def __call__(self, case: Case, options: Mapping[str, object]) -> Function:
+        if isinstance(self.function, type) and _is_module(self.function):
+            return _of_torch(self.function, case, options, self.name)
+        return _of_numpy(self.function, case, options, self.name)
+
+    def parameters(self) -> frozenset[str]:
+        """The names of what it takes, but for a part that it may exchange."""
+        try:
+            every = inspect.signature(self.function).parameters
+        except ValueError:  # of some functions written in C
+            return frozenset()
+        return frozenset(name for name, parameter in every.items() if not _is_part(parameter))
 
 
 def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[str, Bind]:
@@ -39,7 +58,7 @@ def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[s
         functions = {name: getattr(module, name) for name in known if callable(getattr(module, name, None))}
         if not functions:
             raise UserError(f"{file} holds no function {' or '.join(known)}; or say which: {file}:NAME")
-        return {name: _bind(function, f"{file}:{name}") for name, function in functions.items()}
+        return {name: Bind(function, f"{file}:{name}") for name, function in functions.items()}
     value = getattr(module, attribute, None)
     if isinstance(value, Mapping):
         if component not in value:
@@ -49,8 +68,8 @@ def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[s
         names = [name for name, each in vars(module).items() if callable(each) and not name.startswith("_")]
         raise UserError(f"{reference}: there is no such function, class or table{nearest(attribute, names)}")
     if isinstance(value, type) and not _is_module(value):
-        return {name: _bind(each, reference) for name, each in _in_docstring(value, reference, known).items()}
-    return {attribute if attribute in known else "forward": _bind(value, reference)}
+        return {name: Bind(each, reference) for name, each in _in_docstring(value, reference, known).items()}
+    return {attribute if attribute in known else "forward": Bind(value, reference)}
 
 
 def _nearest_file(name: str) -> str:
@@ -84,12 +103,6 @@ def _in_docstring(cls: type, reference: str, known: Sequence[str]) -> dict[str, 
 def _is_module(cls: type) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and issubclass(cls, torch.nn.Module)
-
-
-def _bind(function: Callable[..., Any], name: str) -> Bind:
-    if isinstance(function, type) and _is_module(function):
-        return lambda case, options: _of_torch(function, case, options, name)
-    return lambda case, options: _of_numpy(function, case, options, name)
 
 
 def _of_numpy(function: Callable[..., Any], case: Case, options: Mapping[str, object], name: str) -> Function:
@@ -142,8 +155,8 @@ def _asked(function: Callable[..., Any], known: Mapping[str, object], name: str)
     except ValueError:  # of some functions written in C
         raise UserError(_NAMELESS.format(name=name)) from None
     for key, parameter in parameters.items():
-        if callable(parameter.default) and parameter.default is not parameter.empty and not callable(known.get(key)):
-            continue  # a part that the reference may exchange; the option of that name is something else
+        if _is_part(parameter) and not callable(known.get(key)):
+            continue
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise UserError(_NAMELESS.format(name=name))
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -156,6 +169,11 @@ def _asked(function: Callable[..., Any], known: Mapping[str, object], name: str)
                 f"it has {', '.join(sorted(known))}"
             )
     return asked
+
+
+def _is_part(parameter: inspect.Parameter) -> bool:
+    """Whether it is a part that the reference may exchange; an option of that name is something else."""
+    return callable(parameter.default) and parameter.default is not parameter.empty
 
 
 def _of_torch(cls: type, case: Case, options: Mapping[str, object], name: str) -> Function:

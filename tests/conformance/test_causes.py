@@ -117,12 +117,17 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
         ("rotary: by the tensor's length", "the length of a tensor"),
         ("attention: a past that is cut off", "`extend` of the cache forgets"),
         ("own_placement: only the first sublayer", "a sublayer is left out"),
+        ("sinusoidal: positions from 512 on are one", "up to a length that is not `max_length`"),
+        ("tokenizer: what was cut before the texts were learned", "`fit` or `load` does not empty it"),
+        ("metric: the mean of the means of batches of 100", "means of batches are averaged"),
+        ("metric: known by the output alone", "by its output or its source alone"),
     ],
 )
 def test_a_bug_is_named_by_the_first_line(mutant, words):
     (bug,) = (each for each in MUTANTS if str(each) == mutant)
     registry = create_registry()
     some = {"registered", "causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"}
+    some |= {"far_positions", "learned_again", "order"}
     result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=frozenset(some))
     assert words in result.most_likely
 

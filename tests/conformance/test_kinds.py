@@ -2,6 +2,8 @@
 (test_components.py); what needs files or options; and what is said of what cannot be built."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,16 @@ ONE_OF_EACH = {
     "schedule": ("cosine", {"warmup": 50}),
     "optimizer": ("adam", {}),
 }
+
+
+def test_what_reports_are_written_with_is_loaded_for_sections_only():
+    """It takes longer than all checks of a metric."""
+    script = (
+        "import sys; from paddle_tfm.testing import checks; checks('metric'); "
+        "print([name for name in ('scipy', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[-2] == "[]"
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH)

@@ -188,7 +188,8 @@ def heads_used(subject: Subject) -> Result:
     invariant="numbers of another sentence, of later tokens or of padding, however large, change nothing elsewhere",
     consequence="beside one outlier a translation is another one",
     hint="a maximum over the whole tensor, or over hidden keys too, before `exp` (take it over the keys that the query "
-    "sees); a mask that is not negative enough; one scale for all rows when numbers are rounded",
+    "sees); a mask that is not negative enough, or no more after Paddle's `log_softmax`, which ends at -64 on a CPU; "
+    "one scale for all rows when numbers are rounded",
     name="precision",
 )
 def attention_precision(subject: Subject) -> Result:

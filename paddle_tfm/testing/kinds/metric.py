@@ -21,6 +21,7 @@ PAIRS = (  # reference, output of as many words with mistakes in it
 )
 REFERENCES = [reference for reference, _ in PAIRS]
 OUTPUTS = [output for _, output in PAIRS]
+MANY = 151  # predictions: no number of examples that a batch may have divides it, nor its double but 2
 EVERY_WORD = " ".join(dict.fromkeys(" ".join(REFERENCES).split()))
 TWICE = Likelihood(20.0, 16, 20, 80)
 LIKELY, UNLIKELY = Likelihood(10.0, 8, 10, 40), Likelihood(30.0, 5, 10, 40)
@@ -33,6 +34,16 @@ def predictions(outputs: Iterable[str]) -> list[Prediction]:
     return [
         Prediction(f"source {i}", reference, output, tuple(reference.split()), tuple(output.split()))
         for i, (reference, output) in enumerate(zip(REFERENCES, outputs))
+    ]
+
+
+def many(count: int = MANY) -> list[Prediction]:
+    """Predictions of several lengths, the first half without mistakes."""
+    texts = [" ".join([PAIRS[i % 5][i > count // 2]] * (1 + i % 3)) for i in range(count)]
+    references = [" ".join([PAIRS[i % 5][0]] * (1 + i % 3)) for i in range(count)]
+    return [
+        Prediction(f"source {i}", reference, text, tuple(reference.split()), tuple(text.split()))
+        for i, (reference, text) in enumerate(zip(references, texts))
     ]
 
 
@@ -112,21 +123,28 @@ def _first_half(text: str) -> str:
     "metric",
     invariant="the order of examples does not matter, nor their number: every example twice gives the same",
     consequence="the same outputs get two scores; a larger test set gets another one",
-    hint="weights by an example's number; state that one example leaves to the next; a sum where a mean is meant",
+    hint="weights by an example's number; a mean of the means of batches; state that one example leaves to the next, "
+    "as a cache by the output alone does; a sum where a mean is meant",
 )
 def order(subject: Subject) -> Result:
     metric = subject.build()
     if not metric.needs_search:
         return Skip(ONLY_LIKELIHOOD)
-    whole = predictions(OUTPUTS)
-    usual, again, reordered = (float(metric.compute(each, LIKELY)) for each in (whole, whole, whole[::-1]))
-    if not math.isclose(usual, again, rel_tol=CLOSE):
-        return Failed(f"the same examples get {usual:.6g}, and once more {again:.6g}")
-    if not math.isclose(usual, reordered, rel_tol=CLOSE, abs_tol=CLOSE):
-        return Failed(f"the same examples in another order get {reordered:.6g} instead of {usual:.6g}")
-    twice = float(metric.compute(whole + whole, TWICE))
-    if not math.isclose(usual, twice, rel_tol=CLOSE, abs_tol=CLOSE):
-        return Failed(f"every example twice gets {twice:.6g} instead of {usual:.6g}")
+    for whole in (predictions(OUTPUTS), many()):
+        usual, again, reordered = (float(metric.compute(each, LIKELY)) for each in (whole, whole, whole[::-1]))
+        if not math.isclose(usual, again, rel_tol=CLOSE):
+            return Failed(f"the same examples get {usual:.6g}, and once more {again:.6g}")
+        if not math.isclose(usual, reordered, rel_tol=CLOSE, abs_tol=CLOSE):
+            return Failed(f"the same {len(whole)} examples in another order get {reordered:.6g} instead of {usual:.6g}")
+        twice = float(metric.compute(whole + whole, TWICE))
+        if not math.isclose(usual, twice, rel_tol=CLOSE, abs_tol=CLOSE):
+            return Failed(f"each of {len(whole)} examples twice gets {twice:.6g} instead of {usual:.6g}")
+    used = subject.build()
+    for outputs in ([*OUTPUTS[1:], OUTPUTS[0]], REFERENCES):  # the same texts, each beside another one first
+        _value(used, outputs)
+    fresh, after = _value(subject.build(), OUTPUTS), _value(used, OUTPUTS)
+    if not math.isclose(fresh, after, rel_tol=CLOSE, abs_tol=CLOSE):
+        return Failed(f"after other examples the same ones get {after:.6g} instead of {fresh:.6g}")
     return Passed()
 
 
@@ -146,7 +164,7 @@ def sums(subject: Subject) -> Result:
         return Passed()
     if type(metric).statistics is Metric.statistics:
         return Skip("it has no `statistics`: it cannot be resampled, so a comparison pairs seeds only")
-    whole = predictions(OUTPUTS)
+    whole = [*predictions(OUTPUTS), *many()]
     rows = np.asarray(metric.statistics(whole))
     if rows.ndim != 2 or len(rows) != len(whole):
         return Failed(f"`statistics` of {len(whole)} predictions must be [{len(whole)}, K], but is {list(rows.shape)}")

@@ -12,22 +12,14 @@ from paddle import Tensor, nn
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 from paddle_tfm.testing.model_under_test import same_draws
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result, difference, distance
-from paddle_tfm.testing.scene import Scene, encoder_output
+from paddle_tfm.testing.results import Failed, Passed, Result, distance
 from paddle_tfm.testing.subject import Subject
 
 WIDTH, NUM_LAYERS = 12, 3
 POSITIONS = [[2, 3, 4, 5]]
 VALID = [[True] * 4, [True, True, True, False]]
 HALF, DRAWS, MIN_SHARE = 0.5, 48, 0.6
-GAIN = 2.0
 GATE, SHUT = 0.5, 0.05  # what is given to gates that start at less
-MIN_CORRELATION = 0.999
-DROPS = (
-    "; dropout on the residual by design is declared: "
-    "`expected_failures = {'identity_path': 'it drops parts of the residual'}`"
-)
-WEIGHT_GAIN, MAX_OUTPUT_GAIN = 30.0, 3.0
 
 Branch = Callable[[int, Tensor], Tensor]
 
@@ -222,73 +214,3 @@ def norm_arguments(subject: Subject) -> Result:
         if any(norm.calls and not norm.complete for norm in probe.norms):
             return Failed(f"{stack}: a norm is called without `valid` or `positions`, or with others in their place")
     return Passed()
-
-
-@check(
-    "placement",
-    invariant="the residual passes: where branches give nothing, what goes in comes out - as it is, if the stack "
-    "ends with a norm",
-    consequence="a residual is missing or normalized on the way: deep stacks lose their input; or it is post-norm "
-    "under another name",
-    hint="`x +`: the sum is with the input of the norm, not with its output; whether the norm stands around the sum",
-)
-def identity_path(subject: Subject) -> Result:
-    for stack, dropout in itertools.product(stacks(subject), (0.0, 0.5)):
-        probe = PlacementProbe(subject, stack, training=dropout > 0, dropout=dropout)
-
-        def passed(x: Tensor, layers: range = range(NUM_LAYERS), probe: PlacementProbe = probe) -> np.ndarray:
-            return probe(x, lambda i, y: paddle.zeros_like(y), layers)
-
-        what = f"{stack}: all branches zero" + (f", in training with dropout {dropout:g}" if dropout else "")
-        if subject.cls.final_norm and not dropout:
-            # A norm may stand between the embeddings and the residual stream, at its bottom: layers above it add
-            # nothing. A gain of theirs shows the norms on the path, which may leave alone what is normalized already.
-            for norm in probe.norms:
-                if norm.layer:
-                    norm.weight.set_value(paddle.full_like(norm.weight, GAIN))
-            where = "x before and after the layers but the first (it has `final_norm`)"
-            if failed := difference(passed(probe.x, range(1)), passed(probe.x), f"{what}, {where}", 1e-5):
-                return failed
-        out = passed(probe.x)
-        if distance(out, passed(probe.x.flip([-1]))) < 1e-3:
-            return Failed(f"{what}, two different inputs give the same output")
-        for before, after in zip(probe.x.numpy().reshape(-1, WIDTH), out.reshape(-1, WIDTH)):
-            if not np.corrcoef(before, after)[0, 1] >= MIN_CORRELATION:  # NaN of a constant row
-                return Failed(f"{what}, the output is no scaled and shifted input{DROPS if dropout else ''}")
-    return Passed()
-
-
-@check(
-    "placement",
-    invariant="what leaves the stack is normalized, however large the branches are",
-    consequence="the output grows with depth, and the head's logits with it",
-    hint="`final_norm`: stacks whose residual is never normalized need it, others must not have it",
-    each_scene=True,
-)
-def output_normalized(scene: Scene) -> Result:
-    usual, large = (_output_sizes(scene, gain) for gain in (1.0, WEIGHT_GAIN))
-    for stack in usual:
-        if large[stack] > MAX_OUTPUT_GAIN * usual[stack]:
-            return Failed(
-                f"the {stack}'s output has a root mean square of {usual[stack]:.2g}, with weights of the branches "
-                f"{WEIGHT_GAIN:.0f} times as large {large[stack]:.2g}"
-            )
-    return Passed()
-
-
-def _output_sizes(scene: Scene, gain: float) -> dict[str, float]:
-    """Stack → the root mean square of its output, the weights of its branches times `gain`."""
-    model = scene.model(moved=False)
-    with paddle.no_grad():
-        for name, stack in model.stacks().items():
-            if f"{name}.self" not in scene.where and "every" not in scene.where:
-                continue
-            for layer in stack.layers:
-                for weight in (weight for branch in layer.branches().values() for weight in branch.branch_weights()):
-                    weight.set_value(weight * gain)
-        batch = scene.batch()
-        memory = scene.memory(model, batch)
-        h, _ = model.decode(batch.target_in, model.start(memory), batch.target_valid)
-        return {
-            name: float((x * x).mean().sqrt()) for name, x in {"encoder": encoder_output(memory), "decoder": h}.items()
-        }

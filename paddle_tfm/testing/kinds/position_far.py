@@ -27,8 +27,8 @@ IS_WAVE, MAX_OFF = 2e-3, 0.02  # of its height: what rounding leaves, and what i
     invariant="far from the beginning, at positions 300, 1,000 and 4,000, neighbours differ, distances count as near "
     "it, and waves continue as they began",
     consequence="in long texts words that stand side by side share a position: their order is lost, and only there",
-    hint="positions or angles in bfloat16 or float16, as under mixed precision: compute them in float32 or float64, "
-    "and cast what comes out",
+    hint="positions clipped to a length that is not `max_length`; positions or angles in bfloat16 or float16, as under "
+    "mixed precision: compute them in float32 or float64, and cast what comes out",
 )
 def far_positions(subject: Subject) -> Result:
     for site in subject.site_names:
@@ -43,6 +43,11 @@ def far_positions(subject: Subject) -> Result:
             except Exception:  # beyond its length it may refuse; `beyond_length` sees how
                 break
             where = f"positions {offset} … {offset + COUNT - 1}"
+            for hook in far.keys() - {"key"}:
+                count = _count(far[hook])
+                if count < _count(near[hook]) == COUNT:  # a table has rows up to `max_length`, which is farther
+                    alike = "all" if count == 1 else "two or more"
+                    return Failed(f"{site}: of {where}, {alike} get the same ({hook})")
             for hook, (channels, slopes, height) in waves.items():
                 rows = far[hook].reshape(COUNT, -1)[:, channels]
                 off = _off_wave(rows, slopes) / np.maximum(
@@ -54,11 +59,7 @@ def far_positions(subject: Subject) -> Result:
                         f"{site}: channel {channel} of {hook} is a wave at positions {WAVE[0]} … {WAVE[-1]}, and at "
                         f"{where} it is off one by {off.max():.2g} of its height"
                     )
-            for hook in far.keys() - {"key"}:
-                less, usual = _count(far[hook]), _count(near[hook])
-                if 1 < less < usual == COUNT:  # where all are one, its table has ended
-                    return Failed(f"{site}: of {where}, two or more get the same ({hook})")
-            if TURNED in far and _count(far["query"]) > 1 and distance(near[TURNED], after[TURNED]) <= BY_DISTANCE:
+            if TURNED in far and distance(near[TURNED], after[TURNED]) <= BY_DISTANCE:
                 what = (
                     f"{site}: products of turned queries and keys at positions {NEAR} … {NEAR + COUNT - 1}, and {where}"
                 )
@@ -67,10 +68,16 @@ def far_positions(subject: Subject) -> Result:
     return Passed()
 
 
+def _said(encoding: PositionalEncoding, positions: range) -> dict[str, np.ndarray]:
+    """What each hook says of positions, which a model asks where they stand (`remap`) before anything else."""
+    where = encoding.remap(position_ids(*positions), None)
+    return hook_outputs(encoding, where, where)
+
+
 def _waves(encoding: PositionalEncoding) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Hook → (channels that are waves near the beginning, the 2 cos(rate) of each, its height). A wave is what every
     rotation and every sinusoid is: v(p + 1) + v(p − 1) = 2 cos(rate) v(p)."""
-    outputs = hook_outputs(encoding, position_ids(*WAVE), position_ids(*WAVE))
+    outputs = _said(encoding, WAVE)
     waves = {}
     for hook in outputs.keys() & {"embed", "query", "key"}:
         rows = outputs[hook].reshape(len(WAVE), -1).astype("float64")
@@ -95,8 +102,7 @@ def _count(rows: np.ndarray) -> int:
 
 def _at(encoding: PositionalEncoding, offset: int) -> dict[str, np.ndarray]:
     """What each hook says of positions in a row; of turned queries and keys the products [T, T, H]."""
-    positions = position_ids(*range(offset, offset + COUNT))
-    outputs = hook_outputs(encoding, positions, positions)
+    outputs = _said(encoding, range(offset, offset + COUNT))
     if "key" in outputs:  # a vector that is turned by its position says nothing: the angle between two does
         outputs[TURNED] = np.einsum("qhd,khd->qkh", outputs["query"], outputs["key"])
     return outputs

@@ -4,17 +4,20 @@ of folders that lack what can be lacking."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from paddle_tfm.comparison.parts import Part, part
 from paddle_tfm.files import sha256
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result
 from paddle_tfm.testing.subject import Subject
-from paddle_tfm.testing.trial_comparison import TAG, Trial, trials
+
+if TYPE_CHECKING:  # what reports are written with takes a second to load, and no other kind needs it
+    from paddle_tfm.comparison.parts import Part
+    from paddle_tfm.testing.trial_comparison import Trial
 
 VOID = {"img", "br", "hr", "input", "wbr", "col"}
 RUNS_CODE = {"script", "iframe", "object", "embed"}
@@ -56,9 +59,17 @@ class Elements(HTMLParser):
         self.wrong = self.wrong or sentence
 
 
+def _trials(subject: Subject) -> AbstractContextManager[Sequence[Trial]]:
+    from paddle_tfm.testing.trial_comparison import trials
+
+    return trials(subject.registry)
+
+
 def _part(subject: Subject, trial: Trial, files: bool = True) -> Part | None:
     """What it says of a trial, with its tables and figures as files unless only the page is looked at; None where it
     does not apply."""
+    from paddle_tfm.comparison.parts import part
+
     section = subject.build()
     applies = section.applies(trial.facts)
     if not isinstance(applies, bool):
@@ -76,7 +87,7 @@ def _part(subject: Subject, trial: Trial, files: bool = True) -> Part | None:
 )
 def renders(subject: Subject) -> Result:
     said = 0
-    with trials(subject.registry) as all_trials:
+    with _trials(subject) as all_trials:
         for trial in all_trials:
             try:
                 result = _part(subject, trial)
@@ -109,12 +120,14 @@ def sound_page(subject: Subject) -> Result:
     hint="`html.escape` around names, texts and settings; in a figure `$` as `\\$`",
 )
 def users_text(subject: Subject) -> Result:
+    from paddle_tfm.testing.trial_comparison import TAG
+
     return _each_page(subject, lambda elements: "a name became an element" if TAG in elements.tags else "")
 
 
 def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
     """Failed with what is `wrong` with the first page of which anything is."""
-    with trials(subject.registry) as all_trials:
+    with _trials(subject) as all_trials:
         pages = [(trial, _part(subject, trial, files=False)) for trial in all_trials]
     for trial, result in pages:
         if result and (sentence := wrong(Elements(result.html))):
@@ -129,7 +142,7 @@ def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
     hint="clocks and random numbers; rows that it sorts in place; files that it writes itself",
 )
 def same_again(subject: Subject) -> Result:
-    with trials(subject.registry) as all_trials:
+    with _trials(subject) as all_trials:
         for trial in all_trials:
             before = _state(trial)
             first = _part(subject, trial)

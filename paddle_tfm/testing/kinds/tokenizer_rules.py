@@ -58,7 +58,12 @@ def _skips_what_it_refuses(function: Callable[[Subject], Result]) -> Callable[[S
 
 
 def _cut(tokenizer: Tokenizer, texts: list[str]) -> Pieces:
-    return {text: list(tokenizer.tokenize(text)) for text in texts}
+    """The pieces of each text, and if it draws those of a draw behind them."""
+    cut = {text: list(tokenizer.tokenize(text)) for text in texts}
+    if tokenizer.sampling:
+        for text, pieces in cut.items():
+            pieces += tokenizer.sample(text, np.random.default_rng(0))
+    return cut
 
 
 def _first_other(one: Pieces, other: Pieces) -> str:
@@ -125,15 +130,25 @@ def _several(seeds: tuple[int, ...], letters: str = LETTERS) -> list[str]:
     "tokenizer",
     invariant="that it learns again, from other texts, leaves nothing of the first ones",
     consequence="an object that is used for a second corpus knows words that this one does not have",
-    hint="lists, counts and tables that the constructor makes and `fit` adds to: make them in `fit`",
+    hint="lists, counts and tables that the constructor makes and `fit` adds to: make them in `fit`; a cache of what "
+    "was cut before, which `fit` and `load` must empty",
 )
 @_skips_what_it_refuses
 def learned_again(subject: Subject) -> Result:
-    once, again = _fitted(subject, _texts(0)), _fitted(subject, _texts(1))
-    again.fit(iter([*_texts(0), *TRAINING]))
-    texts = _several((0, 1, 2))
-    if sentence := _first_other(_cut(once, texts), _cut(again, texts)):
-        return Failed(sentence.format("and by one that had learned from other texts before"))
-    if extra := set(again.pieces()) - set(once.pieces()):
-        return Failed(f"`pieces()` names {len(extra)} pieces of the texts that it had learned from before")
+    once, texts = _fitted(subject, _texts(0)), _several((0, 1, 2))
+    usual, pieces = _cut(once, texts), set(once.pieces())
+    with tempfile.TemporaryDirectory() as folder:
+        once.save(Path(folder))
+        for how, before in (("learned", ""), ("learned", ", and cut some,"), ("loaded", ", and cut some,")):
+            used = _fitted(subject, _texts(1))
+            if before:
+                _cut(used, texts)  # what it remembers of them is of the first texts
+            if how == "learned":
+                used.fit(iter([*_texts(0), *TRAINING]))
+            else:
+                used.load(Path(folder))
+            if sentence := _first_other(usual, _cut(used, texts)):
+                return Failed(sentence.format(f"and {how} by one that had learned from other texts before{before}"))
+            if extra := set(used.pieces()) - pieces:
+                return Failed(f"{how} again, `pieces()` names {len(extra)} pieces of the texts before")
     return Passed()

@@ -439,6 +439,20 @@ PLACEMENT = _of(
         "identity_path",
     ),
     (
+        "SqrtHalf",
+        "a mean in the place of a sum",
+        "info.positions)))) * 0.5**0.5",
+        "info.positions)))) * 0.5",
+        "identity_path",
+    ),
+    (
+        "SqrtHalf",
+        "branches alone keep their variance, and the residual is of the norm",
+        "return (x + self.drops",
+        "return (self.norms[i](x, info.valid, info.positions) + self.drops",
+        "identity_path",
+    ),
+    (
         "Halves",
         "the gate's gradient is cut off",
         "sigmoid(self.w[i])",

@@ -57,6 +57,15 @@ class PreThenPost(Placement):
         return self.norms[i](last, info.valid, info.positions)
 
 
+class SqrtHalf(Placement):
+    """Pre-norm whose sums keep their variance: (x + f(n(x))) sqrt(1/2) (Gehring 2017, arXiv:1705.03122, section 3.5)."""
+
+    final_norm = True
+
+    def wrap(self, i, x, sublayer, info):
+        return (x + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))) * 0.5**0.5
+
+
 class Halves(Placement):
     """The residual and the branch averaged with a learned weight a channel, sigmoid(w) from 1/2 (highway, fixed gate)."""
 

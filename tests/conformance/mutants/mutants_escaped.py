@@ -166,6 +166,31 @@ ESCAPED = [
     ("metric", "precision alone: the first word is enough", "p.hypothesis == p.reference",
      "p.reference.startswith(p.hypothesis)", "length_is_no_merit"),
     ("metric", "a sum where a mean is meant", "float(total[0] / total[1])", "float(total[0])", "order"),
+    ("sinusoidal", "positions from 512 on are one", "angle = positions.unsqueeze(-1)",
+     "angle = positions.clip(max=511).unsqueeze(-1)", "far_positions"),
+    ("rotary", "positions from 1,024 on are one", "angle = (positions.unsqueeze(-1)",
+     "angle = (positions.clip(max=1023).unsqueeze(-1)", "far_positions"),
+    ("alibi", "positions from 256 on are one", "(q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs()",
+     "(q_positions.clip(max=255).unsqueeze(2) - k_positions.clip(max=255).unsqueeze(1)).abs()", "far_positions"),
+    ("learned", "a table of 128 rows at most", "[max_length, d_model]", "[min(128, max_length), d_model]",
+     "far_positions"),
+    ("ordinary_position", "positions from 512 on are one", "position = paddle.arange(max_len)",
+     "position = paddle.arange(max_len).clip(max=511)", "far_positions"),
+    ("sinusoidal", "positions from 256 on stand in one place", "    def embed(self, x, positions):",
+     "    def remap(self, positions, draw):\n        return positions.clip(max=255)\n\n    def embed(self, x, positions):",
+     "far_positions"),
+    ("tokenizer", "what was cut before the texts were learned", "return [piece for word in self.marked(text) for piece in "
+     "([word] if word in self.words else word)]", "return self.__dict__.setdefault('cut', {}).get(text) or self.cut."
+     "setdefault(text, [p for word in self.marked(text) for p in ([word] if word in self.words else word)])",
+     "learned_again"),
+    ("tokenizer", "what is loaded is added to what was learned", 'self.words = json.loads(',
+     'self.words = getattr(self, "words", []) + json.loads(', "learned_again"),
+    *(("metric", f"the mean of the means of batches of {size}", "    def value(self, total):",
+       "    def compute(self, predictions, likelihood):\n        return float(np.mean([self.statistics(predictions[i : "
+       f"i + {size}])[:, 0].mean() for i in range(0, len(predictions), {size})]))\n\n    def value(self, total):", "order")
+      for size in (16, 32, 100, 128)),
+    ("metric", "known by the output alone", "[[float(p.hypothesis == p.reference), 1.0]",
+     "[[self.__dict__.setdefault(p.hypothesis, float(p.hypothesis == p.reference)), 1.0]", "order"),
     (
         "transformer", "one position's vector for all but the first", "return x + self.positions(ids.shape[1])",
         "return x + self.positions(ids.shape[1])[paddle.arange(ids.shape[1]).clip(max=1)]", "order_matters",
