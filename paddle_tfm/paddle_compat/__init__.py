@@ -25,6 +25,7 @@ from paddle_tfm.paddle_compat.layers import direct_attributes as direct_attribut
 from paddle_tfm.paddle_compat.layers import kept as kept
 
 CPU = paddle.CPUPlace()
+_threads = 0  # of `set_num_threads`
 
 
 def _private(owner: Any, *path: str) -> Any:
@@ -52,8 +53,15 @@ def set_num_threads(number: int) -> None:
     There is no public way after the import: `OMP_NUM_THREADS` is read once. Without the private one the number stays as
     it was, which costs speed where several processes share the cores, and changes sums by no more than rounding.
     """
+    global _threads
     if set_threads := _private(paddle, "base", "core", "set_num_threads"):
         set_threads(number)
+        _threads = number
+
+
+def num_threads() -> int:
+    """What `set_num_threads` was last given; 0 before."""
+    return _threads
 
 
 def reset_peak_memory() -> None:
