@@ -20,9 +20,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn, TypeVar
 
-import paddle
-
-from paddle_tfm import paddle_compat, runtime
+from paddle_tfm import paddle_compat, place, runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugin_errors import of_plugin
 
@@ -34,7 +32,7 @@ _division: ContextVar[tuple[int, int] | None] = ContextVar("paddle_tfm_division"
 
 def can_fork() -> bool:
     """Whether a fork of this process can use Paddle: on Linux, on the CPU."""
-    return sys.platform.startswith("linux") and paddle.device.get_device() == "cpu"
+    return sys.platform.startswith("linux") and place.on_cpu()
 
 
 def available_workers() -> int:

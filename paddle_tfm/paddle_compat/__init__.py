@@ -18,6 +18,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm import place
 from paddle_tfm.paddle_compat.layers import Layer as Layer
 from paddle_tfm.paddle_compat.layers import LayerList as LayerList
 from paddle_tfm.paddle_compat.layers import called_plainly as called_plainly
@@ -67,7 +68,7 @@ def num_threads() -> int:
 def reset_peak_memory() -> None:
     """Begin to measure `peak_memory`, without what an earlier run of this process has left behind."""
     gc.collect()
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         paddle.device.cuda.reset_max_memory_allocated()
     elif reset := _private(paddle, "base", "core", "host_memory_stat_reset_peak_value"):
         reset("Allocated", 0)
@@ -79,7 +80,7 @@ def peak_memory() -> int | None:
     Of a CPU there is no public way; without the private one nobody knows. (The peak of the whole process would be that
     of the runs before, too.)
     """
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         return int(paddle.device.cuda.max_memory_allocated())
     peak, reset = (
         _private(paddle, "base", "core", f"host_memory_stat_{name}") for name in ("peak_value", "reset_peak_value")

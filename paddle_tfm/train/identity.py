@@ -10,7 +10,7 @@ from typing import Any
 
 import paddle
 
-from paddle_tfm import blas, processes, runtime
+from paddle_tfm import blas, place, processes, runtime
 from paddle_tfm.component_source import recipe_text
 from paddle_tfm.files import read_json
 from paddle_tfm.onednn import products
@@ -34,7 +34,7 @@ def identity(plan: Plan, data: Mapping[str, str], shards: int = 0) -> dict[str, 
         "components": plan.providers(),
         "data": data,
         "paddle": f"{paddle.__version__} {paddle.version.commit}",
-        "blas": blas.path_in_use() if paddle.device.get_device() == "cpu" else "gpu",
+        "blas": blas.path_in_use() if place.on_cpu() else "gpu",
         "products": _products(plan),
         "shards": shards,
         "threads": _threads(plan, shards),
@@ -45,14 +45,14 @@ def identity(plan: Plan, data: Mapping[str, str], shards: int = 0) -> dict[str, 
 
 def _products(plan: Plan) -> str:
     """Who computes the products of a training step; GPUs have their own precision, which the recipe says."""
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         return "gpu"
     return products.description(plan.settings.train.products)
 
 
 def _threads(plan: Plan, shards: int) -> int:
     """The threads that compute a shard; 0 on a GPU."""
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         return 0
     return max(1, training_threads(plan) // max(1, min(shards, processes.available_workers())))
 

@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-import paddle
 
-from paddle_tfm import processes
+from paddle_tfm import place, processes
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
@@ -61,7 +60,7 @@ class Trainer:
         strict: bool = False,
     ):
         precision = run.settings.train.precision
-        if precision != "float32" and paddle.device.get_device() == "cpu":
+        if precision != "float32" and place.on_cpu():
             raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
         self.run, self.stop, self.report = run, stop, report
         self.listeners = Listeners(plugins, report, strict)
