@@ -17,7 +17,6 @@ from paddle_tfm.onednn import products
 from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
-from paddle_tfm.units import plural
 
 RECIPE_CHANGED = "recipe changed"
 DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant", "size")  # keys of a recipe that change no number
@@ -123,9 +122,7 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         sentences.append(f"the matrix products of its training steps were in {before} and now are in {after}")
     before, after = then.get("threads", now.get("threads")), now.get("threads")
     if before != after:
-        sentences.append(
-            f"a shard of its batches took {plural(before, 'thread')} and now takes {plural(after, 'thread')}"
-        )
+        sentences.append(f"the threads of each shard of its batches were {before} and now are {after}")
     return sentences
 
 

@@ -77,7 +77,7 @@ def test_threads_are_noted_and_refuse_nothing(make_run, threads):
     assert (one["threads"], four["threads"], identity(run.plan, {}, 2)["threads"]) == (1, 4, 2)
     assert one["hash"] != four["hash"]
     assert changes(one, four) == []
-    assert rounding(one, four) == ["a shard of its batches took 1 thread and now takes 4 threads"]
+    assert rounding(one, four) == ["the threads of each shard of its batches were 1 and now are 4"]
     older = {name: value for name, value in one.items() if name not in ("shards", "threads")}
     assert rounding(older, four) == []
     assert identity(make_run("train.shards=1", folder="set").plan, {}, 1)["threads"] == 1
