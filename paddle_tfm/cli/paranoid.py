@@ -62,8 +62,8 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
         raise click.exceptions.Exit(130)
     if missing := [run.relative_to(folder) for run in runs if not (again / run.relative_to(folder)).is_dir()]:
         raise UserError(f"--paranoid: the second training of {', '.join(map(str, missing))} failed, as is said above")
-    found = {run: differences(run, again / run.relative_to(folder)) for run in runs}
-    for run, sentences in found.items():
+    unlike = {run: differences(run, again / run.relative_to(folder)) for run in runs}
+    for run, sentences in unlike.items():
         name = run.relative_to(folder)
         if not sentences:
             _print(f"{name}, trained twice: the same to the bit.")
@@ -71,7 +71,7 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
         _print(f"{name}, trained twice, is another run the second time ({again / name}):")
         for sentence in sentences:
             _print(f"  {sentence}")
-    if any(found.values()):
+    if any(unlike.values()):
         return False
     shutil.rmtree(again)
     return True
