@@ -142,12 +142,19 @@ class ShardedStep(Step):
         answers = []
         for rank, memory in memories.items():
             losses = backward_shard(self, Shard(task.number, task.batches, rank, self.num_shards))
-            gradients = take_gradients(self)
-            for array, gradient in zip(memory, gradients):
-                if gradient is not None:
-                    np.copyto(array, np.from_dlpack(gradient))
-            answers.append(Answer(losses, [gradient is not None for gradient in gradients]))
+            answers.append(
+                Answer(losses, [_move_gradient(each, array) for each, array in zip(self.parameters, memory)])
+            )
         return answers
+
+
+def _move_gradient(parameter: Tensor, array: np.ndarray) -> bool:
+    """Write the gradient into `array` and clear it from the parameter. Returns whether there is one."""
+    gradient = parameter.grad
+    if gradient is not None:
+        np.copyto(array, np.from_dlpack(gradient.detach()))
+        parameter.clear_gradient(False)  # by position: Paddle ignores the keyword `set_to_zero`
+    return gradient is not None
 
 
 def _shared_memory(parameters: Sequence[Tensor]) -> Arrays:
