@@ -11,10 +11,12 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm import place
+
 
 def by_products(rows: Tensor) -> bool:
     """Whether matrix products are the fast way where this tensor lives."""
-    return rows.place.is_cpu_place()
+    return place.on_cpu(rows)
 
 
 def flatten(x: Tensor, dtype: paddle.dtype) -> Tensor:

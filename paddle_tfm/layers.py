@@ -18,7 +18,7 @@ from paddle import Tensor
 from paddle.autograd import PyLayer
 from paddle.utils.dlpack import from_dlpack
 
-from paddle_tfm import fused, paddle_compat, randomness
+from paddle_tfm import fused, paddle_compat, place, randomness
 from paddle_tfm.onednn import kernels, products
 from paddle_tfm.onednn.primitives import address
 from paddle_tfm.validators import between
@@ -41,7 +41,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: boo
         return paddle.matmul(x, weight)
     if not paddle.is_grad_enabled():
         return paddle_compat.linear(x, weight, bias)
-    if not x.place.is_cpu_place():
+    if not place.on_cpu(x):
         return F.linear(x, weight, bias)
     ones = paddle.ones([*x.shape[:-1], 1], x.dtype)
     return paddle.matmul(x, weight).add_(paddle.matmul(ones, bias.unsqueeze(0)))
@@ -108,7 +108,7 @@ class Dropout(paddle_compat.Layer):
         if not self.training or self.rate == 0.0:
             return F.relu(x) if relu else x
         context = randomness.current_context()
-        if context is None or not x.place.is_cpu_place():
+        if context is None or not place.on_cpu(x):
             return self._plain(F.relu(x) if relu else x, context)
         survives = self.draw(math.prod(x.shape))(0, math.prod(x.shape))
         if kernels.usable(x):
@@ -214,7 +214,7 @@ class Embedding(paddle_compat.Layer):
     def forward(self, ids: Tensor) -> Tensor:
         """ids int64 [B, T] → [B, T, C]."""
         words = self.weight.shape[0]
-        if not ids.place.is_cpu_place() or ids.numpy().max(initial=0) >= words:  # a GPU would have to wait
+        if not place.on_cpu(ids) or ids.numpy().max(initial=0) >= words:  # a GPU would have to wait
             ids = paddle.where(ids >= words, paddle.full_like(ids, self.unknown_id), ids)
         x = F.embedding(ids, self.weight, padding_idx=self.pad_id)
         return x * self.factor if self.factor != 1.0 else x

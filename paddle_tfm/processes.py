@@ -15,24 +15,24 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn, TypeVar
 
-import paddle
-
-from paddle_tfm import paddle_compat, runtime
+from paddle_tfm import paddle_compat, place, runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugin_errors import of_plugin
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 MIN_BATCH_TOKENS = 512  # in smaller batches, Python's time for the calls exceeds that of the arithmetic
+_division: ContextVar[tuple[int, int] | None] = ContextVar("paddle_tfm_division", default=None)  # parts, threads
 
 
 def can_fork() -> bool:
     """Whether a fork of this process can use Paddle: on Linux, on the CPU."""
-    return sys.platform.startswith("linux") and paddle.device.get_device() == "cpu"
+    return sys.platform.startswith("linux") and place.on_cpu()
 
 
 def available_workers() -> int:
@@ -40,11 +40,36 @@ def available_workers() -> int:
     return runtime.threads() if can_fork() else 1
 
 
+@contextmanager
+def divided(parts: int, threads: int) -> Iterator[None]:
+    """Within this block work is divided as for so many processes, whether they are there or not, and this process takes
+    `threads` threads for matrix products: so neither decides the last bits of what is computed."""
+    token = _division.set((parts, threads))
+    set_threads(threads)
+    try:
+        yield
+    finally:
+        _division.reset(token)
+        set_threads(own_threads())
+
+
+def own_threads() -> int:
+    """The threads of this process for matrix products, while it shares them with no other."""
+    division = _division.get()
+    return runtime.threads() if division is None else division[1]
+
+
+def threads_of_each(number: int) -> int:
+    """The threads of each of `number` processes that share those of this one."""
+    return max(1, own_threads() // number)
+
+
 def batch_budget(total: int, max_tokens: int) -> int:
     """The tokens in a batch, at most `max_tokens`, when `total` tokens are divided into batches: all processes get
     equally many batches, and together work on at most 2 `max_tokens` at a time. Few large batches need fewer calls than
     many small ones."""
-    workers = available_workers()
+    division = _division.get()
+    workers = available_workers() if division is None else division[0]
     upper = min(max_tokens, max(MIN_BATCH_TOKENS, 2 * max_tokens // workers))
     lower = min(max_tokens, MIN_BATCH_TOKENS)
     rounds = max(1, math.ceil(total / (workers * upper)))

@@ -14,7 +14,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat
+from paddle_tfm import paddle_compat, place
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, FeedForward, Norm, Placement
 
@@ -25,7 +25,7 @@ def computes(stack: paddle_compat.Layer, x: Tensor) -> bool:
     """Whether x may travel through all layers below `stack` as an array: it is float32 on the CPU, their components say
     so, nothing is dropped, and nobody asked to be called before or after a layer. A subclass that says nothing of
     arrays may compute what only tensors can: a component's own class must say so."""
-    if x.dtype != paddle.float32 or not x.place.is_cpu_place():
+    if x.dtype != paddle.float32 or not place.on_cpu(x):
         return False
     layers = stack.sublayers()
     if any(paddle_compat.kept(each) is None for each in layers):

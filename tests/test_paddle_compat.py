@@ -58,6 +58,7 @@ def test_the_number_of_threads(without):
     expected = paddle.matmul(x, x).numpy()
     without(paddle.base.core, "set_num_threads")
     paddle_compat.set_num_threads(2)
+    assert paddle_compat.num_threads() == 1
     np.testing.assert_array_equal(paddle.matmul(x, x).numpy(), expected)
 
 

@@ -31,7 +31,8 @@ from paddle_tfm.recipe.sites import at_site
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.run import Run, create, load_run
-from paddle_tfm.train.shared_step import PROBE_ROWS, sharded
+from paddle_tfm.train.shards import PROBE_ROWS, number_of_shards
+from paddle_tfm.train.shared_step import sharded
 from paddle_tfm.train.step import Step
 from paddle_tfm.train.trainer import Trainer
 
@@ -79,11 +80,11 @@ class Side:
 
     def begin(self) -> None:
         """Divide steps among processes as a training does. First frees the corpus, since no peer holds one."""
-        probe = list(self.trainer.run.encoded["train"][:PROBE_ROWS])
+        step, probe = self.trainer.step, list(self.trainer.run.encoded["train"][:PROBE_ROWS])
         self.trainer.run.encoded = {}
         gc.collect()
         self._exit_stack = ExitStack()
-        self.update = self._exit_stack.enter_context(sharded(self.trainer.step, probe))
+        self.update = self._exit_stack.enter_context(sharded(step, number_of_shards(step, probe)))
         self.workers = [worker.pid for worker in getattr(self.update, "workers", ())]
 
     def facts(self) -> dict:

@@ -54,8 +54,9 @@ def complete(context: click.Context, parameter: click.Parameter, incomplete: str
 @plugin_option
 def command(what: Sequence[str], form: str | None, plugins) -> None:
     """All in which two runs differ, or the variants of a recipe: settings with the defaults of components, who provides
-    these in which version, texts, Paddle's build, the machine; and what a difference of their scores may be owed to
-    beside the variant: parameters, operations and tokens of training; of runs also time, memory and time of decoding.
+    these in which version, texts, Paddle's build, the machine, and whether that can change the last bits of numbers;
+    and what a difference of their scores may be owed to beside the variant: parameters, operations and tokens of
+    training; of runs also time, memory and time of decoding.
 
     Of a folder of runs or a recipe, each variant is put beside the baseline; VARIANTs choose, the first of two being
     the baseline. A recipe takes a.b=value too.
@@ -170,7 +171,13 @@ def _show(base: Side, others: Sequence[Side], registry: Registry, form: str | No
     tables, data = [], []
     for side in others:
         rows = [
-            {"section": gap.section, "what": gap.what, "one": component(gap.one), "other": component(gap.other)}
+            {
+                "section": gap.section,
+                "what": gap.what,
+                "one": component(gap.one),
+                "other": component(gap.other),
+                "last_bits": gap.last_bits,
+            }
             for gap in gaps(base, side)
         ]
         costs = list(confounds(base, side))
@@ -195,6 +202,8 @@ def _table(base: Side, side: Side, rows: Sequence[dict]) -> Table:
         column("one", base.name, prose=True),
         column("other", side.name, prose=True),
     ]
+    if any(row["last_bits"] for row in rows):
+        columns.append(column("last_bits", "what it does to last bits", prose=True))
     return Table(columns, rows, f"{side.name} beside {base.name}")
 
 

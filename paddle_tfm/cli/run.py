@@ -122,6 +122,12 @@ def recipe_command(name: str) -> click.Command:
         metavar="VARIANT/seed-N",
         help="Train this run only, and compare nothing: for whoever distributes the runs of a recipe.",
     )
+    @click.option(
+        "--paranoid",
+        is_flag=True,
+        help="Train everything twice, the second time by a process of its own, and compare the runs to the bit: the "
+        "first tensor or line that differs is named, and the exit status is 1. Takes twice the time.",
+    )
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
     def run(**options) -> None:

@@ -37,6 +37,7 @@ class Request:
     executor: str | None = None
     cell: str | None = None
     strict: bool = False
+    paranoid: bool = False
     form: str | None = None
 
     def require_sound(self) -> None:
@@ -45,6 +46,8 @@ class Request:
         require_alone(self.dry_run, self.budget, self.cell, self.executor, self.save)
         if self.executor and self.cell:
             raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
+        if self.paranoid and self.dry_run:
+            raise UserError("--paranoid trains everything twice, and --dry-run trains nothing: use one of the two")
 
     @property
     def settings(self) -> list[str]:
@@ -59,9 +62,13 @@ class Request:
 
     def to_resume(self) -> str:
         """The command that continues this one."""
+        return shlex.join(["paddle-tfm", *self.words_to_resume()])
+
+    def words_to_resume(self) -> list[str]:
+        """The words of that command behind `paddle-tfm`."""
         values = {"out": self.out, "device": self.device, "workers": self.workers, "executor": self.executor}
         values["cell"] = self.cell
         options = [*(f"--plugin={file}" for file in self.plugins)]
         options += [f"--{name}={value}" for name, value in values.items() if value]
-        options += [f"--{name}" for name in ("strict", "fast") if getattr(self, name)]
-        return shlex.join(["paddle-tfm", "run", self.name, *self.settings, *options, "--resume"])
+        options += [f"--{name}" for name in ("strict", "fast", "paranoid") if getattr(self, name)]
+        return ["run", self.name, *self.settings, *options, "--resume"]

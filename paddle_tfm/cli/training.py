@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli import forecast
+from paddle_tfm.cli import forecast, paranoid
 from paddle_tfm.cli.common import Stop, console, create_registry, notes, use_device, warn
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.cli.sweep_options import save
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def train(wanted: Request) -> None:
-    """Load, check, train and compare; then say where everything is. Of one cell only the first three; of a dry run
-    the first two, and what the rest would cost.
+    """Load, check, train (twice, if the user is paranoid) and compare; then say where everything is. Of one cell only
+    the first three; of a dry run the first two, and what the rest would cost.
 
     Raises:
         UserError: something is wrong with the recipe, its data, the folder or the options.
@@ -58,6 +58,8 @@ def train(wanted: Request) -> None:
     from paddle_tfm.cli.data import bars
     from paddle_tfm.sweep.sweep import Sweep
 
+    if wanted.paranoid:
+        paranoid.require_room(wanted, folder)
     sweep = Sweep(
         recipe,
         registry,
@@ -81,8 +83,11 @@ def train(wanted: Request) -> None:
     if wanted.save is not None:
         save(recipe, wanted.save)
     folders = _trained(wanted, sweep, cells)
+    is_same = not wanted.paranoid or paranoid.train_again(wanted, folder, folders)
     if not wanted.cell:
         _compare(wanted, sweep, folders)
+    if not is_same:
+        raise click.exceptions.Exit(1)
 
 
 def _executor(wanted: Request, registry: Registry):

@@ -21,7 +21,31 @@ from paddle_tfm.train.about import read_about
 
 SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
 SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
-OF_A_MACHINE = ("processor", "cores", "threads", "memory_gib", "system", "device")
+OF_A_MACHINE = ("processor", "instructions", "cores", "threads", "memory_gib", "system", "device")
+OF_A_BUILD = ("paddle", "blas", "products", "shards", "threads")
+# section → what → what a difference does to the last bits of every number
+LAST_BITS = {
+    BUILD: {
+        "paddle": "may change last bits: another build may have other kernels",
+        "blas": "changes last bits: products are summed in another order",
+        "products": "changes last bits: other kernels, or factors in another precision",
+        "shards": "changes last bits: the gradients of a batch are summed in other parts (`train.shards` sets them)",
+        "threads": "may change last bits: some products are divided among the threads of a shard",
+    },
+    MACHINE: {
+        "processor": "may change last bits: a library may choose another kernel for it",
+        "instructions": "may change last bits: they decide in which order oneDNN sums",
+        "cores": "changes no bit",
+        "threads": "changes no bit by itself: `shards`, and the threads of each, are above, under build",
+        "memory_gib": "changes no bit",
+        "system": "may change last bits: functions such as exp are the system's",
+        "device": "changes last bits: a GPU has other kernels",
+        "paddle_tfm": "may change last bits, or more: its notes say what changed",
+        "paddle": "may change last bits: another version may have other kernels",
+        "python": "changes no bit that we know of",
+        "numpy": "may change last bits: some sums, and the search, are NumPy's",
+    },
+}
 # of a run; floating-point operations of training for each token, tokens and seconds of training; seconds of the search
 # of the test split for each token of output, and bytes of the key/value cache for it
 COSTS = ("parameters", "flops_per_token", "tokens", "seconds", "peak_memory_mib", "decoding_seconds", "cache_bytes")
@@ -52,6 +76,11 @@ class Gap(NamedTuple):
     one: object
     other: object
 
+    @property
+    def last_bits(self) -> str | None:
+        """What this difference does to the last bits of numbers; None of what changes more than these."""
+        return LAST_BITS.get(self.section, {}).get(self.what)
+
 
 class Confound(NamedTuple):
     """A cost in which two sides differ: what the difference of their scores may be owed to."""
@@ -73,7 +102,7 @@ def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None
     facts: dict[str, dict[str, object]] = {
         PLUGINS: {**_mapping(identity, "components"), **files},
         DATA: {f"texts of {split}": str(texts)[:12] for split, texts in _mapping(identity, "data").items()},
-        BUILD: {key: identity[key] for key in ("paddle", "blas", "products") if key in identity},
+        BUILD: {key: identity[key] for key in OF_A_BUILD if identity.get(key)},
         MACHINE: {**{key: training[key] for key in OF_A_MACHINE if key in training}, **_mapping(training, "versions")},
     }
     return Side(name, recipe_of(first) if recipe is None else recipe, facts, _costs(folders, abouts))

@@ -13,7 +13,7 @@ from ctypes import c_void_p
 
 from paddle import Tensor
 
-from paddle_tfm import randomness
+from paddle_tfm import place, randomness
 from paddle_tfm.onednn.library import library, why_not
 from paddle_tfm.onednn.primitives import DST, SRC, SRC_1, U8, Primitive, create, describe, engine, kept
 
@@ -30,7 +30,7 @@ def usable(*tensors: Tensor) -> bool:
     step is the engine's (`paddle_tfm.fused` says why)."""
     if randomness.current_context() is None or why_not() is not None:
         return False
-    return all(str(each.dtype) == "paddle.float32" and each.place.is_cpu_place() for each in tensors)
+    return place.on_cpu(*tensors) and all(str(each.dtype) == "paddle.float32" for each in tensors)
 
 
 @functools.lru_cache(4096)

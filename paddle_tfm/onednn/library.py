@@ -19,6 +19,12 @@ SUPPORTED = (3, 6)  # the lowest version; an other major version may have an oth
 AVX512 = 0x27  # dnnl_cpu_isa_avx512_core: flags of the processor
 AVX512_BF16 = 0xE7  # dnnl_cpu_isa_avx512_core_bf16: the processor multiplies bfloat16 itself
 SUCCESS = 0  # dnnl_success
+# dnnl_cpu_isa_t → its name: which instructions the kernels use
+INSTRUCTIONS = {
+    0x0: "none", 0x1: "sse41", 0x3: "avx", 0x7: "avx2", 0xF: "avx2_vnni", 0x1F: "avx2_vnni_2", 0x27: "avx512_core",
+    0x67: "avx512_core_vnni", 0xE7: "avx512_core_bf16", 0x1EF: "avx512_core_fp16", 0xFEF: "avx512_core_amx",
+    0x1FEF: "avx512_core_amx_fp16",
+}  # fmt: skip
 
 
 class Missing(Exception):
@@ -117,6 +123,7 @@ class Library:
             raise Missing(f"oneDNN must be {SUPPORTED[0]}.{SUPPORTED[1]} or later of its major version, but is "
                           f"{'.'.join(map(str, self.version))}")  # fmt: skip
         isa = self.dnnl_get_effective_cpu_isa()
+        self.instructions = INSTRUCTIONS.get(isa, f"isa {isa:#x}")
         self.has_avx512, self.has_bfloat16 = (isa & flags == flags for flags in (AVX512, AVX512_BF16))
         self._require_exact_products()
 
@@ -164,6 +171,13 @@ def library() -> Library:
     if isinstance(loaded, str):
         raise Missing(loaded)
     return loaded
+
+
+def instructions() -> str:
+    """The instructions that its kernels use on this processor, which decide the order of their sums; "none" where there
+    is no library."""
+    loaded = _loaded()
+    return "none" if isinstance(loaded, str) else loaded.instructions
 
 
 def why_not(kind: str = "float32") -> str | None:

@@ -23,6 +23,7 @@ from ctypes import c_void_p
 import numpy as np
 from paddle import Tensor
 
+from paddle_tfm import paddle_compat
 from paddle_tfm.onednn.library import SUCCESS, library
 
 BF16, F32, S32, S8, U8 = 2, 3, 4, 5, 6  # dnnl_data_type_t
@@ -144,8 +145,12 @@ _OF_THREAD = _Primitives()
 
 def kept(key: Hashable, make: Callable[[], Primitive]) -> Primitive:
     """The primitive of `key` (a name and all that its descriptors depend on), made at the first call. Only the latest
-    `MAX_PRIMITIVES` of a thread stay."""
-    primitives = _OF_THREAD.primitives
+    `MAX_PRIMITIVES` of a thread stay.
+
+    A primitive divides its work among as many threads as there are when it is made. Where their number changes another
+    is made, so that sums do not depend on what this process did before.
+    """
+    primitives, key = _OF_THREAD.primitives, (key, paddle_compat.num_threads())
     primitive = primitives.get(key)
     if primitive is None:
         primitives[key] = primitive = make()

@@ -21,7 +21,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import fused, paddle_compat
+from paddle_tfm import fused, paddle_compat, place
 from paddle_tfm.onednn import library
 from paddle_tfm.onednn.gemm import multiply, rounded
 from paddle_tfm.onednn.primitives import address
@@ -35,7 +35,7 @@ _rounded_last: tuple[weakref.ref, int, np.ndarray] | None = None
 
 def why_not(kind: Kind) -> str | None:
     """None if products of `kind` are computed with oneDNN where this process trains, otherwise the reason."""
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         return "a GPU multiplies in train.precision"
     reason = library.why_not(kind)
     if reason is None and not library.library().has_avx512:
@@ -89,7 +89,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: boo
 
 
 def _is_plain(x: Tensor) -> bool:
-    return x.dtype == paddle.float32 and x.place.is_cpu_place() and x.is_contiguous() and 0 not in x.shape
+    return x.dtype == paddle.float32 and place.on_cpu(x) and x.is_contiguous() and 0 not in x.shape
 
 
 class Linear(fused.Function):

@@ -18,6 +18,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm import place
 from paddle_tfm.paddle_compat.layers import Layer as Layer
 from paddle_tfm.paddle_compat.layers import LayerList as LayerList
 from paddle_tfm.paddle_compat.layers import called_plainly as called_plainly
@@ -25,6 +26,7 @@ from paddle_tfm.paddle_compat.layers import direct_attributes as direct_attribut
 from paddle_tfm.paddle_compat.layers import kept as kept
 
 CPU = paddle.CPUPlace()
+_threads = 0  # of `set_num_threads`
 
 
 def _private(owner: Any, *path: str) -> Any:
@@ -52,14 +54,21 @@ def set_num_threads(number: int) -> None:
     There is no public way after the import: `OMP_NUM_THREADS` is read once. Without the private one the number stays as
     it was, which costs speed where several processes share the cores, and changes sums by no more than rounding.
     """
+    global _threads
     if set_threads := _private(paddle, "base", "core", "set_num_threads"):
         set_threads(number)
+        _threads = number
+
+
+def num_threads() -> int:
+    """What `set_num_threads` was last given; 0 before."""
+    return _threads
 
 
 def reset_peak_memory() -> None:
     """Begin to measure `peak_memory`, without what an earlier run of this process has left behind."""
     gc.collect()
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         paddle.device.cuda.reset_max_memory_allocated()
     elif reset := _private(paddle, "base", "core", "host_memory_stat_reset_peak_value"):
         reset("Allocated", 0)
@@ -71,7 +80,7 @@ def peak_memory() -> int | None:
     Of a CPU there is no public way; without the private one nobody knows. (The peak of the whole process would be that
     of the runs before, too.)
     """
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         return int(paddle.device.cuda.max_memory_allocated())
     peak, reset = (
         _private(paddle, "base", "core", f"host_memory_stat_{name}") for name in ("peak_value", "reset_peak_value")

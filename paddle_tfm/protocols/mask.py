@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import paddle
 from paddle import Tensor
 
+from paddle_tfm import place
+
 if TYPE_CHECKING:
     from paddle_tfm.protocols.position import PositionalEncoding
 
@@ -68,7 +70,8 @@ class Mask:
         other = Mask(q_positions, self.k_positions, self._k_valid, self.causal, self.encoding, self.sees_all)
         if not self.causal:
             other._visible = self._visible.with_queries()
-            other.sees_all = other._visible.everything
+            # A GPU would have to wait for the answer, and adds zeros in less time.
+            other.sees_all = place.on_cpu(q_positions) and other._visible.everything
         return other
 
     def with_encoding(self, encoding: PositionalEncoding) -> Mask:
@@ -125,10 +128,10 @@ class Mask:
         On a CPU, where a broadcast sum takes several times as long as one of equal shapes, `dense` is broadcast over
         heads and queries first, once for all layers; and a step of decoding whose query sees every key adds nothing.
         """
-        if (self.sees_all or (scores.shape[2] == 1 and scores.place.is_cpu_place())) and self.is_zero:
+        if (self.sees_all or (scores.shape[2] == 1 and place.on_cpu(scores))) and self.is_zero:
             return scores
         dense = self.dense(scores.dtype)
-        if not scores.place.is_cpu_place() or dense.shape[1] != 1:
+        if not place.on_cpu(scores) or dense.shape[1] != 1:
             return scores + dense
         shape = tuple(scores.shape)
         known = self._broadcast if self._bias is not None else self._visible.broadcast
@@ -162,7 +165,8 @@ class _Visible:
 
     def with_queries(self) -> _Visible:
         """The same for other queries, of which it does not depend; a restriction may."""
-        _ = self.everything  # so that it is computed once for all copies
+        if place.on_cpu(self.allowed):
+            _ = self.everything  # so that it is computed once for all copies
         other = copy.copy(self)
         other._restricted = {}
         return other

@@ -89,6 +89,7 @@ class TrainSettings(Section):
     average: int | None = Field(gt=1)
     precision: Literal["float32", "bfloat16"]
     products: Literal["float32", "bfloat16"] = "float32"
+    shards: int | None = Field(None, gt=0, le=64)
     gradient_norms: int | None = Field(None, gt=0)
     divergence: Literal["stop", "skip", "back_off"] = "stop"
 

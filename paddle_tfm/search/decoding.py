@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat, processes
+from paddle_tfm import paddle_compat, place, processes
 from paddle_tfm.data.batches import Batch, in_order, lengths
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
@@ -108,7 +108,7 @@ class Labelling(Decoding):
 def possible(log_probs: Tensor) -> Tensor:
     """log_probs [R, V'] as float32, with MASKED_SCORE for padding and begin."""
     log_probs = log_probs if log_probs.dtype == paddle.float32 else log_probs.astype("float32")
-    if log_probs.place.is_cpu_place() and log_probs.stop_gradient:
+    if place.on_cpu(log_probs) and log_probs.stop_gradient:
         np.from_dlpack(log_probs)[:, [PAD, BOS]] = MASKED_SCORE
         return log_probs
     for impossible in (PAD, BOS):

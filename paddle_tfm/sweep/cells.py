@@ -15,7 +15,15 @@ from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.sweep import claim
 from paddle_tfm.train import manifest
-from paddle_tfm.train.identity import RECIPE_CHANGED, changes, identity, read_identity, recipe_changes, rounding
+from paddle_tfm.train.identity import (
+    RECIPE_CHANGED,
+    changes,
+    identity,
+    read_identity,
+    read_shards,
+    recipe_changes,
+    rounding,
+)
 
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
 
@@ -100,4 +108,4 @@ class Cell(protocols.Cell):
         if not self.is_begun or self.is_finished:
             return []
         then = read_identity(self.folder)
-        return rounding(then, identity(plan, then["data"]))
+        return rounding(then, identity(plan, then["data"], read_shards(then)))

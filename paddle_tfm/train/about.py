@@ -125,6 +125,8 @@ def _texts(run: Run) -> dict[str, Any]:
 def _training() -> dict[str, Any]:
     import paddle
 
+    from paddle_tfm.onednn import library
+
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -132,6 +134,7 @@ def _training() -> dict[str, Any]:
         "processor": _processor(),
         "cores": runtime.physical_cores(),
         "threads": runtime.threads(),
+        "instructions": library.instructions(),
         "memory_gib": round(memory / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": {

@@ -10,7 +10,7 @@ from typing import Any
 
 import paddle
 
-from paddle_tfm import blas
+from paddle_tfm import blas, place, processes, runtime
 from paddle_tfm.component_source import recipe_text
 from paddle_tfm.files import read_json
 from paddle_tfm.onednn import products
@@ -22,9 +22,10 @@ RECIPE_CHANGED = "recipe changed"
 DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant", "size")  # keys of a recipe that change no number
 
 
-def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
+def identity(plan: Plan, data: Mapping[str, str], shards: int = 0) -> dict[str, Any]:
     """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data`, Paddle's build, and
-    what decides the last bit of every product: the path of Paddle's BLAS, and who computes those of a training step.
+    what decides the last bit of every product and sum: the path of Paddle's BLAS, who computes the products of a
+    training step, into how many shards that divides its batches (0: nobody has chosen yet), and the threads of each.
     `hash` covers all of it. Beside it: where the plugins' files were."""
     recipe = {key: value for key, value in plan.run.data.items() if key not in DESCRIPTIVE_KEYS}
     parts = {
@@ -32,8 +33,10 @@ def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
         "components": plan.providers(),
         "data": data,
         "paddle": f"{paddle.__version__} {paddle.version.commit}",
-        "blas": blas.path_in_use() if paddle.device.get_device() == "cpu" else "gpu",
+        "blas": blas.path_in_use() if place.on_cpu() else "gpu",
         "products": _products(plan),
+        "shards": shards,
+        "threads": _threads(plan, shards),
     }
     covered = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return {"hash": covered, **parts, "plugin_files": plan.plugin_files()}
@@ -41,9 +44,28 @@ def identity(plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
 
 def _products(plan: Plan) -> str:
     """Who computes the products of a training step; GPUs have their own precision, which the recipe says."""
-    if paddle.device.get_device() != "cpu":
+    if not place.on_cpu():
         return "gpu"
     return products.description(plan.settings.train.products)
+
+
+def _threads(plan: Plan, shards: int) -> int:
+    """The threads that compute a shard; 0 on a GPU."""
+    if not place.on_cpu():
+        return 0
+    return max(1, training_threads(plan) // max(1, min(shards, processes.available_workers())))
+
+
+def training_threads(plan: Plan) -> int:
+    """The threads that a run's process takes for matrix products: one where its recipe says `train.shards`, because the
+    last bits of some products depend on their number."""
+    return runtime.threads() if plan.settings.train.shards is None else 1
+
+
+def read_shards(stored: Mapping[str, Any]) -> int:
+    """Into how many shards a run that was begun divides its batches; 0: it is older than that entry, or damaged."""
+    shards = stored.get("shards")
+    return shards if isinstance(shards, int) and shards > 0 else 0
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
@@ -98,6 +120,9 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     before, after = _products_of(then), _products_of(now)
     if before != after:
         sentences.append(f"the matrix products of its training steps were in {before} and now are in {after}")
+    before, after = then.get("threads", now.get("threads")), now.get("threads")
+    if before != after:
+        sentences.append(f"the threads of each shard of its batches were {before} and now are {after}")
     return sentences
 
 

@@ -30,7 +30,7 @@ from paddle_tfm.recipe.sites import DECODER_ONLY
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.identity import changes, identity, missing_plugins, read_identity
+from paddle_tfm.train.identity import changes, identity, missing_plugins, read_identity, read_shards
 
 
 @dataclass
@@ -47,6 +47,7 @@ class Run:
     dropped: dict[str, int] = field(default_factory=dict)
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
     in_training: dict[str, int] = field(default_factory=dict)  # of a further test: how many of its sources are
+    shards: int = 0  # into which a training divides its batches; 0: nobody has chosen yet
 
     @property
     def name(self) -> str:
@@ -74,7 +75,7 @@ class Run:
 
     def identity(self) -> dict[str, object]:
         """What determines this run's numbers: `train.identity`."""
-        return identity(self.plan, self.fingerprint)
+        return identity(self.plan, self.fingerprint, self.shards)
 
     def stream(self) -> Stream:
         """The training batches from the first on."""
@@ -164,7 +165,9 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
         UserError: no training example is within the bounds of length, or the folder's files are damaged.
     """
     settings, start_time = plan.settings, time.perf_counter()
+    shards = 0
     if resume and (folder / "identity.json").exists():
+        shards = read_shards(read_identity(folder))
         codec = Codec.load(plan, folder / "codec")
         encoded = corpus.encode(codec)
     else:
@@ -175,7 +178,7 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
         if test.texts(name) in encoded:  # not all are read where only some are asked for
             check_padding(settings.model.max_length, name, test.padding, encoded[test.texts(name)])
     model = _model(plan, codec)
-    run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training)
+    run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training, shards=shards)
     run.encoded = dict(encoded)
     run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
     return run

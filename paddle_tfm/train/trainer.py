@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-import paddle
 
+from paddle_tfm import place, processes
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
@@ -23,10 +23,12 @@ from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.buffers import remembered
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.final_tests import FinalTests
+from paddle_tfm.train.identity import training_threads
 from paddle_tfm.train.logs import append_row
 from paddle_tfm.train.results import results_of
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.scorer import Scorer
+from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import sharded
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.train.step import Step, gradient_norms
@@ -58,7 +60,7 @@ class Trainer:
         strict: bool = False,
     ):
         precision = run.settings.train.precision
-        if precision != "float32" and paddle.device.get_device() == "cpu":
+        if precision != "float32" and place.on_cpu():
             raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
         self.run, self.stop, self.report = run, stop, report
         self.listeners = Listeners(plugins, report, strict)
@@ -72,6 +74,12 @@ class Trainer:
         Raises:
             Interrupted: `stop` returned True; a checkpoint to resume from is saved.
         """
+        run = self.run
+        run.shards = self.shards()
+        with processes.divided(run.shards, training_threads(run.plan)):
+            return self._train(resume)
+
+    def _train(self, resume: bool) -> dict:
         run, steps = self.run, self.run.settings.train.steps
         self._start(resume)
         run.model.train()
@@ -112,9 +120,13 @@ class Trainer:
         """Set the initial values that depend on the first batch (`Placement.calibrate`)."""
         calibrate(self.run.model, next(self.run.stream()).tensors())
 
-    def sharded_step(self, num_processes: int | None = None) -> AbstractContextManager[Step]:
-        """Within this block: the step, divided among processes if that is faster."""
-        return sharded(self.step, self.run.encoded["train"], num_processes)
+    def shards(self) -> int:
+        """Into how many shards batches are divided: as many as when the training began."""
+        return self.run.shards or number_of_shards(self.step, self.run.encoded["train"])
+
+    def sharded_step(self, num_shards: int | None = None) -> AbstractContextManager[Step]:
+        """Within this block: the step, its batches divided into shards, which processes share."""
+        return sharded(self.step, num_shards or self.shards())
 
     def next_batches(self) -> list[Batch[np.ndarray]]:
         """The batches of the next step."""

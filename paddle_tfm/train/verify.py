@@ -14,7 +14,7 @@ from paddle_tfm.files import PARTIAL, read_json
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
-from paddle_tfm.train.identity import changes, identity, read_identity, rounding
+from paddle_tfm.train.identity import changes, identity, read_identity, read_shards, rounding
 from paddle_tfm.train.logs import LOGS, read_rows
 from paddle_tfm.train.run import plan_of
 from paddle_tfm.units import plural
@@ -89,7 +89,7 @@ def _results(folder: Path) -> Iterator[Finding]:
 
 
 def _code(stored: dict[str, Any], plan: Plan) -> Iterator[Finding]:
-    now = identity(plan, stored["data"])
+    now = identity(plan, stored["data"], read_shards(stored))
     sentences = changes(stored, now)
     if sentences:
         yield Finding("bad", "code", f"since it was trained, {'; '.join(sentences)}")

@@ -11,7 +11,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm import paddle_compat
+from paddle_tfm import paddle_compat, place
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least
@@ -100,11 +100,11 @@ class LSTM(nn.Layer):
             zero = paddle.zeros([batch, self.width], self.bias.dtype)
             after = Carried(zero, zero)
         weights = self.input.reshape([-1, channels]), self.hidden.reshape([-1, self.width]), self.bias
-        run = fused if x.place.is_cpu_place() and paddle_compat.has_lstm() else plain
+        run = fused if place.on_cpu(x) and paddle_compat.has_lstm() else plain
         if length == 1:  # a step of decoding: no transpose needed
             steps = x.reshape([1, batch, channels])  # [B, 1, C] -> [1, B, C]
         else:
-            order, place = self._order(valid)
+            order, back = self._order(valid)
             rows = paddle.arange(batch, dtype="int64")
             steps = F.embedding(order.t() + rows * length, x.reshape([batch * length, channels]))  # [T, B, C]
         with paddle.amp.auto_cast(enable=False):
@@ -112,7 +112,7 @@ class LSTM(nn.Layer):
         flat = outputs.reshape([length * batch, self.width])  # [T, B, W] -> [T·B, W]
         if length == 1:
             return Read(flat.unsqueeze(1), last)
-        return Read(F.embedding(place * batch + rows.unsqueeze(1), flat), last)  # [B, T, W]
+        return Read(F.embedding(back * batch + rows.unsqueeze(1), flat), last)  # [B, T, W]
 
     def _order(self, valid: Tensor) -> tuple[Tensor, Tensor]:
         """int64 [B, T] each: which token is read when, and when a token is read."""

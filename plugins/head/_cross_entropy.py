@@ -9,7 +9,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm import algebra, fused, paddle_compat
+from paddle_tfm import algebra, fused, paddle_compat, place
 from paddle_tfm.onednn import kernels
 from paddle_tfm.onednn.primitives import address
 
@@ -142,7 +142,7 @@ def negative_log(
         loss = fused.apply(_NegativeLog(target), logits)
     else:
         loss = paddle_compat.cross_entropy_(logits, target).squeeze(-1)  # [N, 1] -> [N]
-    if not loss.place.is_cpu_place() or float(loss.detach().max()) < CLIPPED:
+    if not place.on_cpu(loss) or float(loss.detach().max()) < CLIPPED:
         return loss
     with paddle.no_grad():
         logits = full_precision(project(h))

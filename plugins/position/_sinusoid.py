@@ -9,6 +9,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm import place
 from paddle_tfm.validators import positive
 
 MAX_ROWS = 4096  # rows that are kept at most: two megabytes for 128 channels
@@ -41,7 +42,7 @@ class Sinusoid(nn.Layer):
     def waves(self, positions: Tensor, x: Tensor) -> Tensor:
         """PE in the shape and dtype of x [B, T, C], positions [B|1, T]. On a CPU a single position, a step of decoding,
         is looked up: a quarter of the time."""
-        single = math.prod(positions.shape) == 1 and positions.place.is_cpu_place()
+        single = math.prod(positions.shape) == 1 and place.on_cpu(positions)
         waves = self._look_up(positions, x.dtype) if single else None
         waves = self(positions).astype(x.dtype) if waves is None else waves
         return waves if waves.shape == x.shape else waves.expand(x.shape)  # a CPU adds [1, T, C] 15 times as slowly

@@ -15,7 +15,7 @@ def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):
     """A finished run's folder, with what `diff` reads of it."""
     folder.mkdir(parents=True)
     identity = {"components": {"norm mine": f"my-norm {version}", "task reverse": "paddle_tfm 1"}, "paddle": "3.3 abc"}
-    identity |= {"data": {"train": "a" * 64, "test": "b" * 64}, "blas": "SKX"} | more.pop("identity", {})
+    identity |= {"data": {"train": "a" * 64, "test": "b" * 64}, "blas": "SKX", "shards": 2} | more.pop("identity", {})
     training = {"processor": "Zen", "cores": 2, "versions": {"numpy": "2.0"}, "peak_memory_mib": 500}
     training |= more.pop("training", {})
     results = {"parameters": 1000, "matrix_parameters": 800, "tokens": 5000, "seconds": seconds}
@@ -33,12 +33,31 @@ def test_each_thing_that_is_changed_is_found_alone(tmp_path):
         ("plugins", "norm mine", "my-norm 1.0", "my-norm 1.1"): {"version": "1.1"},
         ("data", "texts of test", "b" * 12, "c" * 12): {"identity": {"data": {"train": "a" * 64, "test": "c" * 64}}},
         ("build", "paddle", "3.3 abc", "3.4 def"): {"identity": {"paddle": "3.4 def"}},
+        ("build", "shards", 2, 1): {"identity": {"shards": 1}},
         ("machine", "processor", "Zen", "Arm"): {"training": {"processor": "Arm"}},
         ("machine", "numpy", "2.0", "1.26"): {"training": {"versions": {"numpy": "1.26"}}},
     }
     for number, (gap, change) in enumerate(changes.items()):
         assert gaps(base, sides.of_runs("b", [run(tmp_path / str(number), **change)])) == [gap]
     assert gaps(base, sides.of_runs("b", [run(tmp_path / "same")])) == []
+
+
+def test_what_may_change_last_bits_says_so(tmp_path):
+    """Of build and machine; a difference of settings changes more than last bits."""
+    base = sides.of_runs("a", [run(tmp_path / "a")])
+    other = run(tmp_path / "b", "task: copy\n", identity={"shards": 1}, training={"processor": "Arm", "cores": 64})
+    found = {gap.what: gap.last_bits for gap in gaps(base, sides.of_runs("b", [other]))}
+    assert found.keys() == {"task", "shards", "processor", "cores"}
+    assert found["task"] is None and found["cores"] == "changes no bit"
+    assert found["shards"].startswith("changes last bits: the gradients of a batch are summed in other parts")
+    assert found["processor"].startswith("may change last bits")
+    of_each = {(sides.BUILD, what) for what in sides.OF_A_BUILD} | {
+        (sides.MACHINE, what) for what in sides.OF_A_MACHINE
+    }
+    for section, what in of_each | {(sides.MACHINE, what) for what in ("paddle_tfm", "paddle", "python", "numpy")}:
+        assert sides.LAST_BITS[section][what].startswith(
+            ("changes last bits", "may change last bits", "changes no bit")
+        )
 
 
 def test_a_component_that_one_side_has_is_a_setting_unless_somebody_else_provides_it(tmp_path):

@@ -144,7 +144,7 @@ def test_the_oldest_primitives_make_room(monkeypatch):
     monkeypatch.setattr(primitives, "_OF_THREAD", primitives._Primitives())
     for size in (1, 2, 4, 8, 16, 32, 64):
         np.testing.assert_array_equal(widened(rounded(np.ones(size, np.float32))), np.ones(size))
-    assert [key[1] for key in primitives._OF_THREAD.primitives] == [8, 16, 32, 64]
+    assert [key[1] for key, _ in primitives._OF_THREAD.primitives] == [8, 16, 32, 64]
 
 
 @needs_onednn

@@ -30,7 +30,8 @@ def make_run(registry, tmp_path):
     def make(*overrides, folder="run"):
         recipe: Recipe = load_recipe("base", [*TINY, *overrides])
         plan = plan_run(recipe.runs()[0], registry).require_sound("base")
-        return create(plan, Path(tmp_path) / folder, load_corpus(plan))
+        place = Path(tmp_path) / folder
+        return create(plan, place, load_corpus(plan), resume=(place / "identity.json").exists())
 
     return make
 

@@ -15,6 +15,7 @@ from paddle import nn
 
 from paddle_tfm import UserError, processes
 from paddle_tfm.data.batches import collate
+from paddle_tfm.onednn import primitives
 from paddle_tfm.train.shared_step import ShardedStep
 
 DROPOUT = "model.dropout=0.3"
@@ -28,10 +29,10 @@ def two_threads(monkeypatch):
 
 
 def backward(trainer, batches, number=1):
-    """The loss of step 3, and the gradients by their paths; None where there is none."""
+    """The loss of step 3 in so many shards, and the gradients by their paths; None where there is none."""
     trainer.run.model.train()
     with trainer.sharded_step(number) as step:
-        assert len(workers(step)) == number - 1
+        assert len(workers(step)) == min(number, processes.available_workers()) - 1
         loss = step.backward(3, batches).loss
     gradients = {}
     for path, parameter in trainer.run.model.named_parameters():
@@ -75,6 +76,37 @@ def test_shards_change_nothing_but_rounding(make_trainer, overrides, number, siz
         assert (gradient is None) == (shared[path] is None), path
         if gradient is not None:
             np.testing.assert_allclose(shared[path], gradient, atol=2e-6 * size, err_msg=path)
+
+
+@pytest.mark.parametrize("overrides", [[], ["model.head=tied"]], ids=["plain", "tied"])
+def test_the_number_of_processes_changes_no_bit(make_trainer, monkeypatch, overrides):
+    """Three shards of several batches, by one process, by two, of which one has two shards, and by three."""
+    trainer, outcomes = make_trainer(DROPOUT, *overrides), []
+    batches = some(trainer, 5, 8)
+    for number in ("1", "2", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", number)
+        with processes.divided(3, 1):
+            outcomes.append(backward(trainer, batches, 3))
+    (loss, gradients), *others = outcomes
+    for other_loss, others_gradients in others:
+        assert other_loss == loss
+        for path, gradient in gradients.items():
+            np.testing.assert_array_equal(others_gradients[path], gradient, err_msg=path)
+
+
+def test_a_kernel_that_was_made_for_other_threads_changes_no_bit(make_trainer, monkeypatch):
+    """oneDNN divides sums among the threads that there are when it makes a kernel."""
+    gradients = []
+    for before in (1, 2):
+        monkeypatch.setattr(primitives, "_OF_THREAD", primitives._Primitives())  # no kernel is made yet
+        trainer = make_trainer("model.d_model=64", "train.max_tokens=2048", folder=str(before))
+        batches = some(trainer, 90)
+        processes.set_threads(before)
+        backward(trainer, batches)
+        with processes.divided(1, 1):
+            gradients.append(backward(trainer, batches)[1])
+    for path, gradient in gradients[0].items():
+        np.testing.assert_array_equal(gradients[1][path], gradient, err_msg=path)
 
 
 def test_a_batch_of_too_few_rows_is_one_processs(make_trainer, monkeypatch):
@@ -131,32 +163,35 @@ class Forgetful(nn.Layer):
     ],
 )
 def test_what_looks_at_whole_batches_is_not_shared(make_trainer, override):
-    trainer = make_trainer(*([override] if override else []))
+    trainer = make_trainer("train.shards=2", *([override] if override else []))
     if override is None:
         trainer.run.model.target_embedding = Forgetful(trainer.run.model.target_embedding)
     before = {name: value.numpy().copy() for name, value in trainer.run.model.state_dict().items()}
     trainer.run.model.train()
-    with trainer.sharded_step(2) as step:
+    with trainer.sharded_step() as step:
         assert step is trainer.step
     assert all(parameter.grad is None for parameter in trainer.step.parameters)
     for name, value in trainer.run.model.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"looking has changed {name}")
 
 
-def test_one_thread_shares_nothing(make_trainer, monkeypatch):
+def test_without_a_word_there_are_as_many_shards_as_threads(make_trainer, monkeypatch):
+    trainer = make_trainer("train.max_tokens=2048")
+    assert trainer.shards() == 2
+    assert make_trainer("train.max_tokens=600", folder="small").shards() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    trainer = make_trainer()
-    with trainer.sharded_step(2) as step:
+    assert trainer.shards() == 1
+    with trainer.sharded_step() as step:
         assert step is trainer.step
 
 
 def test_a_paddle_that_cannot_move_parameters_shares_nothing(make_trainer, monkeypatch):
-    trainer = make_trainer()
-    with trainer.sharded_step(2) as step:
-        assert step is not trainer.step
+    trainer = make_trainer("train.max_tokens=2048")
+    assert trainer.shards() == 2
     monkeypatch.delattr(paddle.Tensor, "_share_buffer_to")
+    assert trainer.shards() == 1
     with trainer.sharded_step(2) as step:
-        assert step is trainer.step
+        assert not workers(step)
 
 
 def test_the_death_of_a_worker_is_reported(make_trainer):

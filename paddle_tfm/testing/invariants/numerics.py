@@ -8,6 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm import place
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
@@ -252,7 +253,7 @@ def _share_of_steps(scene: Scene, model, starts: Sequence[tuple[Tensor, np.ndarr
     each_scene=True,
 )
 def half_precision(scene: Scene) -> Result:
-    if paddle.device.get_device() == "cpu":
+    if place.on_cpu():
         return Skip("a CPU trains in float32; run the check on a GPU")
     model, batch = scene.model(), scene.batch()
     usual = scene.outputs(model, batch)

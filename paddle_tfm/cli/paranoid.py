@@ -1,0 +1,81 @@
+"""`paddle-tfm run RECIPE --paranoid`: everything is trained twice, and must be the same to the bit."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from paddle_tfm.cli.common import Stop, console, note, notes
+from paddle_tfm.cli.run_request import Request
+from paddle_tfm.errors import UserError
+
+POLL_SECONDS = 0.1  # between two looks at the second training
+
+
+def second_folder(folder: Path) -> Path:
+    """Where the runs of `folder` are trained again."""
+    return folder.with_name(f"{folder.name}-again")
+
+
+def require_room(wanted: Request, folder: Path) -> None:
+    """Raises UserError, before anything is trained, where the second folder is not free."""
+    again = second_folder(folder)
+    if not wanted.resume and again.exists():
+        raise UserError(
+            f"--paranoid trains everything again in {again}, which is there already; remove it, or add --resume to "
+            "continue what is in it"
+        )
+
+
+def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
+    """Train what `wanted` says once more, by a process of its own, with other hashes of texts and nothing left over
+    from the first; and say which of the runs in `folder` are the same to the bit. Returns whether all are. The second
+    folder is removed then, and else kept.
+
+    Raises:
+        UserError: the second training failed.
+    """
+    from paddle_tfm import runtime
+    from paddle_tfm.testing.same_runs import differences
+
+    again = second_folder(folder)
+    note(f"trained again, in {again}")
+    words = replace(wanted, out=again, paranoid=False, form=None).words_to_resume()
+    command = [sys.executable, "-m", "paddle_tfm", *words]
+    process = subprocess.Popen(command, env=runtime.users_environment(), stdout=subprocess.DEVNULL)
+    with Stop() as stop:
+        asked = False
+        while process.poll() is None:
+            if stop() and not asked:
+                asked = True
+                process.terminate()  # it saves a checkpoint, as this one would
+            time.sleep(POLL_SECONDS)
+    if stop():
+        notes().print(f"[yellow]The second training is stopped.[/] Continue with: {wanted.to_resume()}", soft_wrap=True)
+        raise click.exceptions.Exit(130)
+    if missing := [run.relative_to(folder) for run in runs if not (again / run.relative_to(folder)).is_dir()]:
+        raise UserError(f"--paranoid: the second training of {', '.join(map(str, missing))} failed, as is said above")
+    unlike = {run: differences(run, again / run.relative_to(folder)) for run in runs}
+    for run, sentences in unlike.items():
+        name = run.relative_to(folder)
+        if not sentences:
+            _print(f"{name}, trained twice: the same to the bit.")
+            continue
+        _print(f"{name}, trained twice, is another run the second time ({again / name}):")
+        for sentence in sentences:
+            _print(f"  {sentence}")
+    if any(unlike.values()):
+        return False
+    shutil.rmtree(again)
+    return True
+
+
+def _print(sentence: str) -> None:
+    console().print(sentence, highlight=False, markup=False, soft_wrap=True)

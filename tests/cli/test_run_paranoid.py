@@ -1,0 +1,90 @@
+"""`paddle-tfm run … --paranoid`: what is not the same twice is named; what is leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+from command_line import TINY, call
+
+NORM = """
+import time
+
+import numpy as np
+import paddle
+
+from paddle_tfm.hookspecs import hookimpl
+from paddle_tfm_plugins.norm.layer import LayerNorm
+
+WORDS = ["".join(part) for part in zip("abcdefgh", "ijklmnop")]
+
+
+class Mine(LayerNorm):
+    \"\"\"A norm with a factor.\"\"\"
+
+    def forward(self, x, valid=None, positions=None):
+        return super().forward(x, valid, positions) * (1 + 1e-4 * FACTOR)
+
+
+@hookimpl
+def register_norms():
+    return {"mine": Mine}
+"""
+HIDDEN = {
+    "a generator without a seed": "np.random.rand()",
+    "a set's order": "WORDS.index(next(iter(set(WORDS)))) + WORDS.index(list(set(WORDS))[-1]) / 8",
+    "the time": "(time.time() % 1)",
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+
+
+def plugin(tmp_path, factor):
+    file = tmp_path / "mine.py"
+    file.write_text(NORM.replace("FACTOR", factor), "utf-8")
+    return f"--plugin={file}"
+
+
+@pytest.mark.parametrize("factor", HIDDEN.values(), ids=HIDDEN)
+def test_what_is_not_the_same_twice_is_named(tmp_path, factor):
+    norm = plugin(tmp_path, factor)
+    for _ in range(4):  # a set of few texts has one order in two processes now and then
+        done = call(
+            "run",
+            "reverse",
+            *TINY,
+            "model.norm=mine",
+            norm,
+            "--out=out",
+            "--resume",
+            "--paranoid",
+            "--cell=default/seed-1",
+        )
+        if done.status == 1:
+            break
+    assert done.status == 1, done.err
+    assert "default/seed-1, trained twice, is another run the second time (out-again/default/seed-1):" in done.out
+    assert "model.safetensors: " in done.out and "differs: " in done.out
+    assert (tmp_path / "out-again/default/seed-1/results.json").is_file()
+
+
+def test_what_is_the_same_twice_leaves_nothing_behind(tmp_path):
+    """Two variants by two workers, whose factor is a constant."""
+    words = ("run", "reverse", *TINY, "variants={mine: {model.norm: mine}, layer: {}}", plugin(tmp_path, "0.5"))
+    done = call(*words, "--out=out", "--workers=2", "--paranoid")
+    assert done.status == 0, done.err
+    for name in ("mine", "layer"):
+        assert f"{name}/seed-1, trained twice: the same to the bit." in done.out
+    assert "exact match" in done.out  # the comparison follows
+    assert not (tmp_path / "out-again").exists()
+
+
+def test_a_second_folder_that_is_there_is_not_touched(tmp_path):
+    (tmp_path / "out-again").mkdir()
+    done = call("run", "reverse", *TINY, "--out=out", "--paranoid")
+    assert done.status == 2 and "out-again, which is there already; remove it, or add --resume" in done.err
+    assert not (tmp_path / "out").exists()
+    done = call("run", "reverse", *TINY, "--out=out", "--paranoid", "--dry-run")
+    assert done.status == 2 and "use one of the two" in done.err
