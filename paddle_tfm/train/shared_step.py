@@ -190,12 +190,12 @@ class ShardedStep(Step):
             return False
         norm = math.sqrt(sum(float(np.vdot(gradient, gradient)) for gradient in whole if gradient is not None))
         return math.isclose(whole_loss, parts_loss, rel_tol=1e-4) and all(
-            one is other if one is None or other is None else _close(one, other, norm)
+            one is other if one is None or other is None else close(one, other, norm)
             for one, other in zip(whole, parts)
         )
 
 
-def _close(one: np.ndarray, other: np.ndarray, norm: float) -> bool:
+def close(one: np.ndarray, other: np.ndarray, norm: float) -> bool:
     """Whether two gradients are equal except for rounding, which is relative to the norm of all gradients together
     (`norm`): the gradient of a key's bias is 0, and rounding is all that it holds."""
     return bool(np.linalg.norm(one - other) <= 1e-3 * np.linalg.norm(one) + 1e-6 * norm)

@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Refusal
+from paddle_tfm.ranks import calls, sum_over_ranks
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
@@ -110,8 +111,8 @@ class PowerNorm(PooledNorm):
     def _quadratic_mean(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """The mean of squares of each channel over the real tokens [1, C], the running one if there is none; and how
         many there are."""
-        count = real.sum()
-        batch = algebra.sum_over_rows(real / count.clip(min=1.0), paddle.square(rows))
+        count = sum_over_ranks(real.sum())
+        batch = sum_over_ranks(algebra.sum_over_rows(real / count.clip(min=1.0), paddle.square(rows)))
         return paddle.where(count > 0.0, batch, self.running_square.unsqueeze(0)), count
 
     @paddle.no_grad()
@@ -132,13 +133,14 @@ class PowerNorm(PooledNorm):
         away from it first."""
         ones = algebra.column_of_ones(normal)
         values = normal.detach()  # `normal` itself would hold its own graph for ever
+        name = calls()  # backward hooks may run in another order
 
         @paddle.no_grad()
         def amend(gradient: Tensor) -> Tensor:
             nu = self.running_gradient.unsqueeze(0)  # [1, C]
             remainder = gradient - values * algebra.outer(ones, nu)
             weights = ones / count.clip(min=1.0)  # of padding too, where x̂ is 0
-            change = algebra.sum_over_rows(weights, remainder * values).squeeze(0)  # [C]
+            change = sum_over_ranks(algebra.sum_over_rows(weights, remainder * values), name).squeeze(0)  # [C]
             paddle.assign(self.running_gradient + change * self.gradient_momentum, output=self.running_gradient)
             return gradient if exact else remainder
 
