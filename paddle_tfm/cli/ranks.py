@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import signal
 import socket
 import sys
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from paddle_tfm.train.meeting import Address
     from paddle_tfm.train.members import Ranks
 
+Facts = dict[str, list[str]]
 LEAVE = 10.0  # seconds in which the ranks of this machine end by themselves
 INTERRUPTED = 130
 
@@ -74,7 +74,7 @@ def rank_options(function: Callable) -> Callable:
 class Team:
     """The ranks of a command, in rank 0. `meet` waits for the others."""
 
-    def __init__(self, size: int, facts: dict[str, str], listener: socket.socket | None = None):
+    def __init__(self, size: int, facts: Facts, listener: socket.socket | None = None):
         self.size, self.facts, self.listener = size, facts, listener
         self.others: Ranks | None = None
         self.pids: list[int] = []
@@ -124,7 +124,9 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
         address = Address(address.host, listener.getsockname()[1])
 
     def serve(rank: int) -> None:
-        _serve(address, rank, size, facts, registry)
+        end = _serve(address, rank, size, facts, registry)
+        if end.how == FAILED:
+            raise UserError(str(end))
 
     pids = [_fork(serve, node * nproc + local, threads, listener) for local in range(1, nproc)]
     processes.set_threads(threads)
@@ -147,22 +149,23 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
         raise
     finally:
         ours.end(how, sentence)
+        processes.set_threads(runtime.threads())
 
 
-def _facts(wanted: Request, recipe: Recipe) -> dict[str, str]:
+def _facts(wanted: Request, recipe: Recipe) -> Facts:
     """What every rank must have alike."""
     from paddle_tfm.runtime import installed_paddle
 
     whole = hashlib.sha256(json.dumps(recipe.data, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return {
-        "version of paddle_tfm": metadata.version("paddle-tfm"),
-        "Paddle": " ".join(installed_paddle() or ("none",)),
-        "--nodes and --nproc": f"{wanted.nodes or 1} and {wanted.nproc or 1}",
-        "recipe": f"{shlex.join(recipe.arguments)} (hash {whole})",
+        "version of paddle_tfm": [metadata.version("paddle-tfm")],
+        "Paddle": [" ".join(installed_paddle() or ("none",))],
+        "ranks": [f"--nodes={wanted.nodes or 1}", f"--nproc={wanted.nproc or 1}"],
+        "recipe": [*recipe.arguments, f"contents {whole}"],
     }
 
 
-def _serve(address: Address, rank: int, size: int, facts: dict[str, str], registry: Registry, stop=lambda: False):
+def _serve(address: Address, rank: int, size: int, facts: Facts, registry: Registry, stop=lambda: False):
     """Serve rank 0; returns how the training ended."""
     from paddle_tfm.train.meeting import join
     from paddle_tfm.train.members import Ended
@@ -175,7 +178,7 @@ def _serve(address: Address, rank: int, size: int, facts: dict[str, str], regist
     return Rank(member, registry, stop).serve()
 
 
-def _serve_here(address: Address, rank: int, size: int, facts: dict[str, str], registry: Registry) -> NoReturn:
+def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: Registry) -> NoReturn:
     """Serve rank 0 in the process that the user started, and exit as the training ended.
 
     Raises:

@@ -61,9 +61,10 @@ class Request:
         values = {"--nodes": self.nodes, "--node": self.node, "--address": self.address}
         missing = [name for name, value in values.items() if value is None]
         if 0 < len(missing) < len(values):
+            are = "is" if len(missing) == 1 else "are"
             raise UserError(
-                f"several machines need all of --nodes, --node and --address, but {' and '.join(missing)} is missing; "
-                "for instance --nodes 2 --node 0 --address 10.0.0.1:29500"
+                f"several machines need all of --nodes, --node and --address, but {' and '.join(missing)} {are} "
+                "missing; for instance --nodes 2 --node 0 --address 10.0.0.1:29500"
             )
         if self.nodes is not None and self.node is not None and self.node >= self.nodes:
             raise UserError(f"--node must be from 0 to {self.nodes - 1} with --nodes={self.nodes}, but is {self.node}")

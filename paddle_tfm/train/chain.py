@@ -27,7 +27,7 @@ from paddle_tfm.errors import UserError
 
 PIECE = 1 << 18  # bytes that are passed on at once
 MOST = 1 << 24  # bytes of a message without its arrays
-SILENCE, PROBES = 3, 3  # seconds after which the system asks a silent peer, and between questions; how many may fail
+SILENCE, PROBES = 2, 3  # seconds after which the system asks a silent peer, and between questions; how many may fail
 _HEAD = struct.Struct("!Q")
 _CALL = struct.Struct("!qQ")  # which sum, and its bytes
 Message = dict[str, Any]

@@ -13,6 +13,7 @@ process by rounding only. A probe before training holds a model to that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -31,7 +32,7 @@ from paddle_tfm.train.buffers import remembered
 from paddle_tfm.train.divergence import ARRAYS
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import Run
-from paddle_tfm.train.step import Gradients, LossSum, Step
+from paddle_tfm.train.step import Gradients, LossSum, Step, StepMetrics
 
 Batches = Sequence[Batch[np.ndarray]]
 
@@ -82,6 +83,12 @@ class DistributedStep(Step):
         message["components"] = run.plan.providers()
         self.others.send(message, [host(each) for each in named.values()])
         self._probe(collate(examples))
+
+    def __call__(self, number: int, batches: Batches) -> StepMetrics:
+        """As `Step`. Where there is no update, ours are the buffers from before the step (`Trainer`)."""
+        metrics = super().__call__(number, batches)
+        self.stale |= not (math.isfinite(metrics.loss) and math.isfinite(metrics.gradient_norm))
+        return metrics
 
     def backward(self, number: int, batches: Batches) -> LossSum:
         """As `Step.backward`, but for rounding."""

@@ -19,6 +19,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.train.chain import Chain, Message, receive_message, send_message, watched
 from paddle_tfm.train.members import FAILED, Ended, Member, Ranks
 
+Facts = Mapping[str, Sequence[str]]
 WAIT = 300.0  # seconds until all have met
 PAUSE = 0.2  # between two tries to connect
 
@@ -58,13 +59,11 @@ def listen(address: Address) -> socket.socket:
         ) from None
 
 
-def meet(
-    listener: socket.socket, facts: Mapping[str, Any], size: int, report: Callable[[str], None] = lambda text: None
-) -> Ranks:
+def meet(listener: socket.socket, facts: Facts, size: int, report: Callable[[str], None] = lambda text: None) -> Ranks:
     """In rank 0: wait for all others, and connect them in a row.
 
     Args:
-        facts: what every rank must have alike, by name. report: gets a sentence on who is waited for.
+        facts: what every rank must have alike, values by name. report: gets a sentence on who is waited for.
     Raises:
         UserError: one has other facts; all are told. Or some did not come in time.
     """
@@ -126,14 +125,17 @@ def _hello(connection: socket.socket) -> Message | None:
         return None
 
 
-def _require_alike(hello: Message, facts: Mapping[str, Any], size: int) -> None:
+def _require_alike(hello: Message, facts: Facts, size: int) -> None:
     """Raises UserError: a rank is not what it should be."""
     said = hello.get("facts")
     theirs = said if isinstance(said, dict) else {}
     for name, own in facts.items():
-        if theirs.get(name) != own:
+        other = [str(each) for each in theirs.get(name) or []]
+        if other != own:
+            here, there = ([each for each in one if each not in two] for one, two in ((own, other), (other, own)))
             raise UserError(
-                f"{_name(hello)} must have the same {name} as rank 0, but has {theirs.get(name)}, and rank 0 has {own}"
+                f"{_name(hello)} must have the same {name} as rank 0; but only it has {_and(there)}, and only rank 0 "
+                f"has {_and(here)}: give the same command on every machine, but for --node"
             )
     if not 0 < hello["rank"] < size:
         raise UserError(f"{_name(hello)} is none of {size}")
@@ -141,6 +143,10 @@ def _require_alike(hello: Message, facts: Mapping[str, Any], size: int) -> None:
 
 def _name(hello: Message) -> str:
     return f"rank {hello['rank']} (process {hello.get('pid')} on {hello.get('host')})"
+
+
+def _and(values: Sequence[str]) -> str:
+    return " and ".join(values) or "nothing"
 
 
 def _listed(ranks: Sequence[int]) -> str:
@@ -161,7 +167,7 @@ def _behind(listener: socket.socket) -> socket.socket:
         connection.close()
 
 
-def join(address: Address, rank: int, size: int, facts: Mapping[str, Any]) -> Member:
+def join(address: Address, rank: int, size: int, facts: Facts) -> Member:
     """In another rank: meet the others.
 
     Raises:

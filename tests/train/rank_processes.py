@@ -9,7 +9,7 @@ from paddle_tfm.train.meeting import Address, join, listen, meet
 from paddle_tfm.train.members import DONE, FAILED
 from paddle_tfm.train.rank import Rank
 
-FACTS = {"version": "this"}
+FACTS = {"version": ["this"]}
 
 
 def free_address():

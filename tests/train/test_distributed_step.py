@@ -19,6 +19,7 @@ STEP = [
 ]  # fmt: skip
 BALANCED = "model.feed_forward={name: deepseek_moe, sequence_balance_weight: 0.05, bias_rate: 0.05}"
 WHOLE_BATCH = ["model.norm={name: power, warmup: 2}", "model.feed_forward=mixture_of_experts", BALANCED]
+TOGETHER = ["model.norm={name: power, warmup: 1}", BALANCED, "model.decoder_layers=2"]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,12 @@ def test_three_ranks_do_too_and_a_batch_of_two_rows_is_one_ranks(make_trainer, t
     steps = [(7, 4), (2,), (5, 2), (6,)]
     one = trained(make_trainer(*STEP, override), None, steps)
     require_alike(one, trained(make_trainer(*STEP, override), three, steps))
+
+
+def test_sums_of_backward_passes_come_in_one_order(make_trainer, two):
+    """Experts that no token of a rank chose are in no graph of it, and Paddle walks another graph in another order."""
+    one = trained(make_trainer(*STEP, *TOGETHER), None, [(7, 4), (6,)])
+    require_alike(one, trained(make_trainer(*STEP, *TOGETHER), two, [(7, 4), (6,)]))
 
 
 @pytest.mark.parametrize("override", ["train.r_drop=2.0", "model.head=pointer", "model.norm=regularized_batch"])
