@@ -81,7 +81,7 @@ class DistributedStep(Step):
         named = dict([*model.named_parameters(), *model.named_buffers()])
         message = {"do": "run", "recipe": run.recipe, "sizes": sizes, "names": list(named)}
         message["components"] = run.plan.providers()
-        self.others.send(message, [host(each) for each in named.values()])
+        self.others.send(message, [each.numpy() for each in named.values()])
         self._probe(collate(examples))
 
     def __call__(self, number: int, batches: Batches) -> StepMetrics:
@@ -105,10 +105,10 @@ class DistributedStep(Step):
     def _send(self, number: int, batches: Batches) -> None:
         """The weights and the batches to all others; and buffers, where theirs are old."""
         facts = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
-        arrays = [np.concatenate([host(parameter).reshape(-1) for parameter in self.parameters])]
+        arrays = [np.concatenate([memory(parameter).reshape(-1) for parameter in self.parameters])]
         arrays += [np.ascontiguousarray(getattr(batch, name)) for batch in batches for name in ARRAYS]
         if self.stale:
-            arrays += [host(buffer) for buffer in self.model.buffers()]
+            arrays += [buffer.numpy() for buffer in self.model.buffers()]
         self.others.send({"do": "step", "number": number, "batches": facts}, arrays)
         self.stale = False
 
@@ -175,7 +175,7 @@ class Flat:
         present = self.array[self.ends[-1] : -2]
         for i, (parameter, view) in enumerate(zip(self.parameters, self.views(self.array))):
             present[i] = parameter.grad is not None
-            view[...] = 0.0 if parameter.grad is None else host(parameter.grad)
+            view[...] = 0.0 if parameter.grad is None else memory(parameter.grad)
         self.array[-2:] = loss, stop
         return self.array
 
@@ -184,15 +184,18 @@ class Flat:
         """Set the gradients of the parameters to those of the array; none, where no rank has one."""
         present = array[self.ends[-1] : -2]
         for parameter, view, there in zip(self.parameters, self.views(array), present):
-            if there and parameter.grad is None:
+            gradient = parameter.grad
+            if there and gradient is None:
                 parameter.grad = paddle.to_tensor(view)
-            elif there:
-                paddle.assign(paddle.to_tensor(view), output=parameter.grad)
+            elif there and gradient is not None and gradient.place.is_cpu_place():
+                memory(gradient)[...] = view
+            elif there and gradient is not None:
+                paddle.assign(paddle.to_tensor(view), output=gradient)
 
 
-def host(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor, in the memory of the CPU."""
-    return tensor.detach().numpy()
+def memory(tensor: Tensor) -> np.ndarray:
+    """The memory of a tensor; of one on a GPU a copy."""
+    return np.from_dlpack(tensor.detach()) if tensor.place.is_cpu_place() else tensor.numpy()
 
 
 def batches_of(facts: Sequence[dict[str, Any]], arrays: Sequence[np.ndarray]) -> list[Batch[np.ndarray]]:
