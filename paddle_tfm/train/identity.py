@@ -105,7 +105,7 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         sentences.append(f"the matrix products of its training steps were in {before} and now are in {after}")
     before, after = then.get("processes", 1), now.get("processes", 1)
     if before != after:
-        sentences.append(f"its batches were shared by {before} and now are by {after} of --nproc and --nodes")
+        sentences.append(f"its batches were those of {before} processes (--nproc, --nodes), and now are of {after}")
     return sentences
 
 

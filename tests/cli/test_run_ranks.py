@@ -76,7 +76,10 @@ def test_a_lost_process_ends_the_command_with_a_sentence_and_one_goes_on(tmp_pat
     done = call("run", *recipe, "train.gradient_norms=1", "--out=out", "--resume")
     assert done.status == 0, done.err
     assert f"resumed at step {step}" in done.err
-    assert "its batches were shared by 2 and now are by 1 of --nproc and --nodes: its last bits may differ" in done.err
+    assert (
+        "its batches were those of 2 processes (--nproc, --nodes), and now are of 1: its last bits may differ"
+        in done.err
+    )
     assert [row["step"] for row in rows(tmp_path / "out") if "loss" in row] == list(range(1, 61))
 
 
