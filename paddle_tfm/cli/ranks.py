@@ -84,8 +84,19 @@ class Team:
         from paddle_tfm.train.meeting import meet
 
         if self.listener is not None:
-            self.others = meet(self.listener, self.facts, self.size, note)
+            self.others = meet(self.listener, self.facts, self.size, note, self._require_alive)
         return self.others
+
+    def _require_alive(self) -> None:
+        """Raises UserError: a rank of this machine ended before it came."""
+        for pid in list(self.pids):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                self.pids.remove(pid)
+                raise UserError(
+                    f"process {pid} of this machine, one of {self.size} ranks, ended before the training began "
+                    f"({os.waitstatus_to_exitcode(status)}); if memory ran out, use fewer: --nproc"
+                )
 
     def end(self, how: str, sentence: str = "") -> None:
         """Tell the others how the training ended, and wait for those of this machine."""

@@ -59,17 +59,24 @@ def listen(address: Address) -> socket.socket:
         ) from None
 
 
-def meet(listener: socket.socket, facts: Facts, size: int, report: Callable[[str], None] = lambda text: None) -> Ranks:
+def meet(
+    listener: socket.socket,
+    facts: Facts,
+    size: int,
+    report: Callable[[str], None] = lambda text: None,
+    check: Callable[[], None] = lambda: None,
+) -> Ranks:
     """In rank 0: wait for all others, and connect them in a row.
 
     Args:
         facts: what every rank must have alike, values by name. report: gets a sentence on who is waited for.
+        check: called while they are waited for; it may raise.
     Raises:
         UserError: one has other facts; all are told. Or some did not come in time.
     """
     there: dict[int, tuple[socket.socket, Message]] = {}
     try:
-        for connection, hello in _arrivals(listener, size, there, report):
+        for connection, hello in _arrivals(listener, size, there, report, check):
             there[hello["rank"]] = connection, hello
             _require_alike(hello, facts, size)
         for rank, (connection, _) in there.items():
@@ -89,11 +96,16 @@ def meet(listener: socket.socket, facts: Facts, size: int, report: Callable[[str
 
 
 def _arrivals(
-    listener: socket.socket, size: int, there: Mapping[int, Any], report: Callable[[str], None]
+    listener: socket.socket,
+    size: int,
+    there: Mapping[int, Any],
+    report: Callable[[str], None],
+    check: Callable[[], None],
 ) -> Iterator[tuple[socket.socket, Message]]:
     """Who comes, until all ranks are `there`. Raises UserError: some did not come in time, or one came twice."""
     end, said = time.monotonic() + WAIT, time.monotonic() + 5.0
     while missing := [rank for rank in range(1, size) if rank not in there]:
+        check()
         now = time.monotonic()
         if now > end:
             raise UserError(f"{len(missing)} of {size} ranks did not come within {WAIT:g} s: {_listed(missing)}")

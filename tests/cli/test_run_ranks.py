@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from command_line import TINY, call
 
+from paddle_tfm.cli import ranks
+
 RECIPE = ("reverse", *TINY, "model.norm=batch", "seeds=[1]")
 
 
@@ -96,6 +98,13 @@ def test_two_machines_need_one_command_each_and_one_folder(tmp_path):
         f"The training has ended; its runs are on the machine of {address}.",
     ]
     assert (tmp_path / "out/default/seed-1/results.json").is_file() and not (tmp_path / "elsewhere").exists()
+
+
+def test_a_process_that_ends_before_it_comes_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(ranks, "_serve", lambda *arguments: os._exit(7))
+    done = call("run", *RECIPE, "--nproc=2", "--out=out")
+    assert done.status == 2
+    assert re.search(r"process \d+ of this machine, one of 2 ranks, ended before the training began \(7\)", done.err)
 
 
 @pytest.mark.parametrize(
