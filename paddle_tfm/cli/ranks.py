@@ -114,41 +114,11 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
     Raises:
         UserError: an option does not fit this machine, or rank 0 is lost or has failed.
     """
-    nproc, size = wanted.nproc or 1, wanted.processes
-    facts = _facts(wanted, recipe)
-    if size == 1:
-        yield Team(1, facts)
-        return
     from paddle_tfm import processes, runtime
-    from paddle_tfm.train.meeting import Address, listen
     from paddle_tfm.train.members import DONE, FAILED, STOPPED
 
-    if nproc > 1 and not processes.can_fork():
-        raise UserError(
-            f"--nproc={nproc} starts processes on Linux and a CPU only; elsewhere, give one command a process, with "
-            "--nodes, --node and --address"
-        )
-    threads, node = max(1, runtime.threads() // nproc), wanted.node or 0
-    address = Address.of(wanted.address) if wanted.address else Address("127.0.0.1", 0)
-    listener = listen(address) if node == 0 else None
-    if listener is not None:
-        address = Address(address.host, listener.getsockname()[1])
-
-    def serve(rank: int) -> None:
-        end = _serve(address, rank, size, facts, registry)
-        if end.how == FAILED:
-            raise UserError(str(end))
-
-    pids = [_fork(serve, node * nproc + local, threads, listener) for local in range(1, nproc)]
-    processes.set_threads(threads)
-    if listener is None:
-        try:
-            _serve_here(address, node * nproc, size, facts, registry)
-        finally:
-            _reap(pids)
-    ours = Team(size, facts, listener)
-    ours.pids = pids
-    how, sentence = FAILED, f"rank 0 ({address}) has ended; its output says why"
+    ours = _started(wanted, _facts(wanted, recipe), registry) if wanted.processes > 1 else Team(1, {})
+    how, sentence = FAILED, "rank 0 has ended; its output says why"
     try:
         yield ours
         how, sentence = DONE, ""
@@ -160,7 +130,41 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
         raise
     finally:
         ours.end(how, sentence)
-        processes.set_threads(runtime.threads())
+        if ours.size > 1:
+            processes.set_threads(runtime.threads())
+
+
+def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
+    """The ranks of this machine, at work; in rank 0 what it has of them. Raises: as `team`."""
+    from paddle_tfm import processes, runtime
+    from paddle_tfm.train.meeting import Address, listen
+    from paddle_tfm.train.members import FAILED
+
+    nproc, size, node = wanted.nproc or 1, wanted.processes, wanted.node or 0
+    if nproc > 1 and not processes.can_fork():
+        raise UserError(
+            f"--nproc={nproc} starts processes on Linux and a CPU only; elsewhere, give one command a process, with "
+            "--nodes, --node and --address"
+        )
+    address = Address.of(wanted.address) if wanted.address else Address("127.0.0.1", 0)
+    ours = Team(size, facts, listen(address) if node == 0 else None)
+    if ours.listener is not None:
+        address = Address(address.host, ours.listener.getsockname()[1])
+    threads = max(1, runtime.threads() // nproc)
+
+    def serve(rank: int) -> None:
+        end = _serve(address, rank, size, facts, registry)
+        if end.how == FAILED:
+            raise UserError(str(end))
+
+    ours.pids = [_fork(serve, node * nproc + local, threads, ours.listener) for local in range(1, nproc)]
+    processes.set_threads(threads)
+    if ours.listener is None:
+        try:
+            _serve_here(address, node * nproc, size, facts, registry)
+        finally:
+            _reap(ours.pids)
+    return ours
 
 
 def _facts(wanted: Request, recipe: Recipe) -> Facts:
