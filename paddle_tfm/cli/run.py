@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option
+from paddle_tfm.cli.ranks import rank_options
 from paddle_tfm.cli.sweep_options import sweep_options
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
@@ -74,6 +75,8 @@ def command() -> None:
       paddle-tfm run compare-norms --budget 30m
       paddle-tfm run compare-norms --dry-run
       paddle-tfm run findings/warm-up --fast
+      paddle-tfm run mine.yaml --nproc 2
+      paddle-tfm run mine.yaml --nodes 2 --node 0 --address 10.0.0.1:29500
     """
 
 
@@ -128,6 +131,7 @@ def recipe_command(name: str) -> click.Command:
         help="Train everything twice, the second time by a process of its own, and compare the runs to the bit: the "
         "first tensor or line that differs is named, and the exit status is 1. Takes twice the time.",
     )
+    @rank_options
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
     def run(**options) -> None:

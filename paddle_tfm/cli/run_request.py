@@ -36,9 +36,18 @@ class Request:
     workers: int | None = None
     executor: str | None = None
     cell: str | None = None
+    nproc: int | None = None
+    nodes: int | None = None
+    node: int | None = None
+    address: str | None = None
     strict: bool = False
     paranoid: bool = False
     form: str | None = None
+
+    @property
+    def processes(self) -> int:
+        """How many train each run together, on all machines."""
+        return (self.nproc or 1) * (self.nodes or 1)
 
     def require_sound(self) -> None:
         """Raises UserError where options contradict each other, or the recipe cannot be saved."""
@@ -48,6 +57,32 @@ class Request:
             raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
         if self.paranoid and self.dry_run:
             raise UserError("--paranoid trains everything twice, and --dry-run trains nothing: use one of the two")
+        self._require_sound_ranks()
+
+    def _require_sound_ranks(self) -> None:
+        """Raises UserError where what says which processes train a run contradicts itself, or another option."""
+        values = {"--nodes": self.nodes, "--node": self.node, "--address": self.address}
+        missing = [name for name, value in values.items() if value is None]
+        if 0 < len(missing) < len(values):
+            are = "is" if len(missing) == 1 else "are"
+            raise UserError(
+                f"several machines need all of --nodes, --node and --address, but {' and '.join(missing)} {are} "
+                "missing; for instance --nodes 2 --node 0 --address 10.0.0.1:29500"
+            )
+        if self.nodes is not None and self.node is not None and self.node >= self.nodes:
+            raise UserError(f"--node must be from 0 to {self.nodes - 1} with --nodes={self.nodes}, but is {self.node}")
+        together = "--nodes" if self.nodes else "--nproc"
+        if self.nproc is None and self.nodes is None:
+            return
+        if self.workers or self.executor:
+            other = "--workers" if self.workers else "--executor"
+            raise UserError(
+                f"{together} trains one run after another, each by several processes; {other} trains several runs side "
+                "by side: use one of the two"
+            )
+        if self.dry_run or self.budget is not None:
+            other = "--dry-run" if self.dry_run else "--budget"
+            raise UserError(f"{other} measures one process, and {together} trains with several: use one of the two")
 
     @property
     def settings(self) -> list[str]:
@@ -67,7 +102,8 @@ class Request:
     def words_to_resume(self) -> list[str]:
         """The words of that command behind `paddle-tfm`."""
         values = {"out": self.out, "device": self.device, "workers": self.workers, "executor": self.executor}
-        values["cell"] = self.cell
+        values |= {"cell": self.cell, "nproc": self.nproc, "nodes": self.nodes, "address": self.address}
+        values["node"] = None if self.node is None else str(self.node)
         options = [*(f"--plugin={file}" for file in self.plugins)]
         options += [f"--{name}={value}" for name, value in values.items() if value]
         options += [f"--{name}" for name in ("strict", "fast", "paranoid") if getattr(self, name)]

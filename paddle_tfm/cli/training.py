@@ -12,6 +12,7 @@ import click
 
 from paddle_tfm.cli import forecast, paranoid
 from paddle_tfm.cli.common import Stop, console, create_registry, notes, use_device, warn
+from paddle_tfm.cli.ranks import Team, team
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.cli.sweep_options import save
 from paddle_tfm.errors import UserError
@@ -42,7 +43,8 @@ def train(wanted: Request) -> None:
     executor = _executor(wanted, registry)
     device = use_device(wanted.device)
     folder = wanted.out or Path("runs") / recipe.name
-    workers = wanted.workers or (1 if device.startswith("gpu") else runtime.threads())
+    at_once = 1 if device.startswith("gpu") or wanted.processes > 1 else runtime.threads()
+    workers = wanted.workers or at_once
     if wanted.budget is not None:
         wanted = _within_budget(wanted, recipe, registry, folder, workers, started)
         recipe = wanted.recipe()
@@ -55,6 +57,14 @@ def train(wanted: Request) -> None:
         forecast.show_tuning(recipe, wanted.form)
         return
 
+    with team(wanted, recipe, registry) as ours:
+        _train_and_compare(wanted, recipe, registry, executor, device, folder, workers, ours)
+
+
+def _train_and_compare(
+    wanted: Request, recipe: Recipe, registry: Registry, executor, device: str, folder: Path, workers: int, ours: Team
+) -> None:
+    """What `train` does where nothing is wrong with the options, in the process that the user started."""
     from paddle_tfm.cli.data import bars
     from paddle_tfm.sweep.sweep import Sweep
 
@@ -82,6 +92,7 @@ def train(wanted: Request) -> None:
         sweep.undecided = undecided(recipe, folder, notes().print)
     if wanted.save is not None:
         save(recipe, wanted.save)
+    sweep.others = ours.meet()
     folders = _trained(wanted, sweep, cells)
     is_same = not wanted.paranoid or paranoid.train_again(wanted, folder, folders)
     if not wanted.cell:
@@ -135,6 +146,7 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     from paddle_tfm.sweep.overview import FolderReader
     from paddle_tfm.sweep.sweep import RunsFailed
     from paddle_tfm.train.about import read_runs
+    from paddle_tfm.train.members import RankLost
     from paddle_tfm.train.trainer import Interrupted
 
     at_once = sweep.executor.at_once if sweep.executor else None
@@ -144,8 +156,12 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     )
     again = escape(wanted.to_resume())
     try:
-        with Stop() as sweep.stop:
+        with Stop() as asked:
+            sweep.stop = lambda: asked() or (sweep.others is not None and sweep.others.asked_to_stop)
             return sweep.run(cells)
+    except RankLost as end:
+        progress.close()
+        raise UserError(f"{end}. Continue, with any number of processes, with: {wanted.to_resume()}") from None
     except RunsFailed as end:
         progress.close()
         notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)

@@ -200,6 +200,10 @@ class Stream:
             for group in self._plan(epoch):
                 yield int(self.examples.lengths[group, 1].sum())
 
+    def most_rows(self) -> int:
+        """The rows of the largest batch of the first epoch."""
+        return max(map(len, self._plan(0)))
+
     def padding(self) -> float:
         """The share of the first epoch's positions, of sources and targets together, that are padding."""
         sides = self.examples.lengths

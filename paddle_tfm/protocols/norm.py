@@ -16,7 +16,8 @@ class Norm(Component, Layer):
     """y = (x − center) / (size + eps) · weight + bias, in some form: x [B, T, C] → [B, T, C].
 
     Token-wise norms ignore `valid` and `positions`. BatchNorm weighs tokens by `valid` bool [B, T] (True: real, False:
-    padding), per-position BatchNorm indexes its statistics by `positions` int64 [B|1, T].
+    padding), per-position BatchNorm indexes its statistics by `positions` int64 [B|1, T]. Sums over tokens go through
+    `paddle_tfm.ranks.sum_over_ranks`, so that they are of the whole batch where several processes share it.
 
     Givens:
         d_model: the width C of what is normalized. site: where it stands. max_length: the longest text.

@@ -33,7 +33,8 @@ class Tap:
             self.recorded.append((full_name, value))
 
     def add_aux_loss(self, name: str, value: Tensor) -> None:
-        """Add an auxiliary loss, a scalar already weighted, to the training loss (mixture-of-experts balance)."""
+        """Add an auxiliary loss, a scalar already weighted, to the training loss (mixture-of-experts balance). It is
+        one of the whole batch: sums over its rows go through `paddle_tfm.ranks.sum_over_ranks`."""
         self.aux_losses[name] = self.aux_losses[name] + value if name in self.aux_losses else value
 
     @contextmanager

@@ -103,9 +103,10 @@ class Cell(protocols.Cell):
         more = f", and {len(sentences) - NAMED_SETTINGS} more" if len(sentences) > NAMED_SETTINGS else ""
         return f"{RECIPE_CHANGED}: {', '.join(sentences[:NAMED_SETTINGS])}{more}" if sentences else RECIPE_CHANGED
 
-    def rounds_otherwise(self, plan: Plan) -> list[str]:
-        """Why the last bits of a run that is resumed here will differ from those of an uninterrupted one: sentences."""
+    def rounds_otherwise(self, plan: Plan, processes: int = 1) -> list[str]:
+        """Why the last bits of a run that is resumed here, by so many processes together, will differ from those of an
+        uninterrupted one: sentences."""
         if not self.is_begun or self.is_finished:
             return []
         then = read_identity(self.folder)
-        return rounding(then, identity(plan, then["data"], read_shards(then)))
+        return rounding(then, identity(plan, then["data"], read_shards(then), processes))

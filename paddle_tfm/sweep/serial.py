@@ -13,6 +13,7 @@ from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.claim import claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.sweep.texts import OncePerTexts
+from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
 from paddle_tfm.units import AT
@@ -26,6 +27,7 @@ class Serial:
     Args:
         stop, report, strict: as for `Trainer`.
         on_event: gets an `Event` whenever something happens.
+        others: the other ranks, where several processes train each run.
     """
 
     registry: Registry
@@ -34,6 +36,7 @@ class Serial:
     stop: Callable[[], bool]
     report: Callable[[str], None]
     on_event: Callable[[Event], None]
+    others: Ranks | None = None
 
     def run(self, cells: Iterable[Cell]) -> Iterator[Outcome]:
         """Train all cells; a corpus that several need is read once.
@@ -65,12 +68,14 @@ class Serial:
 
     def _train(self, cell: Cell, plan: Plan, corpus: Corpus) -> None:
         run = create(plan, cell.folder, corpus, self.resume)
+        run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
             self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
         cell.require_unchanged(plan, run.fingerprint)
-        for sentence in cell.rounds_otherwise(plan):
+        for sentence in cell.rounds_otherwise(plan, run.processes):
             self.report(f"{cell.name} is resumed, but {sentence}: its last bits may differ from one training in one go")
         if cell.is_finished:
             self.on_event(Event("finished", Card.of_run(run)))
         else:
-            Trainer(run, self.registry.plugins, self.stop, self.report, self.strict).train(resume=self.resume)
+            trainer = Trainer(run, self.registry.plugins, self.stop, self.report, self.strict, self.others)
+            trainer.train(resume=self.resume)

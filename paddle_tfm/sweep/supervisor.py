@@ -14,6 +14,7 @@ from paddle_tfm.sweep.events import Event
 from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.workers import Workers
+from paddle_tfm.train.members import Ranks
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Supervisor(protocols.Supervisor):
     workers: int
     plugin_files: Sequence[Path]
     device: str
+    others: Ranks | None = None
     followers: dict[str, Follower] = field(default_factory=dict, init=False, repr=False)
 
     def outcomes(self, cells: Sequence[Cell], executor: protocols.Executor | None) -> Iterator[protocols.Outcome]:
@@ -61,4 +63,4 @@ class Supervisor(protocols.Supervisor):
         workers = min(self.workers, len(ours))
         if workers > 1:
             return Workers(workers=workers, plugin_files=self.plugin_files, device=self.device, **options).run(ours)
-        return Serial(registry=self.registry, **options).run(ours)
+        return Serial(registry=self.registry, others=self.others, **options).run(ours)

@@ -26,6 +26,7 @@ from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
 from paddle_tfm.train.about import COMMAND_FILE, write_command
+from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.trainer import Interrupted
 
 
@@ -46,6 +47,7 @@ class Sweep:
         executor: who trains the runs; None: this machine.
         only: the name of one run, where the others are somebody else's.
         cell_options: more options of `paddle-tfm run` for runs trained by a command of their own.
+        others: the other ranks, where several processes train each run.
         undecided: which variants need more seeds, by what is finished; for recipes that add seeds (`stages`).
     """
 
@@ -63,6 +65,7 @@ class Sweep:
     executor: protocols.Executor | None = None
     only: str | None = None
     cell_options: Sequence[str] = ()
+    others: Ranks | None = None
     undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
     tuning: Tuning | None = field(default=None, init=False, repr=False)
 
@@ -232,7 +235,9 @@ class Sweep:
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[protocols.Outcome]:
         """How each cell ended, as the executor says it."""
         names = ("registry", "resume", "strict", "stop", "report", "on_event", "workers", "plugin_files", "device")
-        return Supervisor(**{name: getattr(self, name) for name in names}).outcomes(cells, self.executor)
+        return Supervisor(**{name: getattr(self, name) for name in names}, others=self.others).outcomes(
+            cells, self.executor
+        )
 
 
 def _fetch(plans: Sequence[Plan]) -> None:

@@ -33,7 +33,7 @@ def write_about(run: Run) -> None:
     paddle_compat.reset_peak_memory()  # `write_peak_memory` ends the measurement
     stored = read_about(run.folder).get("trainings", [])
     path, units = run.folder / FILE, {name: metric.unit for name, metric in run.metrics().items()}
-    write_whole(path, json_text({**_texts(run), "units": units, "trainings": [*stored, _training()]}))
+    write_whole(path, json_text({**_texts(run), "units": units, "trainings": [*stored, _training(run.processes)]}))
 
 
 def write_peak_memory(folder: Path) -> None:
@@ -122,7 +122,7 @@ def _texts(run: Run) -> dict[str, Any]:
     }
 
 
-def _training() -> dict[str, Any]:
+def _training(processes: int) -> dict[str, Any]:
     import paddle
 
     from paddle_tfm.onednn import library
@@ -135,6 +135,7 @@ def _training() -> dict[str, Any]:
         "cores": runtime.physical_cores(),
         "threads": runtime.threads(),
         "instructions": library.instructions(),
+        "processes": processes,
         "memory_gib": round(memory / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": {

@@ -22,11 +22,11 @@ RECIPE_CHANGED = "recipe changed"
 DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant", "size")  # keys of a recipe that change no number
 
 
-def identity(plan: Plan, data: Mapping[str, str], shards: int = 0) -> dict[str, Any]:
+def identity(plan: Plan, data: Mapping[str, str], shards: int = 0, processes: int = 1) -> dict[str, Any]:
     """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data`, Paddle's build, and
     what decides the last bit of every product and sum: the path of Paddle's BLAS, who computes the products of a
     training step, into how many shards that divides its batches (0: nobody has chosen yet), and the threads of each.
-    `hash` covers all of it. Beside it: where the plugins' files were."""
+    `hash` covers all of it. Beside it: how many `processes` shared its batches, and where the plugins' files were."""
     recipe = {key: value for key, value in plan.run.data.items() if key not in DESCRIPTIVE_KEYS}
     parts = {
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
@@ -39,7 +39,7 @@ def identity(plan: Plan, data: Mapping[str, str], shards: int = 0) -> dict[str, 
         "threads": _threads(plan, shards),
     }
     covered = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-    return {"hash": covered, **parts, "plugin_files": plan.plugin_files()}
+    return {"hash": covered, **parts, "processes": processes, "plugin_files": plan.plugin_files()}
 
 
 def _products(plan: Plan) -> str:
@@ -86,11 +86,16 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     products_before, products_after = _products_of(then), _products_of(now)
     if products_before.split()[0] != products_after.split()[0]:  # another machine, which has no bfloat16
         sentences.append(f"its matrix products were in {products_before} and would be in {products_after}")
-    before, after = _components(then), _components(now)
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            sentences.append(f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}")
-    return sentences
+    return [*sentences, *component_changes(_components(then), _components(now))]
+
+
+def component_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """One sentence for each component that another plugin, or another version of it, provides now."""
+    return [
+        f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
 
 
 def _data_changes(then: object, now: object) -> list[str]:
@@ -123,6 +128,9 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     before, after = then.get("threads", now.get("threads")), now.get("threads")
     if before != after:
         sentences.append(f"the threads of each shard of its batches were {before} and now are {after}")
+    before, after = then.get("processes", 1), now.get("processes", 1)
+    if before != after:
+        sentences.append(f"its batches were those of {before} processes (--nproc, --nodes), and now are of {after}")
     return sentences
 
 

@@ -44,6 +44,7 @@ class Run:
     fingerprint: dict[str, str]  # split, or `test@name` of a further test → hash of its texts
     start_time: float = 0.0  # when it was created, by `time.perf_counter`
     step: int = 0
+    processes: int = 1  # that share its batches: the ranks
     dropped: dict[str, int] = field(default_factory=dict)
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
     in_training: dict[str, int] = field(default_factory=dict)  # of a further test: how many of its sources are
@@ -75,7 +76,7 @@ class Run:
 
     def identity(self) -> dict[str, object]:
         """What determines this run's numbers: `train.identity`."""
-        return identity(self.plan, self.fingerprint, self.shards)
+        return identity(self.plan, self.fingerprint, self.shards, self.processes)
 
     def stream(self) -> Stream:
         """The training batches from the first on."""

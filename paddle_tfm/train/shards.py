@@ -23,7 +23,6 @@ from paddle_tfm.train.buffers import undone
 from paddle_tfm.train.step import LossSum, Step
 
 PROBE_ROWS = 4  # rows of the batch that tests whether a model can be sharded
-Gradients = list[Tensor | None]
 
 
 class Shard(NamedTuple):
@@ -69,7 +68,7 @@ def backward_shard(step: Step, shard: Shard) -> LossSum:
     return losses
 
 
-def take_gradients(step: Step) -> Gradients:
+def take_gradients(step: Step) -> list[Tensor | None]:
     """The gradients; they are cleared from the parameters."""
     # Another tensor over the same numbers, since clearing empties every tensor that Paddle gives for a gradient.
     gradients = [
@@ -82,7 +81,7 @@ def take_gradients(step: Step) -> Gradients:
 
 
 @paddle.no_grad()
-def add_gradients(step: Step, gradients: Gradients) -> None:
+def add_gradients(step: Step, gradients: Sequence[Tensor | None]) -> None:
     """Add these to the parameters' gradients."""
     for parameter, gradient in zip(step.parameters, gradients):
         total = parameter.grad
@@ -114,17 +113,17 @@ def adds_up(step: Step, examples: Sequence[Encoded]) -> bool:
         not changed
         and same_loss
         and all(
-            one is other if one is None or other is None else _close(one, other, norm)
+            one is other if one is None or other is None else close(one, other, norm)
             for one, other in zip(whole, parts)
         )
     )
 
 
-def _arrays(gradients: Gradients) -> list[np.ndarray | None]:
+def _arrays(gradients: Sequence[Tensor | None]) -> list[np.ndarray | None]:
     return [None if gradient is None else gradient.numpy() for gradient in gradients]
 
 
-def _close(one: np.ndarray, other: np.ndarray, norm: float) -> bool:
+def close(one: np.ndarray, other: np.ndarray, norm: float) -> bool:
     """Whether two gradients are equal except for rounding, which is relative to the norm of all gradients together
     (`norm`): the gradient of a key's bias is 0, and rounding is all that it holds."""
     return bool(np.linalg.norm(one - other) <= 1e-3 * np.linalg.norm(one) + 1e-6 * norm)

@@ -63,48 +63,17 @@ class LossSum:
             self.aux_losses[name] = self.aux_losses.get(name, 0.0) + value
 
 
-class Step:
-    """Updates a model. Call it with the number of the step, from 1, and the batches of the step as NumPy arrays.
+class Gradients:
+    """Adds the gradients of a step's loss to those of a model's parameters.
 
     Args:
         parameters: the trainable parameters of the model.
-        schedule: step → learning rate.
         settings: the recipe's `train:` section. seed: of the run; all random numbers are keyed by it.
-        average: the moving average of the weights, if the recipe sets `train.ema`.
     """
 
-    def __init__(
-        self,
-        model: Transformer,
-        parameters: Sequence[Tensor],
-        optimizer: paddle.optimizer.Optimizer,
-        schedule: Callable[[int], float],
-        settings: TrainSettings,
-        seed: int,
-        average: MovingAverage | None = None,
-    ):
+    def __init__(self, model: Transformer, parameters: Sequence[Tensor], settings: TrainSettings, seed: int):
         self.model, self.parameters, self.settings, self.seed = model, list(parameters), settings, seed
-        self.optimizer, self.schedule, self.average = optimizer, schedule, average
         self.products = products.available(settings.products) if settings.precision == "float32" else None
-
-    def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:
-        """One update of the parameters; returns its metrics. Where loss or gradient is no finite number, there is no
-        update."""
-        # Here and not at the end, so that listeners still see the gradients of the last step. Without zeros, the
-        # backward pass assigns instead of adding.
-        self.optimizer.clear_grad(set_to_zero=False)
-        losses = self.backward(number, batches)
-        norm = clip_gradients(self.parameters, self.settings.clip_norm)
-        rate, tokens = self.schedule(number), sum(batch.tokens for batch in batches)
-        metrics = StepMetrics(losses.loss, losses.aux_losses, rate, norm, tokens)
-        if not (math.isfinite(losses.loss) and math.isfinite(norm)):
-            return metrics  # an update would make the parameters what the gradient is
-        self.optimizer.set_lr(rate)
-        with paddle.utils.unique_name.guard():  # names of moments must not depend on other tensors of this process
-            self.optimizer.step()
-        if self.average is not None:
-            self.average.update(number)
-        return metrics
 
     def backward(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> LossSum:
         """Add the gradients of the step's loss to the parameters'; returns the loss."""
@@ -130,6 +99,48 @@ class Step:
                     loss = loss + aux_loss
             loss.backward()
         return float(loss), {name: float(aux_loss) for name, aux_loss in aux_losses.items()}
+
+
+class Step(Gradients):
+    """Updates a model. Call it with the number of the step, from 1, and the batches of the step as NumPy arrays.
+
+    Args:
+        schedule: step → learning rate.
+        average: the moving average of the weights, if the recipe sets `train.ema`.
+        parameters, settings, seed: as for `Gradients`.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        parameters: Sequence[Tensor],
+        optimizer: paddle.optimizer.Optimizer,
+        schedule: Callable[[int], float],
+        settings: TrainSettings,
+        seed: int,
+        average: MovingAverage | None = None,
+    ):
+        super().__init__(model, parameters, settings, seed)
+        self.optimizer, self.schedule, self.average = optimizer, schedule, average
+
+    def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:
+        """One update of the parameters; returns its metrics. Where loss or gradient is no finite number, there is no
+        update."""
+        # Here and not at the end, so that listeners still see the gradients of the last step. Without zeros, the
+        # backward pass assigns instead of adding.
+        self.optimizer.clear_grad(set_to_zero=False)
+        losses = self.backward(number, batches)
+        norm = clip_gradients(self.parameters, self.settings.clip_norm)
+        rate, tokens = self.schedule(number), sum(batch.tokens for batch in batches)
+        metrics = StepMetrics(losses.loss, losses.aux_losses, rate, norm, tokens)
+        if not (math.isfinite(losses.loss) and math.isfinite(norm)):
+            return metrics  # an update would make the parameters what the gradient is
+        self.optimizer.set_lr(rate)
+        with paddle.utils.unique_name.guard():  # names of moments must not depend on other tensors of this process
+            self.optimizer.step()
+        if self.average is not None:
+            self.average.update(number)
+        return metrics
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float | None) -> float:

@@ -22,9 +22,11 @@ from paddle_tfm.train import averaging, checkpoint, divergence, manifest, popula
 from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.buffers import remembered
 from paddle_tfm.train.discrepancy import discrepancies, overall
+from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.final_tests import FinalTests
 from paddle_tfm.train.identity import training_threads
 from paddle_tfm.train.logs import append_row
+from paddle_tfm.train.members import RankLost, Ranks
 from paddle_tfm.train.results import results_of
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.scorer import Scorer
@@ -49,6 +51,7 @@ class Trainer:
         stop: called after each step; if it returns True, a checkpoint is saved and `Interrupted` is raised.
         report: called with a sentence about an event that the user should know of.
         strict: whether an exception of a listener ends the training.
+        others: the other ranks of a run that several processes train.
     """
 
     def __init__(
@@ -58,11 +61,17 @@ class Trainer:
         stop: Callable[[], bool] = lambda: False,
         report: Callable[[str], None] = lambda text: None,
         strict: bool = False,
+        others: Ranks | None = None,
     ):
         precision = run.settings.train.precision
         if precision != "float32" and place.on_cpu():
             raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
-        self.run, self.stop, self.report = run, stop, report
+        if others is not None and run.settings.train.shards is not None:
+            raise UserError(
+                f"train.shards={run.settings.train.shards} promises the same bits on any number of cores, and --nproc and "
+                "--nodes divide batches by the number of processes: use one of the two"
+            )
+        self.run, self.stop, self.report, self.others = run, stop, report, others
         self.listeners = Listeners(plugins, report, strict)
         self.state = TrainingState(run)
         self.step, self.stream = self.state.step, self.state.stream
@@ -121,11 +130,15 @@ class Trainer:
         calibrate(self.run.model, next(self.run.stream()).tensors())
 
     def shards(self) -> int:
-        """Into how many shards batches are divided: as many as when the training began."""
+        """Into how many shards batches are divided: as many as when the training began. Ranks divide them otherwise."""
+        if self.others is not None:
+            return self.run.shards or 1
         return self.run.shards or number_of_shards(self.step, self.run.encoded["train"])
 
     def sharded_step(self, num_shards: int | None = None) -> AbstractContextManager[Step]:
-        """Within this block: the step, its batches divided into shards, which processes share."""
+        """Within this block: the step, its batches divided among the ranks, or into shards, which processes share."""
+        if self.others is not None:
+            return distributed(self.step, self.run, self.others)
         return sharded(self.step, num_shards or self.shards())
 
     def next_batches(self) -> list[Batch[np.ndarray]]:
@@ -137,7 +150,12 @@ class Trainer:
         training ends with it."""
         run, progress, start = self.run, self.state.progress, time.perf_counter()
         batches, restore = self.next_batches(), remembered(run.model.buffers())
-        metrics = update(step, batches).row()
+        try:
+            metrics = update(step, batches).row()
+        except RankLost as lost:  # nothing was updated
+            restore()
+            self._save("last")
+            raise RankLost(f"{lost}; {run.name} is saved at step {run.step:,}") from None
         seconds = time.perf_counter() - start
         if sentence := divergence.not_finite(metrics, step):
             restore()

@@ -11,6 +11,7 @@ from paddle import Tensor, nn
 from paddle_tfm import randomness
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
+from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.feed_forward._experts import affinities, through_experts, top
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
@@ -115,7 +116,8 @@ class DeepSeekMoE(FeedForward):
     def _rebalance(self, selected: Tensor) -> None:
         """Move b, from where it was before this step, against the load of all of the step's tokens so far; those of
         this batch are `selected`, bool [B·T, N]."""
-        load, context = selected.astype(self.balance.dtype).sum(0), randomness.current_context()
+        load = sum_over_ranks(selected.astype(self.balance.dtype).sum(0))
+        context = randomness.current_context()
         if context is None or context.micro_batch == 0:
             paddle.assign(self.balance, output=self.before)
         else:
@@ -130,7 +132,8 @@ class DeepSeekMoE(FeedForward):
         chosen = top(s.detach().reshape([-1, s.shape[-1]]), self.top_k).reshape(s.shape)
         f = (chosen.astype(s.dtype) * real).sum(1) * (s.shape[-1] / self.top_k) / length  # [B, N]
         mean = (s / s.sum(-1, keepdim=True) * real).sum(1) / length
-        return (f * mean).sum(-1).mean()
+        sentences = paddle.full([], s.shape[0], s.dtype)
+        return sum_over_ranks((f * mean).sum(-1).mean() * (sentences / sum_over_ranks(sentences)))
 
     def branch_weights(self) -> list[Tensor]:
         networks = [*self.experts] if self.shared is None else [self.shared, *self.experts]

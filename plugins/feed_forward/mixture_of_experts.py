@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
+from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import not_negative
 from paddle_tfm_plugins.feed_forward._experts import affinities, through_experts, top
 from paddle_tfm_plugins.feed_forward.relu import ReLU
@@ -92,7 +93,8 @@ class MixtureOfExperts(FeedForward):
 
 def _balance(p: Tensor, selected: Tensor, valid: Tensor) -> Tensor:
     """N Σ_e f_e P_e over valid tokens; 0 if there is none."""
-    choices = selected.astype(p.dtype).sum(0)  # [N]; padding selected none
+    choices = sum_over_ranks(selected.astype(p.dtype).sum(0))  # [N]; padding selected none
     f = choices / choices.sum().clip(min=1.0)
-    mean = (p * valid.astype(p.dtype)).sum(0) / valid.astype(p.dtype).sum().clip(min=1.0)  # [N]
+    tokens = sum_over_ranks(valid.astype(p.dtype).sum()).clip(min=1.0)
+    mean = sum_over_ranks((p * valid.astype(p.dtype)).sum(0)) / tokens  # [N]
     return p.shape[-1] * (f * mean).sum()

@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Refusal
+from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
@@ -33,7 +34,8 @@ class BatchNorm(PooledNorm):
     ``train.batches: mixed``. How far running values are from a batch's own is logged at each evaluation
     (`discrepancy`). They lag behind the weights, and their variance leaves out how batches differ in their means:
     `population` mends both, and is needed where other weights are evaluated than were trained (`train.ema`). For the
-    mean of the last weights (`train.average`) the trainer does so anyway. The statistics are those of one process.
+    mean of the last weights (`train.average`) the trainer does so anyway. Where several
+    processes share a batch, the statistics are of all of it.
 
     Options: `eps` is added to the variance; `momentum` is the weight of the new batch in the running values, or
     "cumulative": 1/t for the t-th batch, the mean of all batches so far (as PyTorch's ``momentum=None``).
@@ -98,11 +100,12 @@ class BatchNorm(PooledNorm):
     def _statistics(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Mean and variance [1, C] of the real tokens, the running ones if there are fewer than two; all rows less the
         mean [N, C]; and how many are real."""
-        count = real.sum()
+        count = sum_over_ranks(real.sum())
         enough, weights = count > 1.0, real / count.clip(min=1.0)
-        mean = paddle.where(enough, algebra.sum_over_rows(weights, rows), self.running_mean.unsqueeze(0))
+        batch_mean = sum_over_ranks(algebra.sum_over_rows(weights, rows))
+        mean = paddle.where(enough, batch_mean, self.running_mean.unsqueeze(0))
         centred = algebra.add_outer(rows, algebra.column_of_ones(rows), -mean)
-        squares = algebra.sum_over_rows(weights, paddle.square(centred))
+        squares = sum_over_ranks(algebra.sum_over_rows(weights, paddle.square(centred)))
         return mean, paddle.where(enough, squares, self.running_variance.unsqueeze(0)), centred, count
 
     @paddle.no_grad()

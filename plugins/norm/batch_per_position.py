@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Refusal
+from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import at_least, between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
@@ -100,9 +101,9 @@ class BatchNormPerPosition(PooledNorm):
         return mean, paddle.where(enough, squares / divisor, self.running_variance), centred, count
 
     def _sums(self, rows: Tensor, index: Tensor) -> Tensor:
-        """[N, W] → [P, W]: the sum of the rows at each position."""
+        """[N, W] → [P, W]: the sum of the rows at each position, those of other ranks too."""
         empty = paddle.zeros([self.running_mean.shape[0], rows.shape[1]], rows.dtype)
-        return empty.index_add(index, 0, rows)
+        return sum_over_ranks(empty.index_add(index, 0, rows))
 
     @paddle.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:

@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Refusal
+from paddle_tfm.ranks import on_gradient, sum_over_ranks
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
@@ -90,7 +91,7 @@ class PowerNorm(PooledNorm):
             square = batch if warming_up else square
         normal = rows * algebra.outer(real, paddle.rsqrt(square + self.eps))
         if self.training and not normal.stop_gradient:
-            self._watch(normal, count, exact=warming_up)
+            normal = self._watched(normal, count, exact=warming_up)
         scaled = normal * algebra.outer(real, self.weight.unsqueeze(0))
         return algebra.restore(algebra.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
 
@@ -110,8 +111,8 @@ class PowerNorm(PooledNorm):
     def _quadratic_mean(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """The mean of squares of each channel over the real tokens [1, C], the running one if there is none; and how
         many there are."""
-        count = real.sum()
-        batch = algebra.sum_over_rows(real / count.clip(min=1.0), paddle.square(rows))
+        count = sum_over_ranks(real.sum())
+        batch = sum_over_ranks(algebra.sum_over_rows(real / count.clip(min=1.0), paddle.square(rows)))
         return paddle.where(count > 0.0, batch, self.running_square.unsqueeze(0)), count
 
     @paddle.no_grad()
@@ -127,9 +128,9 @@ class PowerNorm(PooledNorm):
     def _end(self, pool: Pool) -> None:
         pool.store(self.running_square, pool.mean)
 
-    def _watch(self, normal: Tensor, count: Tensor, exact: bool) -> None:
-        """Have the gradient with respect to x̂ [N, C] move ν on its way back; unless it is to stay `exact`, take x̂ ν
-        away from it first."""
+    def _watched(self, normal: Tensor, count: Tensor, exact: bool) -> Tensor:
+        """x̂ [N, C], whose gradient moves ν on its way back; unless it is to stay `exact`, x̂ ν is taken away from it
+        first."""
         ones = algebra.column_of_ones(normal)
         values = normal.detach()  # `normal` itself would hold its own graph for ever
 
@@ -138,11 +139,11 @@ class PowerNorm(PooledNorm):
             nu = self.running_gradient.unsqueeze(0)  # [1, C]
             remainder = gradient - values * algebra.outer(ones, nu)
             weights = ones / count.clip(min=1.0)  # of padding too, where x̂ is 0
-            change = algebra.sum_over_rows(weights, remainder * values).squeeze(0)  # [C]
+            change = sum_over_ranks(algebra.sum_over_rows(weights, remainder * values)).squeeze(0)  # [C]
             paddle.assign(self.running_gradient + change * self.gradient_momentum, output=self.running_gradient)
             return gradient if exact else remainder
 
-        normal.register_hook(amend)
+        return on_gradient(normal, amend)
 
     def extra_repr(self) -> str:
         rates = f"momentum={self.momentum:g}, gradient_momentum={self.gradient_momentum:g}"

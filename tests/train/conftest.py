@@ -27,7 +27,7 @@ def registry():
 
 @pytest.fixture
 def make_run(registry, tmp_path):
-    def make(*overrides, folder="run"):
+    def make(*overrides, folder="run", registry=registry):
         recipe: Recipe = load_recipe("base", [*TINY, *overrides])
         plan = plan_run(recipe.runs()[0], registry).require_sound("base")
         place = Path(tmp_path) / folder
@@ -38,8 +38,8 @@ def make_run(registry, tmp_path):
 
 @pytest.fixture
 def make_trainer(make_run, registry):
-    def make(*overrides, folder="run", **options):
-        run = make_run(*overrides, folder=folder)
+    def make(*overrides, folder="run", registry=registry, **options):
+        run = make_run(*overrides, folder=folder, registry=registry)
         return Trainer(run, registry.plugins, **options)
 
     return make

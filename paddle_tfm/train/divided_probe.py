@@ -1,0 +1,105 @@
+"""Whether a model computes the same where its batch is divided among ranks, and where it begins to differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from paddle import Tensor
+
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.train.shards import close
+from paddle_tfm.train.step import Gradients, LossSum
+
+
+@dataclass
+class Attempt:
+    """What came out of one backward pass: losses, gradients and buffers by path, and what each layer put out, by path
+    in the order in which they end."""
+
+    losses: LossSum
+    gradients: dict[str, np.ndarray | None]
+    buffers: dict[str, np.ndarray]
+    outputs: list[tuple[str, list[np.ndarray]]]
+
+
+def attempt(step: Gradients, backward: Callable[[], LossSum]) -> Attempt:
+    """What `backward` computes; the gradients are cleared before and after."""
+    outputs: list[tuple[str, list[np.ndarray]]] = []
+
+    def listen(path: str):
+        def hook(layer, inputs, output) -> None:
+            outputs.append((path, list(_arrays(output))))
+
+        return hook
+
+    model = step.model
+    _clear(step)
+    hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in model.named_sublayers()]
+    try:
+        losses = backward()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    gradients = {
+        path: None if parameter.grad is None else parameter.grad.numpy().copy()
+        for path, parameter in model.named_parameters()
+    }
+    buffers = {path: buffer.numpy().copy() for path, buffer in model.named_buffers()}
+    _clear(step)
+    return Attempt(losses, gradients, buffers, outputs)
+
+
+def _clear(step: Gradients) -> None:
+    for parameter in step.parameters:
+        parameter.clear_gradient(False)  # by position: Paddle ignores the keyword `set_to_zero`
+
+
+def difference(whole: Attempt, divided: Attempt, model: Transformer) -> str | None:
+    """Where an attempt of several ranks differs from that of one process by more than rounding: a sentence without its
+    end, or None. `divided` has of each output the first rows only."""
+    wrong = _wrong_losses(whole, divided)
+    norm = math.sqrt(sum(float(np.vdot(each, each)) for each in whole.gradients.values() if each is not None))
+    for path, one in whole.gradients.items():
+        other = divided.gradients[path]
+        same = one is other if one is None or other is None else close(one, other, norm)
+        wrong = wrong or (None if same else f"the gradient of {path} is another")
+    for path, one in whole.buffers.items():
+        size = float(np.linalg.norm(one.astype("float64")))
+        same = close(one.astype("float64"), divided.buffers[path].astype("float64"), size)
+        wrong = wrong or (None if same else f"the buffer {path} is another")
+    return wrong and (_first_output(whole, divided, model) or wrong)
+
+
+def _wrong_losses(whole: Attempt, divided: Attempt) -> str | None:
+    for name, value in whole.losses.aux_losses.items():
+        if not math.isclose(value, divided.losses.aux_losses.get(name, math.nan), rel_tol=1e-3, abs_tol=1e-7):
+            return f"the auxiliary loss '{name}' is another"
+    same = math.isclose(whole.losses.loss, divided.losses.loss, rel_tol=1e-4)
+    return None if same else "the loss is another"
+
+
+def _first_output(whole: Attempt, divided: Attempt, model: Transformer) -> str | None:
+    """The innermost layer that differs first."""
+    layers = dict(model.named_sublayers())
+    for (path, ones), (_, others) in zip(whole.outputs, divided.outputs):
+        for one, other in zip(ones, others):
+            comparable = one.ndim == other.ndim and one.ndim > 0 and one.shape[1:] == other.shape[1:]
+            if comparable and not _equal(one[: len(other)], other):
+                return f"{path} ({type(layers[path]).__name__}) puts out other numbers"
+    return None
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.allclose(one, other, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(one).max(initial=0.0))))
+
+
+def _arrays(value: object) -> Iterator[np.ndarray]:
+    if isinstance(value, Tensor):
+        if value.is_floating_point():
+            yield value.detach().astype("float32").numpy()
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _arrays(item)

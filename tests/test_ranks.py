@@ -1,0 +1,68 @@
+"""Sums over ranks, as one rank sees them; that several get what one process gets, tests/train/test_distributed_step.py
+holds them to."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_tfm.ranks import divided, on_gradient, sum_over_ranks
+
+
+def of_three(array, number):
+    """All three have the same numbers."""
+    return 3 * array
+
+
+def test_in_one_process_a_sum_is_its_argument():
+    x = paddle.ones([2])
+    assert sum_over_ranks(x) is x
+    with divided(of_three):
+        assert sum_over_ranks(x).tolist() == [3.0, 3.0]
+    assert sum_over_ranks(x) is x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [[], [1], [2, 3]])
+def test_a_sum_has_its_type_and_shape_and_its_gradient_is_the_sum_of_gradients(dtype, shape):
+    x = paddle.full(shape, 2.0, dtype)
+    x.stop_gradient = False
+    with divided(of_three):
+        y = sum_over_ranks(x)
+        (y * y).sum().backward()
+    assert y.dtype == x.dtype and y.shape == x.shape
+    assert np.all(x.grad.astype("float32").numpy() == 3 * 2 * 6.0)
+
+
+def test_backward_passes_come_in_the_reverse_order_and_nothing_else_does():
+    """Whichever way leads from the loss to them; what needs no gradient takes no sum in the backward pass."""
+    calls = []
+
+    def total(array, number):
+        calls.append((number, float(array.sum())))
+        return array
+
+    x = paddle.ones([1])
+    x.stop_gradient = False
+    with divided(total):
+        first = sum_over_ranks(x * 1)
+        for _ in range(5):
+            first = first * 1.0  # a longer way back
+        sum_over_ranks(paddle.full([1], 9.0))
+        hooked = on_gradient(x * 7, lambda gradient: sum_over_ranks(gradient * 10))
+        second = sum_over_ranks(x * 2)
+        (second * 5 + hooked * 3 + first * 4).sum().backward()
+    assert [value for _, value in calls] == [1.0, 9.0, 2.0, 5.0, 30.0, 4.0]
+    assert [number for number, _ in calls] == list(range(1, 7))
+    assert x.grad.tolist() == [2 * 5 + 7 * 30 + 4]
+
+
+def test_what_a_sum_raises_in_a_backward_pass_comes_out_as_it_is():
+    def total(array, number):
+        if number == 2:
+            raise KeyError("lost")
+        return array
+
+    x = paddle.ones([1])
+    x.stop_gradient = False
+    with pytest.raises(KeyError, match="lost"), divided(total):
+        sum_over_ranks(x).sum().backward()

@@ -1,0 +1,252 @@
+"""A batch shared among ranks trains as one process with the whole batch does, whatever its norm and its experts."""
+
+import hashlib
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from rank_processes import other_ranks
+
+from paddle_tfm import UserError
+from paddle_tfm.data.batches import collate
+from paddle_tfm.train.distributed_step import DistributedStep, distributed
+from paddle_tfm_plugins.norm import register_norms
+
+# Plain descent: where the gradient is 0 but for rounding, as of a key's bias, Adam would divide rounding by rounding.
+STEP = [
+    "model.dropout=0.3", "train.clip_norm=0.5", "train.label_smoothing=0.1", "train.optimizer=sgd",
+    "train.schedule={name: constant, learning_rate: 0.1}",
+]  # fmt: skip
+BALANCED = "model.feed_forward={name: deepseek_moe, sequence_balance_weight: 0.05, bias_rate: 0.05}"
+WHOLE_BATCH = ["model.norm={name: power, warmup: 2}", "model.feed_forward=mixture_of_experts", BALANCED]
+TOGETHER = ["model.norm={name: power, warmup: 1}", BALANCED, "model.decoder_layers=2"]
+
+
+@pytest.fixture(scope="module")
+def two(registry):
+    with other_ranks(registry, 2) as others:
+        yield others
+
+
+@pytest.fixture(scope="module")
+def three(registry):
+    with other_ranks(registry, 3) as others:
+        yield others
+
+
+def some(trainer, *sizes):
+    """Several batches of so many rows, which are of unequal lengths."""
+    examples, ends = trainer.run.encoded["train"], np.cumsum([0, *sizes])
+    return [collate(examples[first:last]) for first, last in pairwise(ends)]
+
+
+def trained(trainer, others, steps):
+    """Parameters and buffers after these steps, each given by the sizes of its batches; and the metrics of each."""
+    trainer.run.model.train()
+    rows = []
+
+    def do(step):
+        for number, sizes in enumerate(steps, 1):
+            rows.append(step(number, some(trainer, *sizes)).row())
+
+    if others is None:
+        do(trainer.step)
+    else:
+        with distributed(trainer.step, trainer.run, others) as step:
+            do(step)
+    model = trainer.run.model
+    return {path: each.numpy() for path, each in [*model.named_parameters(), *model.named_buffers()]}, rows
+
+
+def require_alike(one, other):
+    for path, value in one[0].items():
+        size = max(1.0, np.abs(value).max(initial=0.0))
+        np.testing.assert_allclose(other[0][path], value, rtol=1e-3, atol=2e-5 * size, err_msg=path)
+    for row, other_row in zip(one[1], other[1], strict=True):
+        assert other_row == pytest.approx(row, rel=1e-3)
+
+
+@pytest.mark.parametrize("override", [f"model.norm={name}" for name in register_norms()] + WHOLE_BATCH)
+def test_two_ranks_train_as_one_process(make_trainer, two, override):
+    """Uneven shards of padded rows, batches that accumulate, clipping, smoothing, dropout."""
+    steps = [(7, 4), (7, 5), (9,)]
+    one = trained(make_trainer(*STEP, override), None, steps)
+    require_alike(one, trained(make_trainer(*STEP, override), two, steps))
+    assert one[1][0]["gradient_norm"] > 0.5  # clipping took part
+
+
+@pytest.mark.parametrize("override", ["model.norm=batch", BALANCED])
+def test_three_ranks_do_too_and_a_batch_of_two_rows_is_one_ranks(make_trainer, three, override):
+    """What that batch leaves in the buffers the others get with the next one."""
+    steps = [(7, 4), (2,), (5, 2), (6,)]
+    one = trained(make_trainer(*STEP, override), None, steps)
+    require_alike(one, trained(make_trainer(*STEP, override), three, steps))
+
+
+def test_sums_of_backward_passes_come_in_one_order(make_trainer, two):
+    """Experts that no token of a rank chose are in no graph of it, and Paddle walks another graph in another order."""
+    one = trained(make_trainer(*STEP, *TOGETHER), None, [(7, 4), (6,)])
+    require_alike(one, trained(make_trainer(*STEP, *TOGETHER), two, [(7, 4), (6,)]))
+
+
+@pytest.mark.parametrize("override", ["train.r_drop=2.0", "model.head=pointer", "model.norm=regularized_batch"])
+def test_other_losses_add_up(make_trainer, two, override):
+    one = trained(make_trainer(*STEP, override), None, [(7,), (6,)])
+    require_alike(one, trained(make_trainer(*STEP, override), two, [(7,), (6,)]))
+
+
+def test_the_same_bits_again(make_trainer, three):
+    """With Adam, and a mixture: all that sums over ranks, in the same order each time."""
+    overrides, steps = ["model.norm=batch", BALANCED], [(7, 4), (6,), (5,)]
+    (one, rows), (other, other_rows) = (trained(make_trainer(*overrides), three, steps) for _ in range(2))
+    for path, value in one.items():
+        np.testing.assert_array_equal(other[path], value, err_msg=path)
+    assert rows == other_rows
+
+
+def test_a_token_counts_alike_on_whichever_rank_it_is(make_trainer, two):
+    """One rank has short rows, the other long ones: the mean of the two means is another gradient, and not ours."""
+    trainer = make_trainer("model.dropout=0.0", "train.optimizer=sgd")
+    examples = sorted(trainer.run.encoded["train"][:60], key=lambda example: len(example.target))
+    rows = [*examples[:4], *examples[-4:]]
+
+    def gradient(step, batch):
+        step.backward(1, [batch])
+        values = np.concatenate([each.grad.numpy().ravel() for each in step.parameters])
+        for parameter in step.parameters:
+            parameter.clear_gradient(False)
+        return values
+
+    trainer.run.model.train()
+    whole = gradient(trainer.step, collate(rows))
+    means = np.mean([gradient(trainer.step, collate(part)) for part in (rows[:4], rows[4:])], axis=0)
+    with distributed(trainer.step, trainer.run, two) as step:
+        ours = gradient(step, collate(rows))
+    size = np.linalg.norm(whole)
+    assert np.linalg.norm(means - whole) > 0.02 * size
+    assert np.linalg.norm(ours - whole) < 1e-5 * size
+
+
+# ------------------------------------------------------------------------------------- what is not as of the whole batch
+
+OWN_ROWS = '''
+import paddle
+from paddle_tfm import hookimpl
+from paddle_tfm.layers import Linear
+from paddle_tfm.protocols import FeedForward, Norm
+from paddle_tfm.ranks import sum_over_ranks
+
+class Centre(Norm):
+    """Each channel without its mean over the batch."""
+
+    def __init__(self, d_model, whole: bool = False):
+        super().__init__()
+        self.sum = sum_over_ranks if whole else (lambda x: x)
+
+    def forward(self, x, valid=None, positions=None):
+        real = paddle.ones(x.shape[:2]) if valid is None else valid.astype(x.dtype)
+        mean = self.sum((x * real.unsqueeze(-1)).sum([0, 1])) / self.sum(real.sum())
+        return x - mean if self.training else x
+
+class Drop(FeedForward):
+    """Dropout by Paddle's own generator."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.map = Linear(d_model, d_model)
+
+    def forward(self, x, info, tap):
+        return paddle.nn.functional.dropout(self.map(x), 0.3, training=self.training)
+
+class Spread(FeedForward):
+    """A loss on the mean of the batch, of its own rows."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.map = Linear(d_model, d_model)
+
+    def forward(self, x, info, tap):
+        y = self.map(x)
+        tap.add_aux_loss("spread", y.mean([0, 1]).square().sum())
+        return y
+
+@hookimpl
+def register_norms():
+    return {"centre": Centre}
+
+@hookimpl
+def register_feed_forwards():
+    return {"drop": Drop, "spread": Spread}
+'''
+
+
+@pytest.fixture(scope="module")
+def own_registry(tmp_path_factory):
+    from paddle_tfm import create_registry
+
+    file = tmp_path_factory.mktemp("plugin") / "own_rows.py"
+    file.write_text(OWN_ROWS)
+    return create_registry([file])
+
+
+@pytest.fixture(scope="module")
+def own_two(own_registry):
+    with other_ranks(own_registry, 2) as others:
+        yield others
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("model.norm=centre", r"encoder\.layers\.0\.placement\S* \(Centre\) puts out other numbers where 2 processes"),
+        ("model.feed_forward=drop", r"coder\.layers\.0\.feed_forward \(Drop\) puts out other numbers"),
+        ("model.feed_forward=spread", r"the auxiliary loss 'spread' is another where 2 processes share a batch"),
+    ],
+)
+def test_what_takes_its_own_rows_for_the_batch_is_named(make_trainer, own_registry, own_two, override, sentence):
+    trainer = make_trainer(override, registry=own_registry)
+    before = {name: value.numpy().copy() for name, value in trainer.run.model.state_dict().items()}
+    with pytest.raises(UserError, match=sentence), distributed(trainer.step, trainer.run, own_two):
+        pass
+    assert all(parameter.grad is None for parameter in trainer.step.parameters)
+    for name, value in trainer.run.model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"looking has changed {name}")
+
+
+def test_a_norm_of_a_plugin_that_sums_over_ranks_is_right(make_trainer, own_registry, own_two):
+    override = "model.norm={name: centre, whole: true}"
+    one = trained(make_trainer(*STEP, override, registry=own_registry), None, [(7,), (6,)])
+    require_alike(one, trained(make_trainer(*STEP, override, registry=own_registry), own_two, [(7,), (6,)]))
+
+
+def test_more_ranks_than_rows_are_refused(make_trainer, two):
+    trainer = make_trainer()
+    two_rows = trainer.run.stream().most_rows()
+    others = type(two).__new__(type(two))
+    others.size = two_rows + 1
+    sentence = rf"{two_rows + 1} processes must each get a row .* has more than {two_rows}; use at most {two_rows}"
+    with pytest.raises(UserError, match=sentence), distributed(trainer.step, trainer.run, others):
+        pass
+
+
+def test_a_model_in_another_precision_is_refused(make_trainer, two):
+    trainer = make_trainer()
+    trainer.step.parameters[0] = trainer.step.parameters[0].astype("float64")
+    with pytest.raises(UserError, match=r"must have float32 parameters, but some are paddle\.float64"):
+        DistributedStep(trainer.step, two)
+
+
+def test_looking_and_sharing_leave_no_trace_in_what_is_drawn(make_trainer, two):
+    """The texts are rank 0's alone: the batches are those of one process."""
+    hashes = []
+    for others in (None, two):
+        trainer, seen = make_trainer(), []
+        trainer.others = others
+        trainer.run.model.train()
+        with trainer.sharded_step() as step:
+            for number in (1, 2, 3):
+                batches = trainer.next_batches()
+                seen += [hashlib.sha256(batch.source.tobytes()).hexdigest() for batch in batches]
+                step(number, batches)
+        hashes.append(seen)
+    assert hashes[0] == hashes[1]
