@@ -12,7 +12,7 @@ class Local(Executor):
 
     One after another where there is one worker. A run that fails stops the others, each with a checkpoint, so that
     a mistake is read at once and not after a night; `--resume` continues. A process that is killed, as for want of
-    memory, costs the run that it trained: the others go on, and `--resume` trains that one again.
+    memory, costs the run that it trained: the others are trained, and `--resume` trains that one again.
     """
 
     def run(self, cells: Sequence[Cell], supervisor: Supervisor) -> Iterator[Outcome]:

@@ -41,9 +41,9 @@ def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: floa
         return None
     mean, deviation, pairs = float(known.mean()), float(known.std(ddof=1)), len(differences)
     bounds = {size: bound for size in range(pairs + 1, MOST + 1) if math.isfinite(bound := _bound(rule, size, level))}
-    sizes, limits = np.array([*bounds], float), np.array([*bounds.values()], float)
+    sizes, at_each = np.array([*bounds], float), np.array([*bounds.values()], float)
     errors = deviation / np.sqrt(sizes)
-    chances = np.maximum(_differs(mean, errors, limits, sizes), _within(mean, errors, limits, smallest))
+    chances = np.maximum(_differs(mean, errors, at_each, sizes), _within(mean, errors, at_each, smallest))
     enough = np.flatnonzero(chances >= POWER)
     if len(enough):
         return MoreSeeds(int(sizes[enough[0]]) - pairs)
