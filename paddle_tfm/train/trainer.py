@@ -68,8 +68,8 @@ class Trainer:
             raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
         if others is not None and run.settings.train.shards is not None:
             raise UserError(
-                f"train.shards={run.settings.train.shards} promises the same bits on any number of cores, and --nproc and "
-                "--nodes divide batches by the number of processes: use one of the two"
+                f"train.shards={run.settings.train.shards} promises the same bits on any number of cores, and --nproc "
+                "and --nodes divide batches by the number of processes: use one of the two"
             )
         self.run, self.stop, self.report, self.others = run, stop, report, others
         self.listeners = Listeners(plugins, report, strict)
