@@ -90,7 +90,7 @@ OF_THE_ZOO = [
     (
         "feed_forward/mixture_of_experts",
         "padding counts in the mean router probability of the balance loss",
-        'mean = (p * valid.astype(p.dtype)).sum(0) / valid.astype(p.dtype).sum().clip(min=1.0)',
+        'mean = sum_over_ranks((p * valid.astype(p.dtype)).sum(0)) / tokens',
         'mean = p.mean(0)',
         "padding_in_training",
     ),
