@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, NoReturn
 
@@ -114,7 +114,12 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
     Raises:
         UserError: an option does not fit this machine, or rank 0 is lost or has failed.
     """
-    from paddle_tfm import processes, runtime
+    with _share_of_threads(wanted.nproc or 1) if wanted.processes > 1 else nullcontext():
+        yield from _team(wanted, recipe, registry)
+
+
+def _team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
+    """As `team`, with the threads of this process as they are."""
     from paddle_tfm.train.members import DONE, FAILED, STOPPED
 
     ours = _started(wanted, _facts(wanted, recipe), registry) if wanted.processes > 1 else Team(1, {})
@@ -130,8 +135,19 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
         raise
     finally:
         ours.end(how, sentence)
-        if ours.size > 1:
+
+
+@contextmanager
+def _share_of_threads(nproc: int) -> Iterator[None]:
+    """Within this block each of `nproc` processes, this one and its forks, has an equal part of the threads."""
+    from paddle_tfm import processes, runtime
+
+    try:
+        with runtime.threads_for(nproc):
             processes.set_threads(runtime.threads())
+            yield
+    finally:
+        processes.set_threads(runtime.threads())
 
 
 def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
@@ -150,15 +166,13 @@ def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
     ours = Team(size, facts, listen(address) if node == 0 else None)
     if ours.listener is not None:
         address = Address(address.host, ours.listener.getsockname()[1])
-    threads = max(1, runtime.threads() // nproc)
 
     def serve(rank: int) -> None:
         end = _serve(address, rank, size, facts, registry)
         if end.how == FAILED:
             raise UserError(str(end))
 
-    ours.pids = [_fork(serve, node * nproc + local, threads, ours.listener) for local in range(1, nproc)]
-    processes.set_threads(threads)
+    ours.pids = [_fork(serve, node * nproc + local, runtime.threads(), ours.listener) for local in range(1, nproc)]
     if ours.listener is None:
         try:
             _serve_here(address, node * nproc, size, facts, registry)

@@ -22,7 +22,7 @@ from paddle_tfm.train.about import read_about
 SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
 SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
 OF_A_MACHINE = ("processor", "instructions", "cores", "threads", "memory_gib", "system", "device")
-OF_A_BUILD = ("paddle", "blas", "products", "shards", "threads")
+OF_A_BUILD = ("paddle", "blas", "products", "shards", "processes", "threads")
 # section → what → what a difference does to the last bits of every number
 LAST_BITS = {
     BUILD: {
@@ -30,6 +30,7 @@ LAST_BITS = {
         "blas": "changes last bits: products are summed in another order",
         "products": "changes last bits: other kernels, or factors in another precision",
         "shards": "changes last bits: the gradients of a batch are summed in other parts (`train.shards` sets them)",
+        "processes": "changes last bits: the gradients of a batch are summed in other parts (`--nproc`, `--nodes`)",
         "threads": "may change last bits: some products are divided among the threads of a shard",
     },
     MACHINE: {
