@@ -37,7 +37,7 @@ def require_room(wanted: Request, folder: Path) -> None:
 def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
     """Train what `wanted` says once more, by a process of its own, with other hashes of texts and nothing left over
     from the first; and say which of the runs in `folder` are the same to the bit. Returns whether all are. The second
-    folder is removed then, and else kept.
+    folder is removed then, with `--resume` its runs alone, and else kept.
 
     Raises:
         UserError: the second training failed.
@@ -60,8 +60,9 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
     if stop():
         notes().print(f"[yellow]The second training is stopped.[/] Continue with: {wanted.to_resume()}", soft_wrap=True)
         raise click.exceptions.Exit(130)
-    if missing := [run.relative_to(folder) for run in runs if not (again / run.relative_to(folder)).is_dir()]:
-        raise UserError(f"--paranoid: the second training of {', '.join(map(str, missing))} failed, as is said above")
+    relative = [run.relative_to(folder) for run in runs]
+    if missing := [str(run) for run in relative if not (again / run / "results.json").is_file()]:
+        raise UserError(f"--paranoid: the second training of {', '.join(missing)} failed, as is said above")
     unlike = {run: differences(run, again / run.relative_to(folder)) for run in runs}
     for run, sentences in unlike.items():
         name = run.relative_to(folder)
@@ -73,7 +74,10 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
             _print(f"  {sentence}")
     if any(unlike.values()):
         return False
-    shutil.rmtree(again)
+    for run in runs if wanted.resume else ():  # what else is there may be somebody else's
+        shutil.rmtree(again / run.relative_to(folder))
+    if not wanted.resume:
+        shutil.rmtree(again)
     return True
 
 

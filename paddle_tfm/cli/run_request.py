@@ -57,6 +57,8 @@ class Request:
             raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
         if self.paranoid and self.dry_run:
             raise UserError("--paranoid trains everything twice, and --dry-run trains nothing: use one of the two")
+        if self.paranoid and self.nodes:
+            raise UserError("--paranoid trains again on this machine, and --nodes on several: use one of the two")
         self._require_sound_ranks()
 
     def _require_sound_ranks(self) -> None:

@@ -120,6 +120,7 @@ class Workers:
                 worker.pipe.close()
             for worker in self.pool:
                 worker.process.join(JOIN_SECONDS)
+                worker.process.kill()  # what it saved last remains
         if self.failures:
             raise self.failures[0]
         if self.interrupted:
@@ -133,7 +134,10 @@ class Workers:
         context = multiprocessing.get_context("fork" if processes.can_fork() else "spawn")
         settings = WorkerSettings(self.resume, self.strict, tuple(self.plugin_files), self.device, os.getpid())
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(settings, theirs), daemon=True)  # type: ignore[attr-defined]
+        # A fork has our ends of all pipes, and must close them: else no pipe ends with this process.
+        inherited = [ours, *(each.pipe for each in self.pool)] if processes.can_fork() else []
+        arguments = settings, theirs, inherited
+        process = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
         with processes.signals_wait():
             process.start()
         theirs.close()  # so that the worker alone has it, and its death ends the pipe
@@ -175,8 +179,10 @@ class Workers:
         worker.process.join(JOIN_SECONDS)
 
 
-def _work(settings: WorkerSettings, pipe: Connection) -> None:
+def _work(settings: WorkerSettings, pipe: Connection, inherited: Sequence[Connection]) -> None:
     """The life of a worker: cells, until there are none."""
+    for each in inherited:
+        each.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     folder = Path()
 
