@@ -32,7 +32,7 @@ from paddle_tfm.train.buffers import remembered
 from paddle_tfm.train.divergence import ARRAYS
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import Run
-from paddle_tfm.train.step import Gradients, LossSum, Step, StepMetrics
+from paddle_tfm.train.step import DividedStep, Gradients, LossSum, Step, StepMetrics
 
 Batches = Sequence[Batch[np.ndarray]]
 
@@ -55,19 +55,11 @@ def distributed(plain: Step, run: Run, others: Ranks) -> Iterator[Step]:
     yield step
 
 
-class DistributedStep(Step):
+class DistributedStep(DividedStep):
     """A step whose batches `others` share, in rank 0."""
 
     def __init__(self, plain: Step, others: Ranks):
-        super().__init__(
-            plain.model,
-            plain.parameters,
-            plain.optimizer,
-            plain.schedule,
-            plain.settings,
-            plain.seed,
-            plain.average,
-        )
+        super().__init__(plain)
         self.others, self.flat = others, Flat(self.parameters)
         self.stale = False  # whether the others' buffers are not as ours
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from paddle import Tensor
 
 from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.train.origin import arrays
 from paddle_tfm.train.shards import close
 from paddle_tfm.train.step import Gradients, LossSum
 
@@ -31,12 +31,12 @@ def attempt(step: Gradients, backward: Callable[[], LossSum]) -> Attempt:
 
     def listen(path: str):
         def hook(layer, inputs, output) -> None:
-            outputs.append((path, list(_arrays(output))))
+            outputs.append((path, list(arrays(output))))
 
         return hook
 
     model = step.model
-    _clear(step)
+    step.clear()
     hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in model.named_sublayers()]
     try:
         losses = backward()
@@ -48,13 +48,8 @@ def attempt(step: Gradients, backward: Callable[[], LossSum]) -> Attempt:
         for path, parameter in model.named_parameters()
     }
     buffers = {path: buffer.numpy().copy() for path, buffer in model.named_buffers()}
-    _clear(step)
+    step.clear()
     return Attempt(losses, gradients, buffers, outputs)
-
-
-def _clear(step: Gradients) -> None:
-    for parameter in step.parameters:
-        parameter.clear_gradient(False)  # by position: Paddle ignores the keyword `set_to_zero`
 
 
 def difference(whole: Attempt, divided: Attempt, model: Transformer) -> str | None:
@@ -94,12 +89,3 @@ def _first_output(whole: Attempt, divided: Attempt, model: Transformer) -> str |
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return np.allclose(one, other, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(one).max(initial=0.0))))
-
-
-def _arrays(value: object) -> Iterator[np.ndarray]:
-    if isinstance(value, Tensor):
-        if value.is_floating_point():
-            yield value.detach().astype("float32").numpy()
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _arrays(item)

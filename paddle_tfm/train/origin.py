@@ -37,11 +37,11 @@ def outputs(step: Step, number: int, batches: Sequence[Batch[np.ndarray]]) -> li
 
     def listen(path: str):
         def hook(layer, inputs, output) -> None:
-            arrays = list(_arrays(output))
-            wrong = sum(_wrong(array, path) for array in arrays)
-            finite = all(not _wrong(array, path) for array in _arrays(inputs))
+            numbers = list(arrays(output))
+            wrong = sum(_wrong(array, path) for array in numbers)
+            finite = all(not _wrong(array, path) for array in arrays(inputs))
             seen.append(
-                Output(path, type(layer).__name__, _largest(arrays), wrong, sum(a.size for a in arrays), finite)
+                Output(path, type(layer).__name__, _largest(numbers), wrong, sum(a.size for a in numbers), finite)
             )
 
         return hook
@@ -77,13 +77,14 @@ def origin(step: Step, number: int, batches: Sequence[Batch[np.ndarray]]) -> str
     return "the loss or the gradient's norm itself; the outputs of all layers, and all gradients, were finite"
 
 
-def _arrays(value: object) -> Iterator[np.ndarray]:
+def arrays(value: object) -> Iterator[np.ndarray]:
+    """The floating-point tensors in what a layer puts out, as float32."""
     if isinstance(value, Tensor):
         if value.is_floating_point():
             yield value.detach().astype("float32").numpy()
     elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from _arrays(item)
+            yield from arrays(item)
 
 
 def _wrong(array: np.ndarray, path: str = "") -> int:

@@ -86,5 +86,4 @@ class Rank:
         batches = batches_of(facts, arrays)
         losses = backward_of_rank(gradients, message["number"], batches, member.rank, member.size, member.total)
         member.reduce(self.flat.take(losses.loss, self.stop()))
-        for parameter in gradients.parameters:
-            parameter.clear_gradient(False)  # by position: Paddle ignores the keyword `set_to_zero`
+        gradients.clear()

@@ -75,8 +75,7 @@ def take_gradients(step: Step) -> list[Tensor | None]:
         None if parameter.grad is None else from_dlpack(to_dlpack(parameter.grad.detach()))
         for parameter in step.parameters
     ]
-    for parameter in step.parameters:
-        parameter.clear_gradient(False)  # by position: Paddle ignores the keyword `set_to_zero`
+    step.clear()
     return gradients
 
 

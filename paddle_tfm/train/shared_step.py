@@ -24,7 +24,7 @@ from paddle import Tensor
 from paddle_tfm import paddle_compat, processes
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.train.shards import Shard, add_gradients, backward_shard, can_share, take_gradients
-from paddle_tfm.train.step import LossSum, Step
+from paddle_tfm.train.step import DividedStep, LossSum, Step
 
 ALIGNMENT = 16  # in float32 numbers: a cache line
 Arrays = list[np.ndarray]
@@ -59,20 +59,12 @@ def sharded(plain: Step, num_shards: int) -> Iterator[Step]:
         step.close()
 
 
-class ShardedStep(Step):
+class ShardedStep(DividedStep):
     """A step whose `num_shards` shards are computed by `num_processes` processes, each some that follow one another:
     the first by this process, the others by workers. `close` ends the workers."""
 
     def __init__(self, plain: Step, num_shards: int, num_processes: int):
-        super().__init__(
-            plain.model,
-            plain.parameters,
-            plain.optimizer,
-            plain.schedule,
-            plain.settings,
-            plain.seed,
-            plain.average,
-        )
+        super().__init__(plain)
         self.num_shards, self.num_processes = num_shards, num_processes
         self.threads_of_each = processes.threads_of_each(num_processes)
         self.weights: Arrays = []

@@ -75,6 +75,11 @@ class Gradients:
         self.model, self.parameters, self.settings, self.seed = model, list(parameters), settings, seed
         self.products = products.available(settings.products) if settings.precision == "float32" else None
 
+    def clear(self) -> None:
+        """Clear the parameters' gradients, so that the next backward pass assigns instead of adding."""
+        for parameter in self.parameters:
+            parameter.clear_gradient(False)  # by position: Paddle ignores the keyword `set_to_zero`
+
     def backward(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> LossSum:
         """Add the gradients of the step's loss to the parameters'; returns the loss."""
         tokens, losses = sum(batch.tokens for batch in batches), LossSum()
@@ -141,6 +146,21 @@ class Step(Gradients):
         if self.average is not None:
             self.average.update(number)
         return metrics
+
+
+class DividedStep(Step):
+    """A step that updates what `plain` does, and whose batches several processes share."""
+
+    def __init__(self, plain: Step):
+        super().__init__(
+            plain.model,
+            plain.parameters,
+            plain.optimizer,
+            plain.schedule,
+            plain.settings,
+            plain.seed,
+            plain.average,
+        )
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float | None) -> float:
