@@ -22,6 +22,7 @@ from typing import Any, NoReturn, TypeVar
 
 from paddle_tfm import paddle_compat, place, runtime
 from paddle_tfm.errors import UserError
+from paddle_tfm.exit_status import how_it_ended
 from paddle_tfm.plugin_errors import of_plugin
 
 Item = TypeVar("Item")
@@ -110,6 +111,7 @@ class Worker:
 
     def __init__(self, function: Callable[[Any], Any], threads: int = 1):
         self.pipe, worker_end = Pipe()
+        self.ended: int | None = None  # its exit status, once it is known
         with signals_wait():
             self.pid = os.fork()
             if self.pid == 0:
@@ -131,9 +133,8 @@ class Worker:
         try:
             value, error = self.pipe.recv()
         except (EOFError, ConnectionResetError):
-            raise UserError(
-                "a worker process died; if memory ran out, use one process: set OMP_NUM_THREADS=1"
-            ) from None
+            how = how_it_ended(self._status(), "use one process: set OMP_NUM_THREADS=1")
+            raise UserError(f"a worker process {how}") from None
         if error is not None:
             raise error
         return value
@@ -141,8 +142,15 @@ class Worker:
     def close(self) -> None:
         """Kill the worker."""
         self.pipe.close()
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        if self.ended is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self._status()
+
+    def _status(self) -> int:
+        """How the process ended, or will end soon."""
+        if self.ended is None:
+            self.ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.ended
 
 
 def _serve(pipe: Connection, parents_end: Connection, function: Callable[[Any], Any], threads: int) -> NoReturn:

@@ -50,7 +50,8 @@ class Evaluation:
         check_texts(run.settings.model, self.tested.split, self.examples)
         if wanted.hypotheses:
             self.metrics = text_metrics(self.metrics)
-        self.predictions = self._predictions(texts, device)
+        with run.as_trained():
+            self.predictions = self._predictions(texts, device)
 
     def _texts(self) -> Sequence[Example]:
         run, split = self.run, self.tested.split
@@ -81,7 +82,8 @@ class Evaluation:
         """The metrics of some of the examples; of another system's outputs those that need no model."""
         teacher_forced = None
         if not self.wanted.hypotheses:
-            teacher_forced = likelihood(self.run.model, self.examples.select(rows), **self.tested.conditions)
+            with self.run.as_trained():
+                teacher_forced = likelihood(self.run.model, self.examples.select(rows), **self.tested.conditions)
         return score(self.metrics, [self.predictions[i] for i in rows], teacher_forced)
 
     def results(self) -> dict[str, Any]:
@@ -104,9 +106,11 @@ class Evaluation:
         """What other batches than usual changed."""
         run, usual = self.run, self.predictions
         if self.has_source:
-            usual = predict(run.model, run.codec, self.examples, self.search)
-        changes = changed(usual, self.predictions)
-        return {"changed_outputs": changes, "drift": drift(run, self.examples, self.tested.conditions)}
+            with run.as_trained():
+                usual = predict(run.model, run.codec, self.examples, self.search)
+        with run.as_trained():
+            moved = drift(run, self.examples, self.tested.conditions)
+        return {"changed_outputs": changed(usual, self.predictions), "drift": moved}
 
     def file(self) -> Path | None:
         """Where the outputs go; None where the run wrote none."""

@@ -36,14 +36,18 @@ def require_room(wanted: Request, folder: Path) -> None:
 
 def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
     """Train what `wanted` says once more, by a process of its own, with other hashes of texts and nothing left over
-    from the first; and say which of the runs in `folder` are the same to the bit. Returns whether all are. The second
-    folder is removed then, with `--resume` its runs alone, and else kept.
+    from the first; and say which of the runs in `folder` are the same to the bit, and which cannot be, because they did
+    not begin alike. Returns whether all are. The second folder is removed then, with `--resume` its runs alone, and
+    else kept.
 
     Raises:
         UserError: the second training failed.
     """
+    from rich.markup import escape
+
     from paddle_tfm import runtime
     from paddle_tfm.testing.same_runs import differences
+    from paddle_tfm.train.identity import read_identity, rounding
 
     again = second_folder(folder)
     note(f"trained again, in {again}")
@@ -58,7 +62,8 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
                 process.terminate()  # it saves a checkpoint, as this one would
             time.sleep(POLL_SECONDS)
     if stop():
-        notes().print(f"[yellow]The second training is stopped.[/] Continue with: {wanted.to_resume()}", soft_wrap=True)
+        again_with = escape(wanted.to_resume())
+        notes().print(f"[yellow]The second training is stopped.[/] Continue both with: {again_with}", soft_wrap=True)
         raise click.exceptions.Exit(130)
     relative = [run.relative_to(folder) for run in runs]
     if missing := [str(run) for run in relative if not (again / run / "results.json").is_file()]:
@@ -66,6 +71,12 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
     unlike = {run: differences(run, again / run.relative_to(folder)) for run in runs}
     for run, sentences in unlike.items():
         name = run.relative_to(folder)
+        if reasons := rounding(read_identity(run), read_identity(again / name)):
+            unlike[run] = reasons
+            _print(
+                f"{name}: its last bits prove nothing, since {'; '.join(reasons)}. Train both again, without --resume"
+            )
+            continue
         if not sentences:
             _print(f"{name}, trained twice: the same to the bit.")
             continue

@@ -24,6 +24,7 @@ import click
 from paddle_tfm.cli.common import Stop, note
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.errors import UserError
+from paddle_tfm.exit_status import how_it_ended
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
@@ -94,8 +95,8 @@ class Team:
             if ended:
                 self.pids.remove(pid)
                 raise UserError(
-                    f"process {pid} of this machine, one of {self.size} ranks, ended before the training began "
-                    f"({os.waitstatus_to_exitcode(status)}); if memory ran out, use fewer: --nproc"
+                    f"process {pid} of this machine, one of {self.size} ranks, "
+                    f"{how_it_ended(os.waitstatus_to_exitcode(status), 'use fewer: --nproc')} before the training began"
                 )
 
     def end(self, how: str, sentence: str = "") -> None:
@@ -114,6 +115,8 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
     Raises:
         UserError: an option does not fit this machine, or rank 0 is lost or has failed.
     """
+    if wanted.processes > 1:
+        _require_no_shards(recipe)
     with _share_of_threads(wanted.nproc or 1) if wanted.processes > 1 else nullcontext():
         yield from _team(wanted, recipe, registry)
 
@@ -135,6 +138,16 @@ def _team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]
         raise
     finally:
         ours.end(how, sentence)
+
+
+def _require_no_shards(recipe: Recipe) -> None:
+    """Raises UserError: a run's settings say into how many shards its batches are divided."""
+    from paddle_tfm.recipe.trials import planned
+    from paddle_tfm.train.members import shards_with_ranks
+
+    for run in planned(recipe):
+        if run.settings is not None and run.settings.train.shards is not None:
+            raise UserError(shards_with_ranks(run.settings.train.shards))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddle_tfm.cli import forecast, paranoid
-from paddle_tfm.cli.common import Stop, console, create_registry, notes, use_device, warn
+from paddle_tfm.cli.common import Stop, console, create_registry, note, notes, use_device, warn
 from paddle_tfm.cli.ranks import Team, team
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.cli.sweep_options import save
@@ -126,8 +126,11 @@ def _within_budget(
     """The same, with the seeds that fit into --budget; those that it began with where it is continued."""
     seeds = forecast.recorded_seeds(folder) if wanted.resume else None
     if seeds is None:
-        chosen = wanted.seeds is not None
-        seeds = f"seeds={forecast.seeds_for(wanted.budget or 0, recipe, registry, workers, chosen, started)}"
+        chosen, budget = wanted.seeds is not None, wanted.budget or 0.0
+        if wanted.paranoid:
+            note("--paranoid trains twice: half of the --budget is for the second training")
+            budget /= 2
+        seeds = f"seeds={forecast.seeds_for(budget, recipe, registry, workers, chosen, started)}"
     return replace(wanted, overrides=[*wanted.settings, seeds], seeds=None, baseline=None)
 
 

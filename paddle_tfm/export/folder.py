@@ -17,6 +17,7 @@ from paddle_tfm.export.variables import TARGET, Variables, variables
 from paddle_tfm.files import json_text, read_json, sha256
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
+from paddle_tfm.train.identity import read_identity
 from paddle_tfm.train.run import Run
 
 PAGE = "paddle_tfm.json"
@@ -42,7 +43,7 @@ def source_of(run: Run, checkpoint: str, quantization: str) -> dict[str, object]
     return {
         "format": FORMAT,
         "paddle_tfm": importlib.metadata.version("paddle-tfm"),
-        "identity": run.identity()["hash"],
+        "identity": read_identity(run.folder).get("hash"),
         "checkpoint": checkpoint,
         "step": run.step,
         "weights": sha256(weights),

@@ -68,7 +68,7 @@ class Cell(protocols.Cell):
         """Remove what a process left of this finished run that was killed after it had written the results."""
         if self.is_claimed:
             return
-        manifest.keep_last(self.folder / "checkpoints")
+        manifest.remove_intermediate(self.folder / "checkpoints")
         for left in (self.folder / claim.FILE, *self.folder.glob(f"*{PARTIAL}")):
             with suppress(OSError):  # a folder for reading only
                 left.unlink(missing_ok=True)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
+from paddle_tfm.exit_status import how_it_ended
 from paddle_tfm.protocols import Outcome
 from paddle_tfm.runtime import load_paddle
 
@@ -49,7 +50,7 @@ class WorkerSettings:
 
 
 @dataclass
-class Worker:
+class CellWorker:
     """A process that trains the cells that its pipe brings, one after another. None in the pipe: there are no more,
     and the one under way is to save a checkpoint and stop. cell: what it trains now."""
 
@@ -66,9 +67,7 @@ class Worker:
     def death(self) -> str:
         """How it died, as a sentence without a subject."""
         self.process.join(JOIN_SECONDS)
-        code = self.process.exitcode or 0
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
-        return f"{how}; if memory ran out, use fewer --workers"
+        return how_it_ended(self.process.exitcode or 0, "use fewer --workers")
 
 
 @dataclass
@@ -88,7 +87,7 @@ class Workers:
     stop: Callable[[], bool]
     report: Callable[[str], None]
     on_event: Callable[[Event], None]
-    pool: list[Worker] = field(default_factory=list, init=False, repr=False)
+    pool: list[CellWorker] = field(default_factory=list, init=False, repr=False)
     failures: list[Exception] = field(default_factory=list, init=False, repr=False)
     interrupted: list[str] = field(default_factory=list, init=False, repr=False)
 
@@ -141,10 +140,10 @@ class Workers:
         with processes.signals_wait():
             process.start()
         theirs.close()  # so that the worker alone has it, and its death ends the pipe
-        self.pool.append(Worker(process, ours))
+        self.pool.append(CellWorker(process, ours))
         self.pool[-1].give(waiting.popleft() if waiting else None)
 
-    def _heard(self, worker: Worker, waiting: deque[Cell]) -> Iterator[Outcome]:
+    def _heard(self, worker: CellWorker, waiting: deque[Cell]) -> Iterator[Outcome]:
         """Take one message of a worker: pass it on, give it its next cell, or replace it where it died."""
         try:
             kind, content = worker.pipe.recv()
@@ -167,7 +166,7 @@ class Workers:
             worker.cell = None
             self.failures.append(content)
 
-    def _ended(self, worker: Worker, waiting: deque[Cell]) -> Iterator[Outcome]:
+    def _ended(self, worker: CellWorker, waiting: deque[Cell]) -> Iterator[Outcome]:
         """A worker's pipe has ended: as it should, or because it was killed."""
         self.pool.remove(worker)
         worker.pipe.close()

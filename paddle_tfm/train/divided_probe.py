@@ -1,4 +1,5 @@
-"""Whether a model computes the same where its batch is divided among ranks, and where it begins to differ."""
+"""Whether a model computes the same where its batch is divided, among ranks or into shards, and where it begins to
+differ."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.train.origin import arrays
-from paddle_tfm.train.shards import close
 from paddle_tfm.train.step import Gradients, LossSum
 
 
@@ -53,8 +53,8 @@ def attempt(step: Gradients, backward: Callable[[], LossSum]) -> Attempt:
 
 
 def difference(whole: Attempt, divided: Attempt, model: Transformer) -> str | None:
-    """Where an attempt of several ranks differs from that of one process by more than rounding: a sentence without its
-    end, or None. `divided` has of each output the first rows only."""
+    """Where an attempt in parts differs from that of a whole batch by more than rounding: a sentence without its end,
+    or None. `divided` has of each output the first rows first."""
     wrong = _wrong_losses(whole, divided)
     norm = math.sqrt(sum(float(np.vdot(each, each)) for each in whole.gradients.values() if each is not None))
     for path, one in whole.gradients.items():
@@ -81,7 +81,7 @@ def _first_output(whole: Attempt, divided: Attempt, model: Transformer) -> str |
     layers = dict(model.named_sublayers())
     for (path, ones), (_, others) in zip(whole.outputs, divided.outputs):
         for one, other in zip(ones, others):
-            comparable = one.ndim == other.ndim and one.ndim > 0 and one.shape[1:] == other.shape[1:]
+            comparable = one.ndim == other.ndim > 0 and one.shape[1:] == other.shape[1:] and len(other) <= len(one)
             if comparable and not _equal(one[: len(other)], other):
                 return f"{path} ({type(layers[path]).__name__}) puts out other numbers"
     return None
@@ -89,3 +89,9 @@ def _first_output(whole: Attempt, divided: Attempt, model: Transformer) -> str |
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return np.allclose(one, other, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(one).max(initial=0.0))))
+
+
+def close(one: np.ndarray, other: np.ndarray, norm: float) -> bool:
+    """Whether two gradients are equal except for rounding, which is relative to the norm of all gradients together
+    (`norm`): the gradient of a key's bias is 0, and rounding is all that it holds."""
+    return bool(np.linalg.norm(one - other) <= 1e-3 * np.linalg.norm(one) + 1e-6 * norm)

@@ -17,6 +17,7 @@ from paddle_tfm.onednn import products
 from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
+from paddle_tfm.units import plural
 
 RECIPE_CHANGED = "recipe changed"
 DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant", "size")  # keys of a recipe that change no number
@@ -25,8 +26,8 @@ DESCRIPTIVE_KEYS = ("name", "summary", "duration", "variant", "size")  # keys of
 def identity(plan: Plan, data: Mapping[str, str], shards: int = 0, processes: int = 1) -> dict[str, Any]:
     """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data`, Paddle's build, and
     what decides the last bit of every product and sum: the path of Paddle's BLAS, who computes the products of a
-    training step, into how many shards that divides its batches (0: nobody has chosen yet), and the threads of each.
-    `hash` covers all of it. Beside it: how many `processes` shared its batches, and where the plugins' files were."""
+    training step, into how many shards that divides its batches (0: nobody has chosen yet), the threads of each, and
+    how many processes (ranks) share its batches. `hash` covers all of it. Beside it: where the plugins' files were."""
     recipe = {key: value for key, value in plan.run.data.items() if key not in DESCRIPTIVE_KEYS}
     parts = {
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
@@ -37,9 +38,10 @@ def identity(plan: Plan, data: Mapping[str, str], shards: int = 0, processes: in
         "products": _products(plan),
         "shards": shards,
         "threads": _threads(plan, shards),
+        "processes": processes,
     }
     covered = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-    return {"hash": covered, **parts, "processes": processes, "plugin_files": plan.plugin_files()}
+    return {"hash": covered, **parts, "plugin_files": plan.plugin_files()}
 
 
 def _products(plan: Plan) -> str:
@@ -66,6 +68,12 @@ def read_shards(stored: Mapping[str, Any]) -> int:
     """Into how many shards a run that was begun divides its batches; 0: it is older than that entry, or damaged."""
     shards = stored.get("shards")
     return shards if isinstance(shards, int) and shards > 0 else 0
+
+
+def read_processes(stored: Mapping[str, Any]) -> int:
+    """How many processes share the batches of a run that was begun; one where it is older than that entry."""
+    processes = stored.get("processes")
+    return processes if isinstance(processes, int) and processes > 0 else 1
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
@@ -116,8 +124,8 @@ def recipe_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each difference that changes sums in their last bit and nothing else: such a run may be resumed,
-    but its numbers will not be those of an uninterrupted one. A run older than the entry `blas` is taken as the
-    same."""
+    but its numbers will not be those of an uninterrupted one. A run older than an entry is taken as the same, unless
+    it does not say its shards: they were as many as its threads, which nobody knows."""
     before, after = then.get("blas", now.get("blas")), now.get("blas")
     sentences = []
     if before != after:
@@ -125,10 +133,15 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     before, after = _products_of(then), _products_of(now)
     if before != after:
         sentences.append(f"the matrix products of its training steps were in {before} and now are in {after}")
+    before, after = read_shards(then), read_shards(now)
+    if "shards" not in then:
+        sentences.append("its folder is older than the entry that says into how many shards its batches are divided")
+    elif before != after:
+        sentences.append(f"its batches were divided into {plural(before, 'shard')} and now into {after}")
     before, after = then.get("threads", now.get("threads")), now.get("threads")
     if before != after:
         sentences.append(f"the threads of each shard of its batches were {before} and now are {after}")
-    before, after = then.get("processes", 1), now.get("processes", 1)
+    before, after = read_processes(then), read_processes(now)
     if before != after:
         sentences.append(f"its batches were those of {before} processes (--nproc, --nodes), and now are of {after}")
     return sentences

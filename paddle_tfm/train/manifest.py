@@ -181,7 +181,7 @@ def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
             shutil.rmtree(each, ignore_errors=True)
 
 
-def keep_last(folder: Path) -> None:
+def remove_intermediate(folder: Path) -> None:
     """Remove what a finished run does not need from its checkpoints: weights that waited to be averaged, the checkpoint
     before the last, and what a process that was killed had begun to write."""
     keep_snapshots(folder, [])

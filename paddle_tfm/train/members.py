@@ -31,6 +31,14 @@ class RankLost(UserError):
     """A rank has ended, with a word why or without one, or cannot be reached."""
 
 
+def shards_with_ranks(shards: int) -> str:
+    """Why a run of several ranks cannot be one of `train.shards`."""
+    return (
+        f"train.shards={shards} promises the same bits on any number of cores, and --nproc and --nodes divide batches "
+        "by the number of processes: use one of the two"
+    )
+
+
 class Watch:
     """A thread that ends the row as soon as one of `connections` has ended."""
 

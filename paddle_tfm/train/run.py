@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from paddle_tfm import processes
 from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
@@ -30,7 +32,15 @@ from paddle_tfm.recipe.sites import DECODER_ONLY
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.identity import changes, identity, missing_plugins, read_identity, read_shards
+from paddle_tfm.train.identity import (
+    changes,
+    identity,
+    missing_plugins,
+    read_identity,
+    read_processes,
+    read_shards,
+    training_threads,
+)
 
 
 @dataclass
@@ -77,6 +87,11 @@ class Run:
     def identity(self) -> dict[str, object]:
         """What determines this run's numbers: `train.identity`."""
         return identity(self.plan, self.fingerprint, self.shards, self.processes)
+
+    def as_trained(self) -> AbstractContextManager[None]:
+        """Within this block work is divided as the training divides it, so that an evaluation has the same last bits.
+        A run that nobody has begun to train divides it by the threads at hand."""
+        return processes.divided(self.shards, training_threads(self.plan)) if self.shards else nullcontext()
 
     def stream(self) -> Stream:
         """The training batches from the first on."""
@@ -217,7 +232,11 @@ def write_start(run: Run) -> None:
     write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
     run.codec.save(run.folder / "codec")
     sync_all(run.folder)
-    # Last: it marks the folder as complete.
+    write_identity(run)  # last: it marks the folder as complete
+
+
+def write_identity(run: Run) -> None:
+    """Write what determines a run's numbers into its folder."""
     write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))
 
 
@@ -271,6 +290,7 @@ def load_run(
     point = _checkpoint(folder, which)
     checkpoint.require_width(point, plan.settings.model.d_model)
     run = Run(folder, plan, codec, _model(plan, codec), data)
+    run.shards, run.processes = read_shards(stored), read_processes(stored)
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     checkpoint.load_model(point, run.model)

@@ -7,8 +7,7 @@ begins: `train.shards`, or as many as there are threads; a training that is resu
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from paddle_tfm import paddle_compat, processes, randomness
 from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.train.buffers import undone
+from paddle_tfm.train.divided_probe import attempt, difference
 from paddle_tfm.train.step import LossSum, Step
 
 PROBE_ROWS = 4  # rows of the batch that tests whether a model can be sharded
@@ -34,20 +34,27 @@ class Shard(NamedTuple):
     num_shards: int
 
 
-def number_of_shards(step: Step, examples: Sequence[Encoded]) -> int:
+def number_of_shards(step: Step, examples: Sequence[Encoded], report: Callable[[str], None] = lambda text: None) -> int:
     """How many shards a training that begins now divides its batches into: as many as the recipe says, or as there are
     processes for; 1 where that does not help (one thread, small batches) or would change the numbers (the model depends
     on whole batches).
 
     Args:
         examples: training examples; the first few are the probe.
+        report: called with a sentence where the model does not allow what the recipe says.
     """
     count = step.settings.shards
     if count is None:
         count = min(processes.available_workers(), step.settings.max_tokens // processes.MIN_BATCH_TOKENS)
         if not can_share(step):
             count = 1
-    return count if count > 1 and adds_up(step, examples[:PROBE_ROWS]) else 1
+    if count < 2:
+        return 1
+    if (reason := why_whole(step, examples[:PROBE_ROWS])) is None:
+        return count
+    if step.settings.shards is not None:
+        report(f"train.shards={count} counts as 1, since parts of a batch are not the whole: {reason}")
+    return 1
 
 
 def can_share(step: Step) -> bool:
@@ -90,39 +97,27 @@ def add_gradients(step: Step, gradients: Sequence[Tensor | None]) -> None:
             total.add_(gradient)
 
 
-def adds_up(step: Step, examples: Sequence[Encoded]) -> bool:
-    """Whether two shards of a batch of `examples` add up to the loss and the gradients of the whole batch, and no
-    buffer changes: a norm over the batch, a balance loss or a layer with Paddle's own generator is found so. Parameters
-    and buffers stay as they are; gradients are cleared."""
+def why_whole(step: Step, examples: Sequence[Encoded]) -> str | None:
+    """Why a batch of `examples` must not be divided: what is another where two shards of it are added, or a buffer that
+    training changes, which each process would change apart: a norm over the batch, a balance loss or a layer with
+    Paddle's own generator is found so. None: it may be. Buffers stay as they are; gradients are cleared."""
     model, batch = step.model, collate(examples)
-    training, buffers = model.training, list(model.buffers())
-    before = [buffer.numpy().copy() for buffer in buffers]
-    take_gradients(step)
+    training = model.training
+    before = {path: buffer.numpy().copy() for path, buffer in model.named_buffers()}
     model.train()
-    with undone(buffers):
-        whole_loss, whole = backward_shard(step, Shard(0, [batch], 0, 1)).loss, _arrays(take_gradients(step))
-        parts_loss = sum(backward_shard(step, Shard(0, [batch], rank, 2)).loss for rank in (0, 1))
-        parts = _arrays(take_gradients(step))
-        changed = any(not np.array_equal(array, buffer.numpy()) for array, buffer in zip(before, buffers))
+    with undone(model.buffers()):
+        whole = attempt(step, lambda: backward_shard(step, Shard(0, [batch], 0, 1)))
+    with undone(model.buffers()):
+        parts = attempt(step, lambda: _two_shards(step, batch))
     if not training:
         model.eval()
-    norm = math.sqrt(sum(float(np.vdot(gradient, gradient)) for gradient in whole if gradient is not None))
-    same_loss = math.isclose(whole_loss, parts_loss, rel_tol=1e-4)
-    return (
-        not changed
-        and same_loss
-        and all(
-            one is other if one is None or other is None else close(one, other, norm)
-            for one, other in zip(whole, parts)
-        )
-    )
+    changed = [path for path, buffer in whole.buffers.items() if not np.array_equal(before[path], buffer)]
+    return f"training changes the buffer {changed[0]}" if changed else difference(whole, parts, model)
 
 
-def _arrays(gradients: Sequence[Tensor | None]) -> list[np.ndarray | None]:
-    return [None if gradient is None else gradient.numpy() for gradient in gradients]
-
-
-def close(one: np.ndarray, other: np.ndarray, norm: float) -> bool:
-    """Whether two gradients are equal except for rounding, which is relative to the norm of all gradients together
-    (`norm`): the gradient of a key's bias is 0, and rounding is all that it holds."""
-    return bool(np.linalg.norm(one - other) <= 1e-3 * np.linalg.norm(one) + 1e-6 * norm)
+def _two_shards(step: Step, batch: Batch[np.ndarray]) -> LossSum:
+    losses = LossSum()
+    for rank in (0, 1):
+        of_shard = backward_shard(step, Shard(0, [batch], rank, 2))
+        losses.add(of_shard.loss, of_shard.aux_losses)
+    return losses

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_tfm import place, processes
+from paddle_tfm import place
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
@@ -24,11 +24,11 @@ from paddle_tfm.train.buffers import remembered
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.final_tests import FinalTests
-from paddle_tfm.train.identity import training_threads
+from paddle_tfm.train.identity import read_identity, read_shards
 from paddle_tfm.train.logs import append_row
-from paddle_tfm.train.members import RankLost, Ranks
+from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.results import results_of
-from paddle_tfm.train.run import Run, write_start
+from paddle_tfm.train.run import Run, write_identity, write_start
 from paddle_tfm.train.scorer import Scorer
 from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import sharded
@@ -67,10 +67,7 @@ class Trainer:
         if precision != "float32" and place.on_cpu():
             raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
         if others is not None and run.settings.train.shards is not None:
-            raise UserError(
-                f"train.shards={run.settings.train.shards} promises the same bits on any number of cores, and --nproc "
-                "and --nodes divide batches by the number of processes: use one of the two"
-            )
+            raise UserError(shards_with_ranks(run.settings.train.shards))
         self.run, self.stop, self.report, self.others = run, stop, report, others
         self.listeners = Listeners(plugins, report, strict)
         self.state = TrainingState(run)
@@ -85,7 +82,7 @@ class Trainer:
         """
         run = self.run
         run.shards = self.shards()
-        with processes.divided(run.shards, training_threads(run.plan)):
+        with run.as_trained():
             return self._train(resume)
 
     def _train(self, resume: bool) -> dict:
@@ -115,6 +112,8 @@ class Trainer:
         point = manifest.resume_point(self.state.folder(), self._say) if resume else None
         if point is not None:
             self.state.restore(point)
+            if not read_shards(read_identity(self.run.folder)):  # it is older than that entry
+                write_identity(self.run)
         else:
             write_start(self.run)
             self.state.cut_logs()
@@ -133,7 +132,7 @@ class Trainer:
         """Into how many shards batches are divided: as many as when the training began. Ranks divide them otherwise."""
         if self.others is not None:
             return self.run.shards or 1
-        return self.run.shards or number_of_shards(self.step, self.run.encoded["train"])
+        return self.run.shards or number_of_shards(self.step, self.run.encoded["train"], self._say)
 
     def sharded_step(self, num_shards: int | None = None) -> AbstractContextManager[Step]:
         """Within this block: the step, its batches divided among the ranks, or into shards, which processes share."""
@@ -223,7 +222,7 @@ class Trainer:
         results = results_of(run, state.progress, self.score.metrics, final, averaged, diverged, state.wall_seconds())
         write_peak_memory(run.folder)
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
-        manifest.keep_last(state.folder())
+        manifest.remove_intermediate(state.folder())
         return results
 
     def _average_last(self) -> dict:

@@ -1,9 +1,8 @@
-"""A command within a template for the shell, quoted as its place asks for; and how a process ended, in words."""
+"""A command within a template for the shell, quoted as its place asks for; and what it wrote last."""
 
 from __future__ import annotations
 
 import shlex
-import signal
 from collections.abc import Iterator, Sequence
 
 PLACE = "{cell}"
@@ -32,22 +31,6 @@ def _parts(template: str) -> Iterator[tuple[str, str]]:
         if part in ("'", '"') and quote in ("", part):
             quote = "" if quote else part
         i += len(part)
-
-
-def how_it_ended(status: int) -> str:
-    """`was ended by SIGKILL`, `ended with exit status 2`."""
-    if is_signal(status):
-        return f"was ended by {signal.Signals(_signal(status)).name}"
-    return f"ended with exit status {status}"
-
-
-def is_signal(status: int) -> bool:
-    """Whether an exit status says that a signal ended the process."""
-    return _signal(status) in {each.value for each in signal.Signals}
-
-
-def _signal(status: int) -> int:
-    return -status if status < 0 else status - 128  # a shell says of its child's signal 128 and the number
 
 
 def wrote_last(lines: Sequence[str]) -> str:

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from paddle_tfm.exit_status import how_it_ended
 from paddle_tfm.protocols import Cell, Executor, Outcome, Supervisor
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.executor._shell import PLACE, filled, how_it_ended, wrote_last
+from paddle_tfm_plugins.executor._shell import PLACE, filled, wrote_last
 
 POLL_SECONDS = 0.2
 SAVING_SECONDS = 60  # for a checkpoint, after the shell that started the run is gone

@@ -9,11 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.exit_status import how_it_ended, is_signal
 from paddle_tfm.protocols import Cell, Executor, Outcome, Supervisor
 from paddle_tfm.validators import not_negative, positive
 from paddle_tfm_plugins.executor import _ray_task
 from paddle_tfm_plugins.executor._ray_cluster import connected, room, too_small
-from paddle_tfm_plugins.executor._shell import how_it_ended, is_signal, wrote_last
+from paddle_tfm_plugins.executor._shell import wrote_last
 
 POLL_SECONDS = 0.2
 CLAIM_SECONDS = 120  # until the lock is free of a run that died with its machine: what network file systems take

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from command_line import TINY, call
 
@@ -86,5 +88,50 @@ def test_a_second_folder_that_is_there_is_not_touched(tmp_path):
     done = call("run", "reverse", *TINY, "--out=out", "--paranoid")
     assert done.status == 2 and "out-again, which is there already; remove it, or add --resume" in done.err
     assert not (tmp_path / "out").exists()
-    done = call("run", "reverse", *TINY, "--out=out", "--paranoid", "--dry-run")
-    assert done.status == 2 and "use one of the two" in done.err
+    for option, more in (("--dry-run", ()), ("--nodes=2", ("--node=0", "--address=h:1"))):
+        done = call("run", "reverse", *TINY, "--out=out", "--paranoid", option, *more)
+        assert done.status == 2 and "use one of the two" in done.err
+
+
+def test_only_what_it_trained_is_removed(tmp_path):
+    other = tmp_path / "out-again/mine/notes.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("another's")
+    done = call("run", "reverse", *TINY, "--out=out", "--paranoid", "--resume")
+    assert done.status == 0 and "default/seed-1, trained twice: the same to the bit." in done.out, done.err
+    assert other.is_file() and not (tmp_path / "out-again/default/seed-1").exists()
+
+
+def test_a_second_training_that_fails_is_no_other_run(tmp_path):
+    """The constructor of its norm raises in the second folder alone."""
+    fails = """    def __init__(self, d_model):
+        assert not Path("out/default/seed-1/results.json").exists()
+        super().__init__(d_model)
+
+    def forward"""
+    file = tmp_path / "mine.py"
+    file.write_text("from pathlib import Path\n" + NORM.replace("FACTOR", "0").replace("    def forward", fails))
+    done = call("run", "reverse", *TINY, "model.norm=mine", f"--plugin={file}", "--out=out", "--paranoid")
+    assert done.status == 2, done.out
+    assert "--paranoid: the second training of default/seed-1 failed, as is said above" in done.err
+    assert "another run" not in done.out
+
+
+def test_runs_that_did_not_begin_alike_prove_nothing(tmp_path, monkeypatch):
+    """The first is finished on two threads; the second, on resume, is trained on one."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert call("run", "reverse", *TINY, "--out=out").status == 0
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    done = call("run", "reverse", *TINY, "--out=out", "--paranoid", "--resume")
+    assert done.status == 1
+    assert (
+        "its last bits prove nothing, since the threads of each shard of its batches were 2 and now are 1" in done.out
+    )
+    assert "another run" not in done.out
+
+
+def test_half_of_the_budget_is_for_the_second_training():
+    done = call("run", "reverse", *TINY, "train.steps=1000000", "--out=out", "--paranoid", "--budget=40s")
+    assert done.status == 2 and "half of the --budget is for the second training" in done.err
+    left = re.search(r"and 0:(\d\d) is left", done.err)
+    assert left and int(left[1]) <= 20

@@ -1,10 +1,13 @@
 """The same recipe and seed give the same bits, whatever the number of processes; what may change them is recorded."""
 
+import contextlib
+import io
 import json
 
 import pytest
 
 from paddle_tfm import processes
+from paddle_tfm.cli import main
 from paddle_tfm.onednn import library
 from paddle_tfm.testing.same_runs import differences
 from paddle_tfm.train.identity import changes, identity, rounding
@@ -46,6 +49,18 @@ def test_the_number_of_threads_changes_no_bit_of_a_recipe_that_says_its_shards(m
     assert differences(*folders) == []
 
 
+def test_shards_that_a_model_does_not_allow_are_said(make_trainer):
+    sentences = []
+    trainer = make_trainer(*WIDE, *RECIPES["not to be sharded"], report=sentences.append)
+    assert trainer.shards() == 1
+    assert sentences == [
+        "default/seed-1: train.shards=2 counts as 1, since parts of a batch are not the whole: training changes the buffer "
+        "encoder.layers.0.placement.norms.0.running_mean"
+    ]
+    quiet = make_trainer(*WIDE, *RECIPES["sharded"], folder="quiet", report=sentences.append)
+    assert quiet.shards() == 3 and len(sentences) == 1
+
+
 def test_a_training_keeps_the_shards_with_which_it_began(make_trainer, train_in_parts, threads):
     """Begun on two threads and ended on one, with the bits of one that has two to its end."""
     threads(2)
@@ -78,6 +93,23 @@ def test_threads_are_noted_and_refuse_nothing(make_run, threads):
     assert one["hash"] != four["hash"]
     assert changes(one, four) == []
     assert rounding(one, four) == ["the threads of each shard of its batches were 1 and now are 4"]
-    older = {name: value for name, value in one.items() if name not in ("shards", "threads")}
-    assert rounding(older, four) == []
+    assert rounding(one, identity(run.plan, {}, 2)) == [
+        "its batches were divided into 1 shard and now into 2",
+        "the threads of each shard of its batches were 1 and now are 2",
+    ]
+    older = {name: value for name, value in one.items() if name not in ("shards", "threads", "processes")}
+    assert rounding(older, four) == [
+        "its folder is older than the entry that says into how many shards its batches are divided"
+    ]
     assert identity(make_run("train.shards=1", folder="set").plan, {}, 1)["threads"] == 1
+
+
+def test_a_run_is_evaluated_as_it_was_trained_on_any_number_of_threads(make_trainer, threads):
+    """What divides its batches decides the order of sums over all examples, and so their last bits."""
+    threads(3)
+    trainer = make_trainer(*WIDE, "task.test=3000", "task.max_length=8", "evaluate.metrics=[perplexity, exact_match]")
+    results, folder = trainer.train(), trainer.run.folder
+    threads(1)
+    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
+        main(["evaluate", str(folder), "--json", "-"])
+    assert json.loads(out.getvalue())["metrics"] == results["test"]

@@ -198,7 +198,7 @@ def test_the_death_of_a_worker_is_reported(make_trainer):
     trainer = make_trainer()
     with trainer.sharded_step(2) as step:
         os.kill(step.workers[0].pid, signal.SIGKILL)
-        with pytest.raises(UserError, match=r"died; if memory ran out, .* OMP_NUM_THREADS=1"):
+        with pytest.raises(UserError, match=r"was ended by SIGKILL; if memory ran out, .* OMP_NUM_THREADS=1"):
             step(1, some(trainer, 6))
 
 

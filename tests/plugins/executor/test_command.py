@@ -9,7 +9,7 @@ from fake_cells import FakeCell, FakeSupervisor, is_alive
 
 from paddle_tfm import create_registry
 from paddle_tfm.errors import RecipeError
-from paddle_tfm_plugins.executor._shell import filled, how_it_ended
+from paddle_tfm_plugins.executor._shell import filled
 
 SHOW = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
 WORDS = ["a b", "task={name: copy, train: 80}", "it's", 'say "no"', "$HOME", "`id`", "back\\slash", "", "*", "é"]
@@ -31,11 +31,6 @@ WORDS = ["a b", "task={name: copy, train: 80}", "it's", 'say "no"', "$HOME", "`i
 def test_the_words_of_a_command_arrive_whole_behind_one_shell_or_two(template):
     done = subprocess.run(filled(template, [*SHOW, *WORDS]), shell=True, capture_output=True, text=True)
     assert done.stdout.strip() == repr(WORDS), done.stderr
-
-
-def test_how_a_process_ended_is_said_in_words():
-    assert how_it_ended(2) == "ended with exit status 2"
-    assert how_it_ended(-9) == how_it_ended(137) == "was ended by SIGKILL"
 
 
 @pytest.mark.parametrize(
