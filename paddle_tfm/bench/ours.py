@@ -84,7 +84,8 @@ class Side:
         self.trainer.run.encoded = {}
         gc.collect()
         self._exit_stack = ExitStack()
-        self.update = self._exit_stack.enter_context(sharded(step, number_of_shards(step, probe)))
+        rows = sorted(len(batch.index) for batch in self.batches)[len(self.batches) // 2]
+        self.update = self._exit_stack.enter_context(sharded(step, number_of_shards(step, probe, rows)))
         self.workers = [worker.pid for worker in getattr(self.update, "workers", ())]
 
     def facts(self) -> dict:

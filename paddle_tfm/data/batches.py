@@ -204,6 +204,10 @@ class Stream:
         """The rows of the largest batch of the first epoch."""
         return max(map(len, self._plan(0)))
 
+    def usual_rows(self) -> int:
+        """The rows of a batch in the middle of the first epoch's, from the fewest to the most."""
+        return sorted(map(len, self._plan(0)))[len(self._plan(0)) // 2]
+
     def padding(self) -> float:
         """The share of the first epoch's positions, of sources and targets together, that are padding."""
         sides = self.examples.lengths

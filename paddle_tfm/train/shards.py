@@ -34,18 +34,21 @@ class Shard(NamedTuple):
     num_shards: int
 
 
-def number_of_shards(step: Step, examples: Sequence[Encoded], report: Callable[[str], None] = lambda text: None) -> int:
+def number_of_shards(
+    step: Step, examples: Sequence[Encoded], rows: int, report: Callable[[str], None] = lambda text: None
+) -> int:
     """How many shards a training that begins now divides its batches into: as many as the recipe says, or as there are
-    processes for; 1 where that does not help (one thread, small batches) or would change the numbers (the model depends
-    on whole batches).
+    processes for; 1 where that does not help (one thread, small batches, long texts of which a batch has one) or would
+    change the numbers (the model depends on whole batches).
 
     Args:
         examples: training examples; the first few are the probe.
+        rows: of a usual batch; more shards than that would be empty.
         report: called with a sentence where the model does not allow what the recipe says.
     """
     count = step.settings.shards
     if count is None:
-        count = min(processes.available_workers(), step.settings.max_tokens // processes.MIN_BATCH_TOKENS)
+        count = min(processes.available_workers(), step.settings.max_tokens // processes.MIN_BATCH_TOKENS, rows)
         if not can_share(step):
             count = 1
     if count < 2:

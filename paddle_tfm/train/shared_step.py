@@ -93,14 +93,7 @@ class ShardedStep(DividedStep):
         processes.set_threads(processes.own_threads())
 
     def backward(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> LossSum:
-        """As `Step.backward`, except for rounding. If a batch has fewer rows than there are shards, this process
-        computes the whole step."""
-        if min(len(batch.index) for batch in batches) < self.num_shards:  # long texts, one or two a batch
-            processes.set_threads(processes.own_threads())
-            try:
-                return super().backward(number, batches)
-            finally:
-                processes.set_threads(self.threads_of_each)
+        """As `Step.backward`, except for rounding. If a batch has fewer rows than there are shards, some are empty."""
         if self.workers:
             self._publish()
         for worker in self.workers:

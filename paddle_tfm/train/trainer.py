@@ -132,7 +132,8 @@ class Trainer:
         """Into how many shards batches are divided: as many as when the training began. Ranks divide them otherwise."""
         if self.others is not None:
             return self.run.shards or 1
-        return self.run.shards or number_of_shards(self.step, self.run.encoded["train"], self._say)
+        rows = self.stream.usual_rows()
+        return self.run.shards or number_of_shards(self.step, self.run.encoded["train"], rows, self._say)
 
     def sharded_step(self, num_shards: int | None = None) -> AbstractContextManager[Step]:
         """Within this block: the step, its batches divided among the ranks, or into shards, which processes share."""

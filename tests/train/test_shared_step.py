@@ -109,18 +109,29 @@ def test_a_kernel_that_was_made_for_other_threads_changes_no_bit(make_trainer, m
         np.testing.assert_array_equal(gradients[1][path], gradient, err_msg=path)
 
 
-def test_a_batch_of_too_few_rows_is_one_processs(make_trainer, monkeypatch):
-    """With all the threads; the next batch is shared again."""
-    trainer, threads = make_trainer(DROPOUT), []
-    set_threads = processes.set_threads
-    monkeypatch.setattr(processes, "set_threads", lambda number: threads.append(number) or set_threads(number))
-    expected = [backward(trainer, some(trainer, *sizes))[0] for sizes in [(1,), (6, 1), (6,)]]
-    trainer.run.model.train()
-    with trainer.sharded_step(2) as step:
-        del threads[:]
-        losses = [step.backward(3, some(trainer, *sizes)).loss for sizes in [(1,), (6, 1), (6,)]]
-        assert threads == [2, 1, 2, 1]
-    assert losses == pytest.approx(expected, rel=1e-5)
+@pytest.mark.parametrize("sizes", [(1,), (6, 1), (1, 2)])
+def test_a_batch_of_fewer_rows_than_shards_leaves_some_empty(make_trainer, sizes):
+    trainer = make_trainer(DROPOUT)
+    batches = some(trainer, *sizes)
+    loss, whole = backward(trainer, batches)
+    shared_loss, shared = backward(trainer, batches, 4)
+    assert shared_loss == pytest.approx(loss, rel=1e-5)
+    size = max(float(np.linalg.norm(gradient)) for gradient in whole.values() if gradient is not None)
+    for path, gradient in whole.items():
+        assert (gradient is None) == (shared[path] is None), path
+        if gradient is not None:
+            np.testing.assert_allclose(shared[path], gradient, atol=2e-6 * size, err_msg=path)
+
+
+@pytest.mark.parametrize(
+    "texts, shards", [("min_length: 2, max_length: 5", 4), ("min_length: 600, max_length: 670", 3)]
+)
+def test_there_are_no_more_shards_than_a_usual_batch_has_rows(make_trainer, monkeypatch, texts, shards):
+    """Of four threads, with short texts and with three to a batch."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    task = f"task={{name: reverse, symbols: 5, {texts}, train: 60, valid: 4, test: 4}}"
+    trainer = make_trainer(task, "model.max_length=700", "train.max_tokens=2048")
+    assert trainer.shards() == shards
 
 
 def test_workers_see_the_weights_of_every_step(make_trainer):
