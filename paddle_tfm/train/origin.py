@@ -46,8 +46,7 @@ def outputs(step: Step, number: int, batches: Sequence[Batch[np.ndarray]]) -> li
 
         return hook
 
-    for parameter in step.parameters:
-        parameter.clear_gradient(set_to_zero=False)
+    step.clear()
     hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in step.model.named_sublayers()]
     try:
         with undone(step.model.buffers()), np.errstate(invalid="ignore", over="ignore"):
