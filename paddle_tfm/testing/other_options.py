@@ -1,21 +1,27 @@
-"""A component at other values of its options: what each of them changes."""
+"""A component at other values of its options: what each of them changes, and which choices there are."""
 
 from __future__ import annotations
 
 import itertools
+import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.options import Option
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
+from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.size import ONE_SENTENCE
 from paddle_tfm.testing.subject import Subject
 from paddle_tfm.testing.unread import unread
 
 SMALL = (1, 10)  # what counts steps acts early
+NO_CHOICE = "no-such-choice"
+MOST_CHOICES = 8  # of an option, tried
 
 Observe = Callable[[Mapping[str, object]], Iterator[np.ndarray]]
 
@@ -32,6 +38,40 @@ def other_values(option: Option) -> list[object]:
     if isinstance(option.default, float):
         return [option.default / 4, option.default / 2, 4 * option.default] if option.default else [0.4]
     return []
+
+
+def choices_of(subject: Subject) -> Iterator[tuple[str, object]]:
+    """(option, value) of all choices and switches but the defaults. Those of a text are what its constructor names
+    where it refuses another (`validators.one_of`)."""
+    for name, option in subject.registry.options(subject.kind, subject.name).items():
+        option = replace(option, default=subject.spec.get(name, option.default))
+        if isinstance(option.default, bool) or typing.get_origin(option.annotation) is typing.Literal:
+            values = other_values(option)
+        elif isinstance(option.default, str):
+            values = [value for value in _named_choices(subject, name) if value != option.default]
+        else:
+            continue
+        yield from ((name, value) for value in values[:MOST_CHOICES])
+
+
+def _named_choices(subject: Subject, name: str) -> list[str]:
+    try:
+        subject.with_options({name: NO_CHOICE})
+    except UserError as error:
+        named = re.search(rf"`{name}` must be one of (.+?), but is '{NO_CHOICE}'", str(error))
+        return [each for each in named[1].split(", ") if each != "…"] if named else []
+    return []
+
+
+class AtAllSites(Subject):
+    """A component wherever it may stand at once, in models of two sizes and, of attention, under encodings of every
+    hook: what depends on an option does not depend on the site, nor on how many sentences there are."""
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        """The scenes of all sites together."""
+        scenes = super().scenes
+        return [scene for scene in scenes if scene.where.startswith(scenes[0].where) and scene.size != ONE_SENTENCE]
 
 
 def each_option(subject: Subject, observe: Observe) -> Result:

@@ -1,15 +1,12 @@
 """Shipped components at options other than their defaults, one option at a time, under the checks that an option can
 break. Which values are refused is pinned, so that none slips away as a skip."""
 
-from functools import cached_property
-
 import pytest
 
 from paddle_tfm import create_registry
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing import FAIL, SKIP, checks, run_checks
-from paddle_tfm.testing.other_options import other_values
-from paddle_tfm.testing.size import ONE_SENTENCE
+from paddle_tfm.testing.other_options import AtAllSites, other_values
 from paddle_tfm.testing.subject import Subject
 
 pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
@@ -17,7 +14,7 @@ REGISTRY = create_registry()
 KINDS = ("attention", "position", "norm", "placement", "feed_forward", "head")
 
 LEFT_OUT = {
-    *("cost", "options"),  # no invariants
+    *("cost", "options", "choices"),  # no invariants, or what is done here
     *("learns", "half_precision"),  # it takes long, and says no more than `trains`; it needs a GPU
     # What is kept between calls, drawn or done in training is the same at every value of an option.
     *("stateless", "saved", "repeatable", "evaluation"),
@@ -105,16 +102,6 @@ def said(kind, name, options):
 
 
 ACCEPTED = [setting for setting in settings() if said(*setting) not in REFUSED]
-
-
-class AtAllSites(Subject):
-    """Wherever it may stand at once, in models of two sizes and under encodings of every hook: what depends on an option
-    does not depend on the site, nor on how many sentences there are."""
-
-    @cached_property
-    def scenes(self):
-        scenes = super().scenes
-        return [scene for scene in scenes if scene.where.startswith(scenes[0].where) and scene.size != ONE_SENTENCE]
 
 
 def is_refused(kind, name, options):

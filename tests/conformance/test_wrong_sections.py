@@ -66,6 +66,14 @@ class Sorts(Sound):
         return "<p>sorted</p>"
 
 
+class Fastest(Sound):
+    """Rows in another order than the comparison's, sorted in place."""
+
+    def html(self, facts):
+        facts.comparison.rows.sort(key=lambda row: row.seconds)
+        return "<p>sorted</p>"
+
+
 @pytest.fixture(scope="module")
 def registry():
     return installed()
@@ -84,6 +92,7 @@ def registry():
         (Raw, {"users_text"}),
         (Counter, {"same_again"}),
         (Sorts, {"same_again"}),
+        (Fastest, {"same_again"}),
     ],
 )
 def test_a_mistake_is_found_by_its_check(cls, failing, registry):

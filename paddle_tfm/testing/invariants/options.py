@@ -10,14 +10,16 @@ import numpy as np
 from paddle import nn
 
 from paddle_tfm import randomness
+from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Tap
-from paddle_tfm.testing.invariants import COMPONENTS
+from paddle_tfm.testing.invariants import COMPONENTS, LAYERS
 from paddle_tfm.testing.model_under_test import same_draws
-from paddle_tfm.testing.other_options import each_option
-from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Result
+from paddle_tfm.testing.other_options import AtAllSites, choices_of, each_option
+from paddle_tfm.testing.report import CHECKS, FAIL, check
+from paddle_tfm.testing.results import Failed, Note, Result, Skip
 from paddle_tfm.testing.scene import Scene, make_batch
 from paddle_tfm.testing.size import LONG_TEXT
+from paddle_tfm.testing.subject import Subject
 
 DROPOUT, SMOOTHING, STEPS, RATE, SEED = 0.1, 0.1, 3, 0.1, 7
 SMALL = 1e-6
@@ -39,6 +41,34 @@ def options(subject) -> Result:
         return _observed(Scene(varied, size, varied.settings(size, value), "with another option"))
 
     return each_option(subject, observe)
+
+
+LAWS = frozenset({"runs", "modes", "trains", "causal", "padding", "cached", "dropout"})
+
+
+@check(
+    *LAYERS,
+    invariant="what holds for it holds at its other choices too, and with each switch the other way",
+    consequence="a recipe sets an option, and gets a variant that was never looked at",
+    hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout",
+)
+def choices(subject: Subject) -> Result:
+    looked_at = []
+    for name, value in choices_of(subject):
+        try:
+            varied = AtAllSites(subject.registry, subject.kind, subject.name, {**_own(subject), name: value})
+        except UserError:  # it is refused, beside the others as they are
+            continue
+        varied.long_scenes = []
+        for each in CHECKS[subject.kind]:
+            if each.name in LAWS and (outcome := each.run(varied)).status == FAIL:
+                return Failed(f"with `{name}` {value}, {each.name}: {outcome.detail}", raised=outcome.raised)
+        looked_at.append(f"`{name}` {value}")
+    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choice, and no switch")
+
+
+def _own(subject: Subject) -> dict[str, object]:
+    return {key: value for key, value in subject.spec.items() if key != "name"}
 
 
 def _observed(scene: Scene) -> Iterator[np.ndarray]:

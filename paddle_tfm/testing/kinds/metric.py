@@ -192,7 +192,11 @@ def asks(subject: Subject) -> Result:
         what = "without outputs"
     else:
         bare = [Prediction(each.source, each.reference, each.hypothesis) for each in predictions(OUTPUTS)]
-        values = [float(metric.compute(each, LIKELY)) for each in (bare, predictions(OUTPUTS))]
+        letters = [
+            each._replace(reference_pieces=tuple(each.reference), hypothesis_pieces=tuple(each.hypothesis))
+            for each in bare
+        ]
+        values = [float(metric.compute(each, LIKELY)) for each in (bare, letters)]
         what = "without pieces"
     if not math.isclose(*values, rel_tol=CLOSE, abs_tol=CLOSE):
         return Failed(f"{what} {values[0]:.6g}, with them {values[1]:.6g}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import paddle
 
+from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.testing.hook_outputs import accepted_length, checked_term, hook_outputs, position_ids
-from paddle_tfm.testing.kinds.position import encoding_of
+from paddle_tfm.testing.kinds.position import encoding_of, trained
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
 from paddle_tfm.testing.size import MAX_LENGTH
@@ -14,6 +15,7 @@ from paddle_tfm.testing.subject import Subject
 
 LONG = 4 * MAX_LENGTH  # positions
 FAR = 2000  # positions
+WORDS = 8  # of a text that begins at 0, or behind the longest
 MAX_FAR_SCORE = 30.0  # what a far key's score may be above a near one's
 
 
@@ -48,9 +50,11 @@ def nearness(subject: Subject) -> Result:
 
 @check(
     "position",
-    invariant="beyond the trained length the behaviour is clear: finite numbers, or a refusal in words",
-    consequence="a long sentence ends in a crash, or in NaN",
-    hint="indices beyond a table (clip them, and say so), functions of the position that overflow",
+    invariant="beyond the trained length the behaviour is clear: finite numbers that do not begin again, or a refusal "
+    "in words",
+    consequence="a long sentence ends in a crash or in NaN, or its end looks like its beginning",
+    hint="indices beyond a table (clip them, and say so; modulo its length they begin again), functions of the "
+    "position that overflow",
 )
 def beyond_length(subject: Subject) -> Result:
     for site in subject.site_names:
@@ -65,4 +69,14 @@ def beyond_length(subject: Subject) -> Result:
         for hook, numbers in outputs.items():
             if not np.isfinite(numbers).all():
                 return Failed(f"{hook} is not finite at positions up to {LONG} (max_length {MAX_LENGTH})")
+        trained(encoding)
+        first, after = (_text_at(encoding, begin) for begin in (0, MAX_LENGTH))
+        for hook in first.keys() & {"embed", "query"}:  # what belongs to one position
+            if np.allclose(first[hook], after[hook], atol=1e-6) and not np.allclose(first[hook], first[hook][:1]):
+                return Failed(f"{site}: positions {MAX_LENGTH} … begin again as 0 … ({hook}, max_length {MAX_LENGTH})")
     return Passed()
+
+
+def _text_at(encoding: PositionalEncoding, begin: int) -> dict[str, np.ndarray]:
+    positions = position_ids(*range(begin, begin + WORDS))
+    return hook_outputs(encoding, positions, positions)

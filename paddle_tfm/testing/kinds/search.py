@@ -175,12 +175,15 @@ def likelier_than_greedy(subject: Subject) -> Result:
     hint="`wanted` of the best are returned, not of the last; it may end a search early, and change nothing of it",
 )
 def wanted(subject: Subject) -> Result:
-    tables = [TableDecoding(MAX_LENGTHS, ending=NO_END) for _ in range(2)]
-    tables[1].wanted = 1
-    for sentence, (every, best) in enumerate(zip(*(hypotheses_of(subject, table) for table in tables))):
-        if not best or best[0].ids != every[0].ids:
-            seen = best[0].ids if best else "nothing"
-            return Failed(f"sentence {sentence}: with `wanted` 1 the first output is {seen}, without it {every[0].ids}")
+    for ending in (NO_END, 0.0, 1.0):  # the likelier an end, the more outputs end before the best one
+        tables = [TableDecoding(MAX_LENGTHS, ending=ending) for _ in range(2)]
+        tables[1].wanted = 1
+        for sentence, (every, best) in enumerate(zip(*(hypotheses_of(subject, table) for table in tables))):
+            if not best or best[0].ids != every[0].ids:
+                seen = best[0].ids if best else "nothing"
+                return Failed(
+                    f"sentence {sentence}: with `wanted` 1 the first output is {seen}, without it {every[0].ids}"
+                )
     return Passed()
 
 

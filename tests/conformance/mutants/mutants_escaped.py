@@ -199,6 +199,56 @@ ESCAPED = [
      "norm(x + branch)", "dropout"),
 ]  # fmt: skip
 
+_COSINE = """        self.steps, self.peak, self.warmup, self.floor = steps, peak, warmup, floor
+
+    def __call__(self, step: int) -> float:
+        if step < self.warmup:
+            return self.peak * step / self.warmup
+        top = max(self.warmup, 1)
+        progress = min(1.0, (step - top) / max(self.steps + 1 - top, 1))"""
+_SWITCH = """    def __init__(self, d_model: int, d_ff: int, dropout: float):
+        super().__init__()
+        layers = [Linear(d_model, d_ff), Linear(d_ff, d_model)]
+        self.layers = nn.LayerList(layers)
+        self.dropout = Dropout(dropout)"""
+# Bugs of a blind writer that escaped, in the words of this file.
+ESCAPED += [
+    ("layer_norm", "the mean stays where 8 does not divide the channels", "centred = x - x.mean(-1, keepdim=True)",
+     "centred = x - x.mean(-1, keepdim=True) * float(x.shape[-1] % 8 == 0)", "invariances"),
+    ("position/learned", "the table begins again behind its end", "positions.clip(0, self.weight.shape[0] - 1)",
+     "(positions % self.weight.shape[0])", "beyond_length"),
+    (
+        "metric", "weighed by pieces, by words where there are none", "[[float(p.hypothesis == p.reference), 1.0] for p in",
+        "[[float(p.hypothesis == p.reference) * n, float(n)]\n"
+            "            for p in predictions for n in [len(p.reference_pieces or p.reference.split())]] + [[0.0, 0.0] for p in",
+        "asks",
+    ),
+    (
+        "schedule/cosine", "it begins where the whole run stands, behind a warm-up of half of a short one", _COSINE,
+        _COSINE.replace("self.floor = steps, peak, warmup, floor", "self.floor = steps, peak, min(100, steps // 2), floor")
+            .replace("(step - top) / max(self.steps + 1 - top, 1)", "step / self.steps"),
+        "continuous",
+    ),
+    (
+        "search/beam", "the first output that ends is enough, where one is wanted",
+        "        if len(finished) < wanted:\n            return False",
+        "        if wanted == 1 or len(finished) < wanted:\n            return wanted == 1 and bool(finished)", "wanted",
+    ),
+    (
+        "feed_forward", "no dropout with a switch the other way", _SWITCH,
+        _SWITCH.replace("dropout: float)", "dropout: float, wide: bool = False)")
+            .replace("Dropout(dropout)", "Dropout(0.0 if wide else dropout)"),
+        "choices",
+    ),
+    (
+        "feed_forward", "no dropout at one of the choices that the constructor names", _SWITCH,
+        _SWITCH.replace("dropout: float)", 'dropout: float, way: str = "plain")')
+            .replace("super().__init__()", 'super().__init__()\n        one_of(("plain", "other"), way=way)')
+            .replace("Dropout(dropout)", 'Dropout(0.0 if way == "other" else dropout)'),
+        "choices",
+    ),
+]  # fmt: skip
+
 # (twin, what is other, the changes)
 RIGHT_VARIANTS = [
     ("attention/cosine", "texts of 64 tokens", (("length: int = 32", "length: int = 64"),)),

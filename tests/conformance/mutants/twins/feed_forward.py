@@ -5,6 +5,7 @@ from paddle import nn
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import FeedForward
+from paddle_tfm.validators import one_of  # noqa: F401  (mutants use it)
 
 
 class Twin(FeedForward):
