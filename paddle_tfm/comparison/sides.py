@@ -22,7 +22,8 @@ from paddle_tfm.train.about import read_about
 SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
 SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
 OF_A_MACHINE = ("processor", "instructions", "cores", "threads", "memory_gib", "system", "device")
-OF_A_BUILD = ("paddle", "blas", "products", "shards", "processes", "threads")
+DIVISION = ("shards", "processes", "threads")  # who computes a batch: it decides how long that takes
+OF_A_BUILD = ("paddle", "blas", "products", *DIVISION)
 # section → what → what a difference does to the last bits of every number
 LAST_BITS = {
     BUILD: {
@@ -99,6 +100,8 @@ def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None
     first = folders[0]
     identity, abouts = _read(first / "identity.json"), [read_about(folder) for folder in folders]
     training: Mapping[str, Any] = next(iter(abouts[0].get("trainings", [])[-1:]), {})
+    if identity:
+        identity = {"processes": 1, **identity}  # it is older than that entry otherwise
     files = {f"{plugin} (file)": file for plugin, file in _mapping(identity, "plugin_files").items()}
     facts: dict[str, dict[str, object]] = {
         PLUGINS: {**_mapping(identity, "components"), **files},
@@ -146,15 +149,20 @@ def gaps(one: Side, other: Side) -> list[Gap]:
 
 def confounds(one: Side, other: Side) -> Iterator[Confound]:
     """The costs in which `other` differs from `one`, each with what it means for a comparison of scores."""
-    same_machine = one.facts.get(MACHINE) == other.facts.get(MACHINE)
+    same_speed = one.facts.get(MACHINE) == other.facts.get(MACHINE) and _division(one) == _division(other)
     for cost in COSTS:
         a, b = one.costs.get(cost), other.costs.get(cost)
-        if not a or not b or not all(a) or (cost in NOISY and not same_machine):
+        if not a or not b or not all(a) or (cost in NOISY and not same_speed):
             continue
         percent = 100 * (fmean(b) / fmean(a) - 1)
         overlap = max(min(a), min(b)) <= min(max(a), max(b))
         if percent and not (cost in NOISY and (overlap or abs(percent) < NOISY[cost])):
             yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent))
+
+
+def _division(side: Side) -> list[object]:
+    build = side.facts.get(BUILD, {})
+    return [build.get(what) for what in DIVISION]
 
 
 def _meaning(cost: str, percent: float) -> str:

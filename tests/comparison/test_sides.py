@@ -95,6 +95,17 @@ def test_what_a_difference_of_scores_may_be_owed_to(change, sentences, tmp_path)
     assert [each.sentence for each in confounds(one, other)] == sentences
 
 
+@pytest.mark.parametrize("other", [{"shards": 1}, {"processes": 2}, {"threads": 4}])
+def test_times_are_of_the_variants_only_where_as_many_compute_a_batch(other, tmp_path):
+    """A run older than the entry `processes` had one."""
+    base = sides.of_runs("a", [run(tmp_path / "a")])
+    slower = run(tmp_path / "b", seconds=100.0)
+    assert [each.what for each in confounds(base, sides.of_runs("b", [slower]))] == ["seconds"]
+    assert gaps(base, sides.of_runs("c", [run(tmp_path / "c", identity={"processes": 1})])) == []
+    divided = sides.of_runs("d", [run(tmp_path / "d", seconds=100.0, identity=other)])
+    assert list(confounds(base, divided)) == []
+
+
 def test_a_search_is_timed_over_all_seeds(tmp_path):
     """A seed whose outputs are short takes long for each of its tokens, and hardly counts."""
     runs = {1: {"tokens": 900, "seconds": 1.8}, 2: {"tokens": 100, "seconds": 0.7}}
