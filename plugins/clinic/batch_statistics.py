@@ -27,6 +27,7 @@ class BatchStatistics(BatchNorm):
         "beams": "the mistake: a step's statistics are of its rows alone",
         "precision": "the mistake: statistics are of the whole batch, large sentences too",
         "stateless": "the mistake: evaluation updates the running values",
+        "choices": "without `masked` padding counts in the statistics too, which is what the option is there to show",
     }
 
     def __init__(
