@@ -160,7 +160,7 @@ class Subject:
             example = " ".join(f"--option {key}=…" for key in missing)
             raise UserError(f"{self} needs {' and '.join(f'`{key}`' for key in missing)}: {example}")
         try:
-            self.build(d_model=USUAL.d_model, steps=100)
+            self.build(d_model=USUAL.d_model, steps=1000)
         except RecipeError as error:
             raise UserError(f"{self} cannot be built: {_sentences(error)}") from error
 
