@@ -251,6 +251,12 @@ ESCAPED += [
 
 # (twin, what is other, the changes)
 RIGHT_VARIANTS = [
+    (
+        "schedule/cosine", "no run of 500 steps or fewer",
+        (("        positive(steps=steps, peak=peak)\n",
+          "        if steps <= 500:\n            raise ValueError(f'`steps` must be above 500, but is {steps}')\n"
+          "        positive(steps=steps, peak=peak)\n"),),
+    ),
     ("attention/cosine", "texts of 64 tokens", (("length: int = 32", "length: int = 64"),)),
     (
         "alibi", "far words only",
