@@ -6,11 +6,11 @@ import fcntl
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, naming, read_json
@@ -50,7 +50,7 @@ def claimed(folder: Path) -> Iterator[None]:
     file = _locked(path)
     try:
         with naming(path):
-            file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": _now()}))
+            file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": now()}))
             file.flush()
         yield
     finally:
@@ -123,12 +123,17 @@ def _locked(path: Path) -> TextIO:
 
 def _holder(path: Path) -> str:
     try:
-        owner = read_json(path, ("host", "pid", "since"))
-        who = f"process {owner['pid']} on {owner['host']}, since {owner['since']}"
+        who = described(read_json(path, ("host", "pid", "since")))
     except UserError:
         who = "another process"
     return f"{path.parent} is being trained by {who}; wait for its end, or stop it"
 
 
-def _now() -> str:
+def described(claim: Mapping[str, Any]) -> str:
+    """Whose a claim is, in words."""
+    return f"process {claim['pid']} on {claim['host']}, since {claim['since']}"
+
+
+def now() -> str:
+    """The time in UTC, as a claim holds it."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")

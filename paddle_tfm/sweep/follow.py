@@ -36,7 +36,7 @@ class Follower:
         """Pass on what happened since the last look."""
         if self.has_ended or (self.card is None and self._trainings() == self.trainings):
             return
-        is_finished = self.cell.is_finished  # before the log is read, whose last rows precede the results
+        is_finished = self.cell.has_results  # before the log is read, whose last rows precede the results
         if self.card is None:
             step = self.resumed["step"] if self.resumed else 0
             self.card = Card.of_folder(self.cell.folder, plan_run(self.cell.spec, self.registry), step)
