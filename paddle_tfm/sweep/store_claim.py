@@ -3,14 +3,12 @@ again; whoever finds it unchanged for long enough takes it over, and an owner wh
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 from uuid import uuid4
 
 from paddle_tfm.errors import UserError
@@ -73,7 +71,7 @@ class StoreClaim:
     def is_ours(self) -> bool:
         """Whether nobody else's name is in it. Raises StoreError: the store was not to be had."""
         content = self.store.read(self.file)
-        if content is not None and (claim := _read(content)) and claim.get("token") != self.token:
+        if content is not None and (claim := claims.parsed(content)) and claim.get("token") != self.token:
             self.owner = _owner(content)
         return not self.owner
 
@@ -109,17 +107,8 @@ def claimed(
         ours.release()
 
 
-def _read(content: bytes) -> dict[str, Any]:
-    """What a claim holds; nothing where it is being written."""
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
 def _owner(content: bytes) -> str:
     try:
-        return claims.described(_read(content))
+        return claims.described(claims.parsed(content))
     except KeyError:
         return "another process"

@@ -14,21 +14,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, json_text, naming, sha256, sync_all
+from paddle_tfm.files import PARTIAL, json_text, naming, sha256, sync_all, write_whole
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.train import manifest
+from paddle_tfm.train.logs import LOGS
 
 LIST = re.compile(r"(\d{8})\.json")
 CONTENT = re.compile(r"[0-9a-f]{64}")
 KEPT_LISTS = 2  # the newest, and the one before, should the newest not be whole
-IDENTITY, RESULTS = (
-    "identity.json",
-    "results.json",
-)  # the last files that a run's folder gets: it is begun, and finished
+IDENTITY, RESULTS = "identity.json", "results.json"  # they come last: a run's folder is begun, and finished
+PROGRESS = ("recipe.yaml", "about.json", *LOGS)  # that say how far a run is
 READ_TRIES, PAUSE_SECONDS = 3, 1
 
 
@@ -51,6 +50,7 @@ class StoredRun:
     store: Store
     name: str
     there: set[str] = field(default_factory=set, init=False, repr=False)  # contents that lie in it, whole or not
+    owner: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # its claim, as it was seen last
     kept: dict[int, State] = field(default_factory=dict, init=False, repr=False)  # lists, by their number
 
     def __str__(self) -> str:
@@ -148,6 +148,21 @@ class StoredRun:
         if failures:
             raise failures[0]
         return False
+
+    def fetch_progress(self, folder: Path) -> None:
+        """Bring what says how far the run is, and who trains it, into its folder on this machine, in which no run is
+        begun by that."""
+        owner = claim.parsed(self.store.read(f"{self.name}/{claim.FILE}") or b"")
+        if owner and owner != self.owner:  # it gave a sign of life
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / claim.FILE, json_text({**owner, claim.ELSEWHERE: str(self.store)}))
+            self.owner = owner
+        before = max(self.kept, default=0)
+        state = self.look()
+        if state is not None and max(self.kept) != before:
+            for path in PROGRESS:
+                if content := self.store.read(f"{self.name}/{state.files.get(path)}"):
+                    write_whole(folder / path, content)
 
     def identity(self, state: State) -> str | None:
         """The hash of the identity of the run whose state it is; None where it cannot be read."""

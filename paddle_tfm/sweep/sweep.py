@@ -86,10 +86,10 @@ class Sweep:
         Raises:
             RecipeError, UserError: something is wrong with the recipe, its data or the folder.
         """
-        if self.store is not None:
-            self.store.require_usable()
         equal, only = bool(of(self.recipe.data).setting), self._only()
         plans = check(self.recipe, self.registry, only=None if equal else only)
+        if self.store is not None:
+            self.store.require_usable()
         cells = self._cells(plans, only)
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
