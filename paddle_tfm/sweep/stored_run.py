@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -49,9 +50,10 @@ class StoredRun:
 
     store: Store
     name: str
-    there: set[str] = field(default_factory=set, init=False, repr=False)  # contents that lie in it, whole or not
+    lists: set[int] = field(default_factory=set, init=False, repr=False)  # numbers of those in it, whole or not
+    there: set[str] = field(default_factory=set, init=False, repr=False)  # contents in it, whole or not
     owner: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # its claim, as it was seen last
-    kept: dict[int, State] = field(default_factory=dict, init=False, repr=False)  # lists, by their number
+    kept: dict[int, State] = field(default_factory=dict, init=False, repr=False)  # the last whole lists
 
     def __str__(self) -> str:
         return f"{self.store}/{self.name}"
@@ -59,10 +61,10 @@ class StoredRun:
     def look(self) -> State | None:
         """The newest whole state that is in the store; None where there is none."""
         names = self.store.names(self.name)
-        numbers = sorted(int(match[1]) for match in map(LIST.fullmatch, names) if match)
+        self.lists = {int(match[1]) for match in map(LIST.fullmatch, names) if match}
         self.there = {name for name in names if CONTENT.fullmatch(name)}
-        states = {number: self._read(number) for number in numbers[-KEPT_LISTS:]}
-        self.kept = {number: state for number, state in states.items() if state is not None}
+        states = ((number, self._read(number)) for number in sorted(self.lists, reverse=True))
+        self.kept = dict(islice(((number, state) for number, state in states if state is not None), KEPT_LISTS))
         return self.kept[max(self.kept)] if self.kept else None
 
     def _read(self, number: int) -> State | None:
@@ -84,17 +86,19 @@ class StoredRun:
                 self.store.upload(folder / path, f"{self.name}/{content}")
                 self.there.add(content)
                 whole.add(content)
-        number = max(self.kept, default=0) + 1
+        number = max(self.lists, default=0) + 1
         self.store.write(self._list(number), json_text(state._asdict()).encode())
+        self.lists.add(number)
         self.kept[number] = state
         self._tidy()
 
     def _tidy(self) -> None:
         """Remove the lists before the last two, and the contents that none of these needs. Only what this process saw
         or wrote: who else may write there by mistake loses nothing."""
-        for number in sorted(self.kept)[:-KEPT_LISTS]:
+        self.kept = {number: self.kept[number] for number in sorted(self.kept)[-KEPT_LISTS:]}
+        for number in self.lists - self.kept.keys():
             self.store.remove(self._list(number))
-            del self.kept[number]
+        self.lists &= self.kept.keys()
         needed = {content for state in self.kept.values() for content in state.files.values()}
         for content in self.there - needed:
             self.store.remove(f"{self.name}/{content}")

@@ -19,8 +19,8 @@ POLL_SECONDS = 0.2
 CLAIM_SECONDS = 120  # until the lock is free of a run that died with its machine: what network file systems take
 SEEN_SECONDS = 60  # until files that another machine wrote are seen here
 NO_SHARED_FOLDER = (
-    "the nodes of a cluster must share the folder of a sweep, or the sweep needs a store (--store URL), and the executor "
-    "the option `folder`, a folder of each node's own"
+    "the nodes of a cluster must share the folder of a sweep, or the sweep needs a store (--store URL), and the "
+    "executor the option `folder`, a folder of each node's own"
 )
 
 
