@@ -88,6 +88,7 @@ def run(
     resume: bool = False,
     workers: int = 1,
     executor: object = None,
+    store: str | None = None,
     fast: bool = False,
     plugins: Iterable[str | Path] = (),
 ) -> list[Path]:
@@ -97,12 +98,14 @@ def run(
         out: their parent folder; default runs/<recipe>. resume: continue the runs in it. workers: the number of runs
             trained at the same time, each in its own process (with more than one, a script needs
             `if __name__ == "__main__":`). executor: who trains the runs instead, a name or ``{"name": …, option: …}``.
+            store: a URL of fsspec where runs are kept beside `out`, for machines without a shared disk.
             fast: the smaller budget that the recipe states, in runs/<recipe>-fast.
     Raises:
         UserError: the recipe or its data has a problem, `out` holds runs already, or runs failed.
     """
     plugins = list(plugins)
     registry, device = create_registry(plugins), runtime.load_paddle().get_device()
+    from paddle_tfm.sweep.store import Store
     from paddle_tfm.sweep.sweep import Sweep
 
     recipe, files = recipes.load(name, overrides, fast), tuple(map(Path, plugins))
@@ -110,6 +113,7 @@ def run(
     sweep = Sweep(
         recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device
     )
+    sweep.store = None if store is None else Store(store)
     sweep.executor = None if executor is None else registry.build("executor", executor)
     cells = sweep.prepare()
     if recipe.seed_plan():

@@ -51,7 +51,7 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
 
     again = second_folder(folder)
     note(f"trained again, in {again}")
-    words = replace(wanted, out=again, paranoid=False, form=None).words_to_resume()
+    words = replace(wanted, out=again, paranoid=False, form=None, store=None).words_to_resume()
     command = [sys.executable, "-m", "paddle_tfm", *words]
     process = subprocess.Popen(command, env=runtime.users_environment(), stdout=subprocess.DEVNULL)
     with Stop() as stop:

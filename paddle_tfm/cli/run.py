@@ -126,6 +126,13 @@ def recipe_command(name: str) -> click.Command:
         help="Train this run only, and compare nothing: for whoever distributes the runs of a recipe.",
     )
     @click.option(
+        "--store",
+        default=None,
+        metavar="URL",
+        help="Where runs are kept beside --out, such as s3://bucket/sweep or sftp://host/folder: they are copied there "
+        "while they are trained, and brought from there, for machines without a shared disk.",
+    )
+    @click.option(
         "--paranoid",
         is_flag=True,
         help="Train everything twice, the second time by a process of its own, and compare the runs to the bit: the "

@@ -36,6 +36,7 @@ class Request:
     workers: int | None = None
     executor: str | None = None
     cell: str | None = None
+    store: str | None = None
     nproc: int | None = None
     nodes: int | None = None
     node: int | None = None
@@ -59,6 +60,8 @@ class Request:
             raise UserError("--paranoid trains everything twice, and --dry-run trains nothing: use one of the two")
         if self.paranoid and self.nodes:
             raise UserError("--paranoid trains again on this machine, and --nodes on several: use one of the two")
+        if self.store and self.dry_run:
+            raise UserError("--store keeps what is trained, and --dry-run trains nothing: use one of the two")
         self._require_sound_ranks()
 
     def _require_sound_ranks(self) -> None:
@@ -105,6 +108,7 @@ class Request:
         """The words of that command behind `paddle-tfm`."""
         values = {"out": self.out, "device": self.device, "workers": self.workers, "executor": self.executor}
         values |= {"cell": self.cell, "nproc": self.nproc, "nodes": self.nodes, "address": self.address}
+        values["store"] = self.store
         values["node"] = None if self.node is None else str(self.node)
         options = [*(f"--plugin={file}" for file in self.plugins)]
         options += [f"--{name}={value}" for name, value in values.items() if value]

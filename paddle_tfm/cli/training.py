@@ -66,6 +66,7 @@ def _train_and_compare(
 ) -> None:
     """What `train` does where nothing is wrong with the options, in the process that the user started."""
     from paddle_tfm.cli.data import bars
+    from paddle_tfm.sweep.store import Store
     from paddle_tfm.sweep.sweep import Sweep
 
     if wanted.paranoid:
@@ -82,6 +83,7 @@ def _train_and_compare(
         device=device,
         executor=executor,
         only=wanted.cell,
+        store=Store(wanted.store) if wanted.store else None,
         cell_options=[f"--device={wanted.device}"] if wanted.device else [],
     )
     with bars():
@@ -147,7 +149,7 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
 
     from paddle_tfm.cli.progress import SweepProgress
     from paddle_tfm.sweep.overview import FolderReader
-    from paddle_tfm.sweep.sweep import RunsFailed
+    from paddle_tfm.sweep.sweep import NotCopied, RunsFailed
     from paddle_tfm.train.about import read_runs
     from paddle_tfm.train.members import RankLost
     from paddle_tfm.train.trainer import Interrupted
@@ -165,6 +167,10 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     except RankLost as end:
         progress.close()
         raise UserError(f"{end}. Continue, with any number of processes, with: {wanted.to_resume()}") from None
+    except NotCopied as end:
+        progress.close()
+        notes().print(f"[red]{escape(str(end))}.[/] Copy them with: {again}", soft_wrap=True)
+        raise click.exceptions.Exit(1) from None
     except RunsFailed as end:
         progress.close()
         notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.sweep import claim
+from paddle_tfm.sweep.store import Store, StoreError
+from paddle_tfm.sweep.stored_run import StoredRun
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import (
     RECIPE_CHANGED,
@@ -34,12 +37,14 @@ class Cell(protocols.Cell):
 
     Args:
         command, environment: what trains it in a process of its own: `protocols.Cell`.
+        store: where its run is kept beside its folder; None: nowhere.
     """
 
     spec: RunSpec
     folder: Path
     command: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    store: Store | None = None
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -52,11 +57,44 @@ class Cell(protocols.Cell):
         return (self.folder / "identity.json").exists()
 
     @property
-    def is_finished(self) -> bool:  # type: ignore[override]
+    def has_results(self) -> bool:
         """Whether its folder holds results, whole."""
         try:
             return "variant" in read_json(self.folder / "results.json")
         except UserError:
+            return False
+
+    @property
+    def is_finished(self) -> bool:  # type: ignore[override]
+        """Whether its folder holds results, which are brought from its store where that has them.
+
+        Raises:
+            StoreError: the store has them, but damaged.
+        """
+        return self.has_results or (self.store is not None and self._bring())
+
+    def _bring(self) -> bool:
+        try:
+            state = self.stored().look()
+        except StoreError:  # it may come back
+            return False
+        if state is None or not state.is_finished or self.is_claimed:
+            return False
+        with claim.claimed(self.folder):
+            return self.stored().fetch_newest(self.folder, lambda state: state.is_finished)
+
+    def stored(self) -> StoredRun:
+        """Its run as it is in its store. Raises ValueError where it has none."""
+        if self.store is None:
+            raise ValueError(f"{self.name} is kept in no store")
+        return StoredRun(self.store, self.name)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether its store holds its results, if it has one; whether that cannot be said counts as no."""
+        try:
+            return self.store is None or bool((state := self.stored().look()) and state.is_finished)
+        except StoreError:
             return False
 
     @property
@@ -71,7 +109,7 @@ class Cell(protocols.Cell):
         manifest.remove_intermediate(self.folder / "checkpoints")
         for left in (self.folder / claim.FILE, *self.folder.glob(f"*{PARTIAL}")):
             with suppress(OSError):  # a folder for reading only
-                left.unlink(missing_ok=True)
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
     def require_unchanged(self, plan: Plan, data: dict[str, str] | None = None) -> None:
         """Refuse to resume a run with another recipe, other plugins or other data than it began with.

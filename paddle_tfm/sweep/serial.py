@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from paddle_tfm.data.corpus import Corpus, load_corpus
@@ -13,6 +14,7 @@ from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.claim import claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.sweep.texts import OncePerTexts
+from paddle_tfm.sweep.uploads import Uploads, kept
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
@@ -42,20 +44,16 @@ class Serial:
         """Train all cells; a corpus that several need is read once.
 
         Raises:
-            UserError: what is wrong with a cell's data or folder, or who else trains it.
+            UserError: what is wrong with a cell's data, folder or store, or who else trains it.
             Interrupted: `stop` said so, and the run under way saved a checkpoint.
         """
-        manager, watcher = self.registry.plugins.manager, Watcher(self.on_event)
-        manager.register(watcher)
-        try:
+        with self._listening(Watcher(self.on_event)):
             corpus_of = OncePerTexts(self._load)
             for cell in cells:
-                with claimed(cell.folder):
+                with claimed(cell.folder), kept(cell, self.resume, self.stop, self.report) as uploads:
                     plan = plan_run(cell.spec, self.registry)
-                    self._train(cell, plan, corpus_of(plan))
+                    self._train(cell, plan, corpus_of(plan), uploads)
                 yield Outcome(cell)
-        finally:
-            manager.unregister(watcher)
 
     def _load(self, plan: Plan) -> Corpus:
         """The texts of a run; where those of a further test are texts of the training, that is said."""
@@ -66,7 +64,7 @@ class Serial:
                 self.report(f"evaluate.tests.{name}: {number:,} of its {total:,} sources are in the training split too")
         return corpus
 
-    def _train(self, cell: Cell, plan: Plan, corpus: Corpus) -> None:
+    def _train(self, cell: Cell, plan: Plan, corpus: Corpus, uploads: Uploads | None) -> None:
         run = create(plan, cell.folder, corpus, self.resume)
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
@@ -76,6 +74,20 @@ class Serial:
             self.report(f"{cell.name} is resumed, but {sentence}: its last bits may differ from one training in one go")
         if cell.is_finished:
             self.on_event(Event("finished", Card.of_run(run)))
-        else:
-            trainer = Trainer(run, self.registry.plugins, self.stop, self.report, self.strict, self.others)
+            return
+        stop = self.stop if uploads is None else lambda: self.stop() or uploads.is_lost
+        trainer = Trainer(run, self.registry.plugins, stop, self.report, self.strict, self.others)
+        with self._listening(uploads):
             trainer.train(resume=self.resume)
+
+    @contextmanager
+    def _listening(self, listener: object) -> Iterator[None]:
+        """Within this block a training's events reach `listener`, unless it is None."""
+        manager = self.registry.plugins.manager
+        if listener is not None:
+            manager.register(listener)
+        try:
+            yield
+        finally:
+            if listener is not None:
+                manager.unregister(listener)

@@ -12,6 +12,7 @@ from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.files import write_whole
 from paddle_tfm.recipe.equal import of
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -22,9 +23,11 @@ from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.stages import Undecided, stages
+from paddle_tfm.sweep.store import Store
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
+from paddle_tfm.train import solutions
 from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.trainer import Interrupted
@@ -32,6 +35,10 @@ from paddle_tfm.train.trainer import Interrupted
 
 class RunsFailed(UserError):
     """Some runs of a sweep failed; the others are finished."""
+
+
+class NotCopied(UserError):
+    """All runs of a sweep are finished, but some are not in its store."""
 
 
 @dataclass
@@ -46,6 +53,7 @@ class Sweep:
         plugin_files, device: what `--plugin` and `--device` named, for the workers.
         executor: who trains the runs; None: this machine.
         only: the name of one run, where the others are somebody else's.
+        store: where runs are kept beside the folder, for machines that do not share it.
         cell_options: more options of `paddle-tfm run` for runs trained by a command of their own.
         others: the other ranks, where several processes train each run.
         undecided: which variants need more seeds, by what is finished; for recipes that add seeds (`stages`).
@@ -64,6 +72,7 @@ class Sweep:
     device: str = "cpu"
     executor: protocols.Executor | None = None
     only: str | None = None
+    store: Store | None = None
     cell_options: Sequence[str] = ()
     others: Ranks | None = None
     undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
@@ -79,11 +88,18 @@ class Sweep:
         """
         equal, only = bool(of(self.recipe.data).setting), self._only()
         plans = check(self.recipe, self.registry, only=None if equal else only)
+        if self.store is not None:
+            self.store.require_usable()
         cells = self._cells(plans, only)
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
                 f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
                 "another place (in Python resume=True, or out=DIR)"
+            )
+        if not self.resume and self._holds_any(cells):
+            raise UserError(
+                f"{self.store} holds runs of this recipe already; add --resume to continue them, or give another store "
+                "(in Python resume=True)"
             )
         self._make_folder()
         for sentence in remarks(plans):
@@ -96,6 +112,13 @@ class Sweep:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
         _fetch(plans)
         return cells
+
+    def _holds_any(self, cells: Iterable[Cell]) -> bool:
+        """Whether any of the cells has files in the store."""
+        if self.store is None:
+            return False
+        top = set(self.store.names(""))
+        return any(cell.name.split("/")[0] in top and self.store.names(cell.name) for cell in cells)
 
     def _make_folder(self) -> None:
         try:
@@ -120,7 +143,12 @@ class Sweep:
         """The plans of the runs that are wanted, once every variant gets as much as the baseline."""
         _fetch(plans)
         by_name = {plan.run.variant: plan for plan in reversed(plans)}
+        file = self.folder / solutions.FILE
+        if self.store is not None and (content := self.store.read(solutions.FILE)):
+            write_whole(file, content)  # equal seconds were measured once, by whoever began the sweep
         self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers)
+        if self.store is not None and sentences:
+            self.store.write(solutions.FILE, file.read_bytes())
         for sentence in sentences:
             self.report(sentence)
         return check(self.recipe, self.registry, only=self._only())
@@ -146,7 +174,8 @@ class Sweep:
         options = [*self._plugin_options(), *self.cell_options, *(["--strict"] if self.strict else [])]
         command = [sys.executable, "-m", "paddle_tfm", "run", *self.recipe.arguments, *options]
         command += [f"--out={self.folder}", "--resume", f"--cell={name}"]
-        return Cell(run, self.folder / name, command, runtime.users_environment())
+        command += [f"--store={self.store}"] if self.store is not None else []
+        return Cell(run, self.folder / name, command, runtime.users_environment(), self.store)
 
     def _plugin_options(self) -> list[str]:
         return [f"--plugin={file}" for file in self.plugin_files]
@@ -157,6 +186,7 @@ class Sweep:
 
         Raises:
             RecipeError, UserError: as `prepare`, and where data cannot be read.
+            NotCopied: all are finished, but some are not in the store; `resume` copies them.
             RunsFailed: some runs failed, as `report` was told; `resume` trains them again.
             Interrupted: `stop` said so; `resume` continues.
         """
@@ -202,6 +232,15 @@ class Sweep:
         if missing:
             names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
             raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
+        if absent := [cell.name for cell in cells if not self._is_kept(cell)]:
+            raise NotCopied(
+                f"{len(absent)} of {len(cells)} runs are trained, but not in {self.store}: {', '.join(absent)}"
+            )
+
+    def _is_kept(self, cell: Cell) -> bool:
+        """Whether a finished cell is in the store, if that is for this process to do: an executor without `at_once`
+        trains here, and of any other its commands copy their runs."""
+        return getattr(self.executor, "at_once", None) is not None or cell.is_stored
 
     def _write_command(self, names: Sequence[str]) -> None:
         """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""
@@ -223,7 +262,7 @@ class Sweep:
         fingerprint_of = OncePerTexts(lambda plan: load_corpus(plan).fingerprint)
         waiting = []
         for cell in cells:
-            if not cell.is_finished:
+            if not cell.is_finished or not self._is_kept(cell):
                 waiting.append(cell)
                 continue
             plan = plan_run(cell.spec, self.registry)

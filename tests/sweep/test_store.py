@@ -1,0 +1,67 @@
+"""A store: files with names at a URL, and one sentence for whatever is wrong with it."""
+
+import os
+from importlib.util import find_spec
+
+import pytest
+
+from paddle_tfm.sweep import store as stores
+from paddle_tfm.sweep.store import Store, StoreError
+
+pytest.importorskip("fsspec")
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request, tmp_path):
+    return Store(f"{request.param}://{tmp_path}/a store")
+
+
+def test_files_are_written_read_listed_copied_and_removed(store, tmp_path):
+    store.require_usable()
+    assert store.names("") == [] and store.names("pre/seed-1") == [] and store.read("pre/seed-1/x") is None
+    store.write("pre/seed-1/x", b"1")
+    store.write("pre/seed-1/x", b"22")
+    (tmp_path / "here").write_bytes(b"333")
+    store.upload(tmp_path / "here", "pre/seed-1/y")
+    assert store.names("") == ["pre"] and sorted(store.names("pre/seed-1")) == ["x", "y"]
+    assert (store.read("pre/seed-1/x"), store.read("pre/seed-1/y")) == (b"22", b"333")
+    store.download("pre/seed-1/y", tmp_path / "there")
+    assert (tmp_path / "there").read_bytes() == b"333"
+    store.remove("pre/seed-1/x"), store.remove("pre/seed-1/x")
+    assert store.names("pre/seed-1") == ["y"]
+    with pytest.raises(StoreError, match="there is no such folder"):
+        store.download("pre/seed-1/x", tmp_path / "there")
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("runs/x", "--store runs/x: must be a URL of fsspec, such as s3://bucket/sweep"),
+        ("sftp://me:secret@host/x", "--store sftp://…: everybody on the machine sees a password in a URL"),
+        ("s3://[x/y", "--store: not a URL"),
+        ("s4://bucket/x", "s4://bucket/x: Protocol not known: s4"),
+        ("file:///no/such/parent/x", "file:///no/such/parent/x: there is no such folder or bucket, and it is not made"),
+        (f"file://{__file__}/x", "Not a directory"),
+    ],
+)
+def test_what_is_wrong_with_a_store_is_said_in_one_sentence(url, sentence):
+    with pytest.raises(StoreError) as error:
+        Store(url).require_usable()
+    assert sentence in str(error.value) and "\n" not in str(error.value) and "secret" not in str(error.value)
+
+
+def test_a_place_where_nothing_can_be_written_is_refused(tmp_path):
+    if os.getuid() == 0:
+        pytest.skip("root may write everywhere")
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="Permission denied"):
+        Store(f"file://{tmp_path}/x").require_usable()
+
+
+def test_what_is_not_installed_is_named(monkeypatch):
+    if find_spec("gcsfs") is None:
+        with pytest.raises(StoreError, match="gs://b/x: its protocol needs a package that is not installed: .*gcsfs"):
+            Store("gs://b/x").require_usable()
+    monkeypatch.setattr(stores, "find_spec", lambda name: None)
+    with pytest.raises(StoreError, match=r'a store needs the package fsspec: pip install "fsspec>='):
+        Store("file:///x").require_usable()

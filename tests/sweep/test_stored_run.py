@@ -1,0 +1,159 @@
+"""A run in a store: whole states of it, whatever is killed or damaged."""
+
+import json
+import multiprocessing
+import os
+from dataclasses import dataclass
+
+import pytest
+
+from paddle_tfm.sweep import stored_run
+from paddle_tfm.sweep.store import Store, StoreError
+from paddle_tfm.sweep.stored_run import StoredRun, state_of
+
+pytest.importorskip("fsspec")
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch):
+    monkeypatch.setattr(stored_run, "PAUSE_SECONDS", 0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(f"file://{tmp_path}/store")
+
+
+def make_run(folder, step, finished=False):
+    """The files of a run, some of which change with its steps."""
+    files = {
+        "recipe.yaml": "a recipe",
+        "metrics.jsonl": "row\n" * step,
+        "timings.jsonl": "",
+        "vdl/empty.log": "",
+        "checkpoints/best/model.safetensors": f"weights {step}",
+        "checkpoints/last/model.safetensors": f"weights {step}",
+        "checkpoints/last/state.json": json.dumps({"step": step}),
+        "identity.json": '{"hash": "x"}',
+        **({"results.json": '{"variant": "pre"}'} if finished else {}),
+    }
+    passing = {"claim.json": "", "metrics.jsonl.partial": "", "checkpoints/last.old/state.json": "{}"}
+    for name, text in {**files, **passing}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return files
+
+
+def saved(store, folder):
+    stored = StoredRun(store, "pre/seed-1")
+    stored.look()
+    stored.save(state_of(folder), folder)
+
+
+def content(folder):
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_is_brought_as_it_was_saved_and_nothing_is_copied_twice(store, tmp_path):
+    for step in (1, 2, 3):
+        files = make_run(tmp_path / "here", step)
+        saved(store, tmp_path / "here")
+    stored = StoredRun(store, "pre/seed-1")
+    assert stored.look().step == 3 and not stored.look().is_finished and stored.identity(stored.look()) == "x"
+    (tmp_path / "there").mkdir()
+    assert not stored.fetch_newest(tmp_path / "there", lambda state: state.step > 3)
+    assert stored.fetch_newest(tmp_path / "there", lambda state: True)
+    assert content(tmp_path / "there") == files
+    assert (tmp_path / "there/timings.jsonl").stat().st_nlink == 1  # equal files stay two
+    names = store.names("pre/seed-1")
+    # Of each of two steps: weights (twice), log, state; of both: recipe, identity, an empty file (twice); two lists.
+    assert len(names) == 2 * 3 + 3 + 2 and {"00000002.json", "00000003.json"} <= set(names)
+
+
+@dataclass(frozen=True)
+class Deadly(Store):
+    """A store whose process is killed within its last operation, of which a half is done."""
+
+    left: list = None
+
+    def _dies(self):
+        self.left[0] -= 1
+        return self.left[0] < 0
+
+    def write(self, name, content):
+        dies = self._dies()
+        super().write(name, content[: len(content) // 2] if dies else content)
+        if dies:
+            os._exit(9)
+
+    def upload(self, file, name):
+        self.write(name, file.read_bytes())
+
+    def remove(self, name):
+        if self._dies():
+            os._exit(9)
+        super().remove(name)
+
+
+def test_whoever_is_killed_while_saving_leaves_the_state_before_or_the_new_one(store, tmp_path):
+    fork, here = multiprocessing.get_context("fork"), tmp_path / "here"
+    before, kills, seen = make_run(here, 2), 0, set()
+    for step in (1, 2):
+        before = make_run(here, step)
+        saved(store, here)
+    while True:
+        after = make_run(here, 3)
+        process = fork.Process(target=saved, args=(Deadly(store.url, [kills]), here))
+        process.start(), process.join()
+        there = tmp_path / f"there-{kills}"
+        there.mkdir()
+        assert StoredRun(store, "pre/seed-1").fetch_newest(there, lambda state: True)
+        assert content(there) in (before, after)
+        seen.add(content(there) == after)
+        if process.exitcode == 0:
+            break
+        make_run(here, 2)
+        for _ in range(2):  # back to where it was, and nothing left of the one that was killed
+            saved(store, here)
+        assert len(store.names("pre/seed-1")) == 6 + 2
+        kills += 1
+    assert kills >= 5 and seen == {True, False}
+
+
+def test_what_is_damaged_is_passed_over(store, tmp_path):
+    before = make_run(tmp_path / "here", 1)
+    saved(store, tmp_path / "here")
+    make_run(tmp_path / "here", 2)
+    saved(store, tmp_path / "here")
+    stored = StoredRun(store, "pre/seed-1")
+    weights = stored.look().files["checkpoints/last/model.safetensors"]
+    store.write(f"pre/seed-1/{weights}", b"weights !")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(StoreError, match=r"damaged: the content of \w{12}… is another"):
+        stored.fetch_newest(tmp_path / "there", lambda state: state.step == 2)
+    assert content(tmp_path / "there").keys() == {
+        f"store.partial/{name}" for name in stored.look().files.values()
+    } & set(content(tmp_path / "there"))  # nothing took its place
+    assert stored.fetch_newest(tmp_path / "there", lambda state: True) and content(tmp_path / "there") == before
+    for text in ('{"step": 3', '{"step": 3, "is_finished": true, "files": {"../x": "%s"}}' % weights, "[]", "\xff"):
+        store.write("pre/seed-1/00000003.json", text.encode("latin-1"))
+        assert StoredRun(store, "pre/seed-1").look().step == 2
+
+
+def test_a_run_that_is_brought_half_is_not_begun(store, tmp_path, monkeypatch):
+    make_run(tmp_path / "here", 4, finished=True)
+    saved(store, tmp_path / "here")
+    stored, there = StoredRun(store, "pre/seed-1"), tmp_path / "there"
+    make_run(there, 1)
+    for name in ("vdl/empty.log", "identity.json", "results.json"):
+        copy = stored_run.shutil.copyfile
+
+        def breaks(source, target, name=name, copy=copy):
+            if str(target).endswith(name):
+                raise KeyboardInterrupt
+            copy(source, target)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(stored_run.shutil, "copyfile", breaks)
+            stored.fetch_newest(there, lambda state: True)
+        assert not (there / "results.json").exists() and (there / "identity.json").exists() == (name == "results.json")
