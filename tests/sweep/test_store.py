@@ -60,7 +60,7 @@ def test_a_place_where_nothing_can_be_written_is_refused(tmp_path):
 
 def test_what_is_not_installed_is_named(monkeypatch):
     if find_spec("gcsfs") is None:
-        with pytest.raises(StoreError, match="gs://b/x: its protocol needs a package that is not installed: .*gcsfs"):
+        with pytest.raises(StoreError, match=r"gs://b/x: its protocol needs a package that is not installed: .*gcsfs"):
             Store("gs://b/x").require_usable()
     monkeypatch.setattr(stores, "find_spec", lambda name: None)
     with pytest.raises(StoreError, match=r'a store needs the package fsspec: pip install "fsspec>='):
