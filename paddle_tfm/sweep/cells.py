@@ -16,7 +16,7 @@ from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
-from paddle_tfm.sweep.stored_run import StoredRun
+from paddle_tfm.sweep.stored_run import State, StoredRun
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import (
     RECIPE_CHANGED,
@@ -69,7 +69,7 @@ class Cell(protocols.Cell):
         """Whether its folder holds results, which are brought from its store where that has them.
 
         Raises:
-            StoreError: the store has them, but damaged.
+            StoreError: the store has them, but damaged. UserError: they are another run's than its folder's.
         """
         return self.has_results or (self.store is not None and self._bring())
 
@@ -80,8 +80,17 @@ class Cell(protocols.Cell):
             return False
         if state is None or not state.is_finished or self.is_claimed:
             return False
+        self.require_same_run(state)
         with claim.claimed(self.folder):
             return self.stored().fetch_newest(self.folder, lambda state: state.is_finished)
+
+    def require_same_run(self, state: State) -> None:
+        """Raises UserError where its folder holds another run than its store, of which `state` is one."""
+        stored = self.stored()
+        if self.is_begun and read_identity(self.folder).get("hash") != stored.identity(state):
+            raise UserError(
+                f"{self.folder} and {stored} hold two different runs; remove the one of them that is not to be continued"
+            )
 
     def stored(self) -> StoredRun:
         """Its run as it is in its store. Raises ValueError where it has none."""

@@ -58,8 +58,9 @@ def claimed(folder: Path) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         file.close()
-        with suppress(OSError):  # only where nothing was written into it
+        with suppress(OSError):  # only where nothing was written into it, nor beside it
             folder.rmdir()
+            folder.parent.rmdir()
 
 
 def owner(folder: Path) -> Owner | None:

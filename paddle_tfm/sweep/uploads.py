@@ -12,12 +12,12 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, read_json
+from paddle_tfm.files import PARTIAL
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.store import StoreError
 from paddle_tfm.sweep.store_claim import StoreClaim, claimed
-from paddle_tfm.sweep.stored_run import IDENTITY, State, StoredRun, checkpoint_step, files_of, state_of
+from paddle_tfm.sweep.stored_run import State, StoredRun, checkpoint_step, files_of, state_of
 
 PAUSES = (1, 2, 4, 8, 16)  # seconds between the tries of one copy
 LEAVE_SECONDS = 60  # for the last checkpoint of a training that was stopped
@@ -195,10 +195,7 @@ def _bring(cell: Cell, stored: StoredRun, report: Callable[[str], None]) -> None
     """Bring the run from the store, if it is farther there than here."""
     if (state := stored.look()) is None:
         return
-    if cell.is_begun and read_json(cell.folder / IDENTITY).get("hash") != stored.identity(state):
-        raise UserError(
-            f"{cell.folder} and {stored} hold two different runs; remove the one of them that is not to be continued"
-        )
+    cell.require_same_run(state)
     is_finished, step = cell.has_results, checkpoint_step(cell.folder)
     try:
         stored.fetch_newest(cell.folder, lambda there: not is_finished and (there.is_finished or there.step > step))
