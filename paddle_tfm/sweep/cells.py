@@ -89,7 +89,7 @@ class Cell(protocols.Cell):
         stored = self.stored()
         if self.is_begun and read_identity(self.folder).get("hash") != stored.identity(state):
             raise UserError(
-                f"{self.folder} and {stored} hold two different runs; remove the one of them that is not to be continued"
+                f"{self.folder} and {stored} hold two different runs; remove the one that is not to be continued"
             )
 
     def stored(self) -> StoredRun:

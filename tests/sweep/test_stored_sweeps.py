@@ -160,4 +160,4 @@ def test_another_run_in_the_store_is_not_mixed_with_the_one_here(tmp_path, url):
     shutil.rmtree(tmp_path / "disk/store2")
     shutil.copytree(tmp_path / "disk/store", tmp_path / "disk/store2")
     status, err = run([*arguments, "model.d_ff=24", f"--store={url}2", "--resume"], tmp_path / "other")
-    assert status == 2 and "hold two different runs; remove the one of them that is not to be continued" in err
+    assert status == 2 and "hold two different runs; remove the one that is not to be continued" in err
