@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -186,12 +186,19 @@ def state_of(folder: Path, staged: Path | None = None) -> State:
     return State(_step(root / "checkpoints" / "last"), RESULTS in paths, {path: sha256(root / path) for path in paths})
 
 
-def files_of(folder: Path) -> Iterable[Path]:
-    """The files of a run that it is resumed from, and that it leaves when it is finished."""
-    for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        is_passing = parts[-1] == claim.FILE or any(part.endswith((PARTIAL, manifest.OLD)) for part in parts)
-        if path.is_file() and not path.is_symlink() and not is_passing:
+def files_of(folder: Path) -> Iterator[Path]:
+    """The files of a run that it is resumed from, and that it leaves when it is finished.
+
+    Raises:
+        OSError: one of its folders cannot be read.
+    """
+    for path in sorted(folder.iterdir()):
+        # What passes is not even looked into: another thread may be removing it.
+        if path.name == claim.FILE or path.name.endswith((PARTIAL, manifest.OLD)) or path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from files_of(path)
+        else:
             yield path
 
 

@@ -471,6 +471,7 @@ EXECUTOR = {
         retries=2,
         at_once=0,
         address=None,
+        folder=None,
         pin=False,
     ),
 }

@@ -3,13 +3,15 @@
 import json
 import multiprocessing
 import os
+import shutil
+import threading
 from dataclasses import dataclass
 
 import pytest
 
 from paddle_tfm.sweep import stored_run
 from paddle_tfm.sweep.store import Store, StoreError
-from paddle_tfm.sweep.stored_run import StoredRun, state_of
+from paddle_tfm.sweep.stored_run import StoredRun, files_of, state_of
 
 pytest.importorskip("fsspec")
 
@@ -158,3 +160,22 @@ def test_a_run_that_is_brought_half_is_not_begun(store, tmp_path, monkeypatch):
             patch.setattr(stored_run.shutil, "copyfile", breaks)
             stored.fetch_newest(there, lambda state: True)
         assert not (there / "results.json").exists() and (there / "identity.json").exists() == (name == "results.json")
+
+
+def test_the_files_of_a_run_are_listed_while_another_thread_removes_what_passes(tmp_path):
+    files, ended = make_run(tmp_path, 1), threading.Event()
+
+    def come_and_go():
+        while not ended.is_set():
+            for number in range(20):
+                (tmp_path / f"upload.partial/{number}/checkpoints/last").mkdir(parents=True)
+            shutil.rmtree(tmp_path / "upload.partial")
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        for _ in range(200):
+            assert {path.relative_to(tmp_path).as_posix() for path in files_of(tmp_path)} == set(files)
+    finally:
+        ended.set()
+        thread.join()
