@@ -41,7 +41,14 @@ class Supervisor(protocols.Supervisor):
         if executor is None:
             return self.train(cells)
         self.followers = {cell.name: Follower(cell, self.registry, self.on_event) for cell in cells}
-        return executor.run(cells, self)
+        return self._followed(executor.run(cells, self))
+
+    def _followed(self, outcomes: Iterator[protocols.Outcome]) -> Iterator[protocols.Outcome]:
+        """The outcomes, each after all that its run has to show; of one in a store that is here only at its end."""
+        for outcome in outcomes:
+            if outcome.cell.is_finished:
+                self.follow(outcome.cell)
+            yield outcome
 
     def follow(self, cell: protocols.Cell) -> None:
         """Show how far a run is that another process trains."""

@@ -63,6 +63,7 @@ def test_commands_in_folders_of_their_own_make_the_sweep_of_one_folder(tmp_path,
     arguments = [*RECIPE, VARIANTS, "--out=runs", f"--store={url}", executor]
     status, err = run(arguments, tmp_path / "driver")
     assert status == 0, err
+    assert all(f"{variant}/seed-1  step      {step}" in err for variant in ("pre", "post") for step in (2, 4, 6, 8))
     same(whole, tmp_path / "driver/runs", "pre/seed-1", "post/seed-1")
     status, err = run(arguments, tmp_path / "second driver")
     assert status == 2 and f"{url} holds runs of this recipe already; add --resume" in err
