@@ -49,7 +49,7 @@ class StoreClaim:
             time.sleep(WRITTEN_SECONDS)
             now = self.store.read(self.file)
             if now is not None and now != before:
-                raise UserError(self._taken(_owner(now)))
+                raise UserError(self._taken(_owner(now, before)))
             if stop():
                 raise Interrupted("")
             before = now
@@ -107,8 +107,9 @@ def claimed(
         ours.release()
 
 
-def _owner(content: bytes) -> str:
-    try:
-        return claims.described(claims.parsed(content))
-    except KeyError:
-        return "another process"
+def _owner(*contents: bytes) -> str:
+    """Whom the first of them names that is no half of a file, as it is seen while it is written."""
+    for content in contents:
+        with suppress(KeyError):
+            return claims.described(claims.parsed(content))
+    return "another process"

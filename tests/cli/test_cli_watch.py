@@ -23,6 +23,8 @@ from paddle_tfm.cli.runs_table import RunsTable, chosen
 from paddle_tfm.sweep.overview import Overview, SweepRuns
 from paddle_tfm.sweep.standing import STATES, Standing
 
+pytestmark = pytest.mark.reliability
+
 SWEEP = (
     *TINY,
     "train.steps=240",  # some looks at each run, on a fast machine too

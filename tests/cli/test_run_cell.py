@@ -9,6 +9,8 @@ from command_line import TINY, call
 
 from paddle_tfm.sweep.claim import claimed
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = ("run", "reverse", *TINY, "seeds=[1, 2]", "variants={pre: {}, post: {model.placement: post}}", "--workers=1")
 
 

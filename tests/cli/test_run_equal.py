@@ -9,6 +9,8 @@ from command_line import call, write_recipe
 from paddle_tfm import build_model
 from paddle_tfm.recipe import yaml_lines
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = """
 base: tiny.yaml
 name: mine

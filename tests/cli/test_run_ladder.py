@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from command_line import call, write_recipe
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = """
 base: tiny.yaml
 name: mine

@@ -7,6 +7,8 @@ import re
 import pytest
 from command_line import TINY, call
 
+pytestmark = pytest.mark.reliability
+
 NORM = """
 import time
 

@@ -17,6 +17,8 @@ from command_line import TINY, call
 
 from paddle_tfm.cli import ranks
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = ("reverse", *TINY, "model.norm=batch", "seeds=[1]")
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from command_line import call, write_recipe
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = """
 base: tiny.yaml
 name: mine

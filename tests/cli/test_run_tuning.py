@@ -11,6 +11,8 @@ from paddle_tfm.recipe import loading, yaml_lines
 from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.train.trainer import Interrupted
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = """
 base: tiny.yaml
 name: mine

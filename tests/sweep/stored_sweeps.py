@@ -14,7 +14,7 @@ RECIPE = [
 ]  # fmt: skip
 VARIANTS = "variants={pre: {}, post: {model.placement: post}}"
 HERE = Path(__file__).parent
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", "PYTHONPATH": f"{HERE}:{HERE.parent}"}
+SETTINGS = {"OMP_NUM_THREADS": "1", "NO_COLOR": "1", "PYTHONPATH": f"{HERE}:{HERE.parent}"}
 # A listener that does something once, after a step, as soon as the store has the checkpoint of step 4.
 LISTENER = """
 import os, shutil, time
@@ -34,17 +34,17 @@ def on_step_end(run, step):
 """
 
 
-def start(arguments, folder, environment=ENVIRONMENT):
+def start(arguments, folder):
     """`paddle-tfm ARGUMENTS` in a folder, with signs of life twice a second."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "stored_sweeps", *map(str, arguments)]
-    pipe = subprocess.PIPE
+    pipe, environment = subprocess.PIPE, {**os.environ, **SETTINGS}
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
-def run(arguments, folder, environment=ENVIRONMENT):
+def run(arguments, folder):
     """Its exit status and what it wrote to stderr, without a traceback."""
-    process = start(arguments, folder, environment)
+    process = start(arguments, folder)
     _, err = process.communicate(timeout=300)
     assert "Traceback" not in err, err
     return process.returncode, err

@@ -14,6 +14,8 @@ from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.protocols import Executor, Outcome
 from paddle_tfm.sweep.sweep import RunsFailed, Sweep
 
+pytestmark = pytest.mark.reliability
+
 TINY = [
     *TINY_MODEL, "model.max_length=10", "train.max_tokens=128", "evaluate.examples=5",
 ]  # fmt: skip

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from recipe_text import TINY_MODEL
 
+pytestmark = pytest.mark.reliability
+
 TINY = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}",
     *TINY_MODEL, "model.max_length=10",

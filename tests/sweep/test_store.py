@@ -11,29 +11,12 @@ from paddle_tfm.sweep.store import Store, StoreError
 pytest.importorskip("fsspec")
 
 
-@pytest.fixture
-def bucket(monkeypatch):
-    """A bucket of an S3 server of its own."""
-    pytest.importorskip("s3fs", reason="S3 needs s3fs, and a server of moto")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
-    import s3fs
-
-    s3fs.S3FileSystem().mkdir("bucket")
-    yield
-    s3fs.S3FileSystem.clear_instance_cache()
-    server.stop()
-
-
-@pytest.fixture(params=["file", "memory", "s3"])
+@pytest.fixture(params=["file", "memory", "s3", "sftp"])
 def store(request, tmp_path):
     if request.param == "s3":
-        request.getfixturevalue("bucket")
-        return Store("s3://bucket/a store")
+        return Store(f"{request.getfixturevalue('bucket')}/a store")
+    if request.param == "sftp":
+        return Store(f"{request.getfixturevalue('ssh')}{tmp_path}/a store")
     return Store(f"{request.param}://{tmp_path}/a store")
 
 

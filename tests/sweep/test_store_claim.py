@@ -48,6 +48,17 @@ def test_one_at_a_time_and_the_next_after_it(store):
         assert time.monotonic() - start < store_claim.SILENT_SECONDS
 
 
+def test_an_owner_is_named_whose_sign_of_life_is_seen_by_half(store):
+    store.write(FILE, json.dumps(ELSE).encode())
+
+    def half():
+        store.write(FILE, b'{"host": "no')
+        return False
+
+    with pytest.raises(UserError, match=r"pre/seed-1 is being trained by process 12 on node7, since "):
+        StoreClaim(store, "pre/seed-1").take(half, lambda text: None)
+
+
 @pytest.mark.parametrize("left", [json.dumps(ELSE), "{", ""])
 def test_one_that_gives_no_sign_of_life_is_taken_over(store, left):
     store.write(FILE, left.encode())

@@ -14,6 +14,8 @@ from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.testing.same_runs import differences
 
 pytest.importorskip("fsspec")
+
+pytestmark = pytest.mark.reliability
 KILL = "os.kill(os.getpid(), 9)"
 
 
@@ -31,6 +33,16 @@ def url(tmp_path):
     return f"file://{tmp_path}/disk/store"
 
 
+@pytest.fixture(params=["file", "s3", "sftp"])
+def any_url(request, tmp_path):
+    """Of a store on a disk, and on servers."""
+    if request.param == "s3":
+        return f"{request.getfixturevalue('bucket')}/store"
+    if request.param == "sftp":
+        return f"{request.getfixturevalue('ssh')}{tmp_path}/disk/store"
+    return f"file://{tmp_path}/disk/store"
+
+
 @pytest.fixture(autouse=True)
 def _disk(tmp_path):
     (tmp_path / "disk").mkdir()
@@ -41,12 +53,12 @@ def same(whole, runs, *names):
         assert differences(whole / name, runs / name) == []
 
 
-def test_a_cell_that_is_killed_is_resumed_elsewhere_to_the_bit(tmp_path, url, whole):
-    cell = [*RECIPE, VARIANTS, "--out=runs", f"--store={url}", "--cell=post/seed-1"]
-    status, _ = run([*cell, listener(tmp_path, url, KILL)], tmp_path / "one")
+def test_a_cell_that_is_killed_is_resumed_elsewhere_to_the_bit(tmp_path, any_url, whole):
+    cell = [*RECIPE, VARIANTS, "--out=runs", f"--store={any_url}", "--cell=post/seed-1"]
+    status, _ = run([*cell, listener(tmp_path, any_url, KILL)], tmp_path / "one")
     assert status == -signal.SIGKILL
     status, err = run([*cell, "--resume"], tmp_path / "other")
-    assert status == 0 and "claimed in file://" in err and "process" in err, err
+    assert status == 0 and f"claimed in {any_url}" in err and "process" in err, err
     same(whole, tmp_path / "other/runs", "post/seed-1")
     rows = (tmp_path / "other/runs/post/seed-1/about.json").read_text()
     assert len(json.loads(rows)["trainings"]) == 2  # it was no new training
@@ -57,16 +69,16 @@ def test_a_cell_that_is_killed_is_resumed_elsewhere_to_the_bit(tmp_path, url, wh
     same(whole, tmp_path / "one/runs", "post/seed-1")
 
 
-def test_commands_in_folders_of_their_own_make_the_sweep_of_one_folder(tmp_path, url, whole):
+def test_commands_in_folders_of_their_own_make_the_sweep_of_one_folder(tmp_path, any_url, whole):
     template = f"cd $(mktemp -d -p {tmp_path}/disk) && {{cell}}"
     executor = f'--executor={{name: command, template: "{template}", at_once: 2}}'
-    arguments = [*RECIPE, VARIANTS, "--out=runs", f"--store={url}", executor]
+    arguments = [*RECIPE, VARIANTS, "--out=runs", f"--store={any_url}", executor]
     status, err = run(arguments, tmp_path / "driver")
     assert status == 0, err
     assert all(f"{variant}/seed-1  step      {step}" in err for variant in ("pre", "post") for step in (2, 4, 6, 8))
     same(whole, tmp_path / "driver/runs", "pre/seed-1", "post/seed-1")
     status, err = run(arguments, tmp_path / "second driver")
-    assert status == 2 and f"{url} holds runs of this recipe already; add --resume" in err
+    assert status == 2 and f"{any_url} holds runs of this recipe already; add --resume" in err
     status, err = run([*arguments, "--resume"], tmp_path / "second driver")
     assert status == 0 and "post/seed-1 is finished already" in err
     assert (tmp_path / "second driver/runs/comparison.json").exists()
@@ -122,11 +134,11 @@ def test_nothing_is_trained_where_the_store_is_none(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_that_is_stopped_is_copied_as_it_stopped_and_one_at_a_time_trains_it(tmp_path, url, whole):
-    cell = [*RECIPE, VARIANTS, "--out=runs", f"--store={url}", "--cell=pre/seed-1", "--resume"]
+def test_a_run_that_is_stopped_is_copied_as_it_stopped_and_one_at_a_time_trains_it(tmp_path, any_url, whole):
+    cell = [*RECIPE, VARIANTS, "--out=runs", f"--store={any_url}", "--cell=pre/seed-1", "--resume"]
     waits = f"while not Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.1)"
-    first = start([*cell, listener(tmp_path, url, waits)], tmp_path / "one")
-    stored = StoredRun(Store(url), "pre/seed-1")
+    first = start([*cell, listener(tmp_path, any_url, waits)], tmp_path / "one")
+    stored = StoredRun(Store(any_url), "pre/seed-1")
     while (state := stored.look()) is None or state.step < 4:
         assert first.poll() is None
     status, err = run(cell, tmp_path / "other")
@@ -142,15 +154,17 @@ def test_a_run_that_is_stopped_is_copied_as_it_stopped_and_one_at_a_time_trains_
     same(whole, tmp_path / "other/runs", "pre/seed-1")
 
 
-def test_a_run_that_was_taken_over_stops_with_its_checkpoint(tmp_path, url):
+def test_a_run_that_was_taken_over_stops_with_its_checkpoint(tmp_path, any_url):
     other = '{"host": "node7", "pid": 12, "since": "then", "token": "theirs", "beat": 1}'
-    takes = f"[(Store({url!r}).write(run.name + '/claim.json', {other.encode()!r}), time.sleep(0.3)) for _ in range(8)]"
-    arguments = [*RECIPE, "--out=runs", f"--store={url}"]
-    status, err = run([*arguments, listener(tmp_path, url, takes)], tmp_path)
+    takes = (
+        f"[(Store({any_url!r}).write(run.name + '/claim.json', {other.encode()!r}), time.sleep(0.3)) for _ in range(8)]"
+    )
+    arguments = [*RECIPE, "--out=runs", f"--store={any_url}"]
+    status, err = run([*arguments, listener(tmp_path, any_url, takes)], tmp_path)
     assert status == 2, err
     assert "default/seed-1 is being trained by process 12 on node7, since then; wait for its end, or stop it" in err
     assert json.loads((tmp_path / "runs/default/seed-1/checkpoints/last/state.json").read_text())["step"] == 5
-    assert json.loads(Store(url).read("default/seed-1/claim.json"))["token"] == "theirs"
+    assert json.loads(Store(any_url).read("default/seed-1/claim.json"))["token"] == "theirs"
 
 
 def test_another_run_in_the_store_is_not_mixed_with_the_one_here(tmp_path, url):

@@ -52,6 +52,7 @@ def test_the_moving_average_changes_what_is_evaluated_and_not_the_course(make_tr
     assert evaluations(plain) != evaluations(averaged)
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize("extra", ["train.ema=0.9", "train.average=2", "evaluate.patience=1"])
 def test_resumed_equals_uninterrupted_with_averages(make_trainer, train_in_parts, extra):
     """Stopped between evaluations, in the middle of one (4), and after it."""

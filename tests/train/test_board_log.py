@@ -35,6 +35,7 @@ def content(value) -> bytes:
     return copy.SerializeToString()
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize("stops", [[2], [5, 9], [4, 8]], ids=str)
 def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_nothing_twice(make_trainer, train_in_parts, stops):
     whole = make_trainer(folder="whole")

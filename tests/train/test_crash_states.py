@@ -51,6 +51,7 @@ def resumes(state, folder, whole):
     return point, stored["step"]
 
 
+@pytest.mark.reliability
 def test_from_every_crash_state_of_a_save_a_training_resumes(recorded, make_trainer, tmp_path):
     whole, recording = recorded
     assert recording.explained() == recording.there

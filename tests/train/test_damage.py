@@ -27,6 +27,8 @@ from paddle_tfm.train.logs import cut_rows, read_rows
 from paddle_tfm.train.run import find_run, load_run, write_start
 from paddle_tfm.train.trainer import Interrupted
 
+pytestmark = pytest.mark.reliability
+
 # --------------------------------------------------------------------------------------------- killed while writing
 
 

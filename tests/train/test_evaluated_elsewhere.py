@@ -43,6 +43,7 @@ def test_evaluating_does_not_change_the_course(make_trainer):
         np.testing.assert_array_equal(value, arrays(rarely, "last")[path], err_msg=path)
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize("extra", ["train.average=2", "train.ema=0.9"])
 def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, extra):
     """Stopped between evaluations, in the middle of one (4), and after it."""

@@ -136,6 +136,7 @@ def test_a_norm_that_has_no_mean_counts_where_it_can(make_trainer):
     assert row["evaluation"]["norm_discrepancy_deviation"] == pytest.approx(np.mean(deviations))
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize("norm, stops", [("{name: power, warmup: 5}", (4, 6)), ("batch_per_position", (4,))])
 def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, norm, stops):
     """In the middle of an evaluation and after it; for `power` on both sides of the end of its warm-up."""

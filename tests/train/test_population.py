@@ -9,6 +9,8 @@ from paddle_tfm.train.logs import read_rows
 from paddle_tfm_plugins.norm.batch import BatchNorm
 from paddle_tfm_plugins.norm.power import PowerNorm
 
+pytestmark = pytest.mark.reliability
+
 PRECISE = "model.norm={encoder: {name: batch, population: 3}, decoder: layer}"
 PLAIN = "model.norm={encoder: batch, decoder: layer}"
 MIXED = "train.batches=mixed"

@@ -16,6 +16,8 @@ from paddle_tfm.train.members import RankLost
 from paddle_tfm.train.rank import Rank
 from paddle_tfm.train.trainer import Interrupted
 
+pytestmark = pytest.mark.reliability
+
 BATCH = ["model.norm=batch", "train.optimizer=sgd", "train.schedule={name: constant, learning_rate: 0.05}"]
 
 

@@ -12,6 +12,8 @@ from paddle_tfm.train.step import clip_gradients
 from paddle_tfm_plugins.attention import _attend, _projected
 from paddle_tfm_plugins.feed_forward import _one_function
 
+pytestmark = pytest.mark.reliability
+
 needs_products = pytest.mark.skipif(products.available("float32") is None, reason="products are Paddle's here")
 SOME = {
     "projections within": ([], _projected._Attend),

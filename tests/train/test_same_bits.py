@@ -12,6 +12,8 @@ from paddle_tfm.onednn import library
 from paddle_tfm.testing.same_runs import differences
 from paddle_tfm.train.identity import changes, identity, rounding
 
+pytestmark = pytest.mark.reliability
+
 # Batches of some hundred tokens, so that kernels have enough rows to divide their work among threads.
 WIDE = (
     "model.d_model=64", "train.max_tokens=1100", "train.steps=5", "evaluate.every=3", "evaluate.examples=20",

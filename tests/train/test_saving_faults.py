@@ -12,6 +12,8 @@ from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.trainer import Interrupted
 from paddle_tfm.train.verify import verify
 
+pytestmark = pytest.mark.reliability
+
 
 @pytest.fixture
 def full():

@@ -72,6 +72,7 @@ def test_in_bfloat16_a_run_learns_as_one_in_float32(make_trainer):
     assert not np.array_equal(runs[1], runs[0])
 
 
+@pytest.mark.reliability
 @needs_bfloat16
 def test_in_bfloat16_resumed_equals_uninterrupted(make_trainer, train_in_parts):
     """In float32, which is oneDNN's too, `test_trainer` says so."""

@@ -71,6 +71,7 @@ def test_an_encoder_alone_from_a_recipe_to_labels(tmp_path, overrides, metric):
         run.generate("x")
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize("shape", ["decoder", "tokens", "sequence"])
 def test_resumed_is_uninterrupted_to_the_bit(book, make_trainer_of, shape, tmp_path):
     """Stopped in the middle, and gone on with from its folder."""

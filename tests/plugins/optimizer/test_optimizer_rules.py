@@ -196,6 +196,7 @@ def trainer(registry, name, folder):
     return Trainer(run, registry.plugins)
 
 
+@pytest.mark.reliability
 @every
 def test_a_resumed_run_equals_an_uninterrupted_one(registry, name, tmp_path):
     """To the bit, with experts that have had no token before the interruption, or have none right after it."""
