@@ -5,6 +5,8 @@ import shutil
 import socket
 import subprocess
 import time
+from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -17,6 +19,7 @@ def bucket(monkeypatch):
     server.start()
     host, port = server.get_host_and_port()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()  # its buckets are the process's
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "us-east-1")
     s3fs.S3FileSystem().mkdir("bucket")
@@ -32,6 +35,8 @@ def ssh(tmp_path, monkeypatch):
     daemon = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     if daemon is None:
         pytest.skip("SFTP needs OpenSSH's server, sshd")
+    if getpass.getuser() == "root" and not Path("/run/sshd").is_dir():
+        pytest.skip("sshd started by root needs the folder /run/sshd")
     from fsspec.implementations.sftp import SFTPFileSystem
 
     home = tmp_path / "home"

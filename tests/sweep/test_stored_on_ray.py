@@ -1,8 +1,6 @@
 """A sweep on a cluster of Ray with two nodes on this machine, which share no folder: its runs are kept in a store."""
 
 import json
-import os
-import signal
 import time
 from pathlib import Path
 
@@ -43,8 +41,8 @@ def arguments(request, cluster, tmp_path):
 
 
 def waits(tmp_path, arguments):
-    """A plugin for runs that say where they are after step 5, once the store has step 4, and wait."""
-    line = f"(Path({str(tmp_path)!r}) / run.name[:3]).write_text(os.getcwd())"
+    """A plugin for runs that after step 5, once the store has step 4, say which process they are, and where, and wait."""
+    line = f"(Path({str(tmp_path)!r}) / run.name[:3]).write_text(f'{{os.getpid()}} {{os.getcwd()}}')"
     line += f"\n        while not Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.1)"
     (url,) = (word.removeprefix("--store=") for word in arguments if word.startswith("--store="))
     return listener(tmp_path, url, line)
@@ -60,11 +58,16 @@ def test_nodes_that_share_no_folder_make_the_sweep_of_one(cluster, arguments, tm
     while not all(file.exists() and file.read_text() for file in places):
         assert driver.poll() is None and time.monotonic() < end, driver.communicate()[1]
         time.sleep(0.1)
-    raylets = [int(Path(file.read_text()).name) for file in places]
+    pids, folders = zip(*(file.read_text().split() for file in places))
+    raylets = [int(Path(folder).name) for folder in folders]
     assert len(set(raylets)) == 2  # each run on a node of its own
     (second,) = cluster.worker_nodes
     (killed,) = [pid for pid in raylets if second.node_id in Path(f"/proc/{pid}/cmdline").read_text()]
-    os.kill(killed, signal.SIGKILL)
+    second.kill_raylet()
+    cluster.worker_nodes.clear()
+    while Path(f"/proc/{pids[raylets.index(killed)]}").exists():  # its run ends with it, within seconds
+        assert time.monotonic() < end
+        time.sleep(0.1)
     (tmp_path / "go").touch()
     _, err = driver.communicate(timeout=300)
     assert driver.returncode == 0 and "Traceback" not in err, err
