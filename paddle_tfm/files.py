@@ -12,16 +12,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from paddle_tfm.errors import UserError
 
 PARTIAL = ".partial"  # ends the name of what is being written
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
     """Write a file (text as UTF-8) atomically: whenever we are killed or the machine stops, it holds its old content or
-    all of `content`. If the disk is full, the old content stays."""
-    partial = path.with_name(path.name + PARTIAL)
+    all of `content`. If the disk is full, the old content stays. `shared`: others may be writing it at the same time,
+    as the runs of a sweep that is distributed do with what is the sweep's; it holds what one of them wrote."""
+    partial = path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}" if shared else path.name + PARTIAL)
     try:
         with naming(path):
             partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)

@@ -145,7 +145,7 @@ class Sweep:
         by_name = {plan.run.variant: plan for plan in reversed(plans)}
         file = self.folder / solutions.FILE
         if self.store is not None and (content := self.store.read(solutions.FILE)):
-            write_whole(file, content)  # equal seconds were measured once, by whoever began the sweep
+            write_whole(file, content, shared=True)  # equal seconds were measured once, by whoever began the sweep
         self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers)
         if self.store is not None and sentences:
             self.store.write(solutions.FILE, file.read_bytes())

@@ -196,7 +196,7 @@ class Tuning:
             "spaces": [{axis.path: axis.written() for axis in space} for space in self.spaces],
             "variants": {variant: self._record_of(variant) for variant in self.variants},
         }
-        write_whole(self.folder / RECORD, json_text(record))
+        write_whole(self.folder / RECORD, json_text(record), shared=True)
 
     def higher_is_better(self) -> bool:
         """Whether it is for the deciding metric, as any trial says."""

@@ -241,6 +241,12 @@ def encoder_output(memory: Memory | None) -> Tensor:
     return memory.x
 
 
+def embeddings(model: Transformer) -> list[nn.Layer]:
+    """Its tables of words: one or two."""
+    tables = (model.source_embedding, model.target_embedding)
+    return list({id(table): table for table in tables if table is not None}.values())
+
+
 def real(h: Tensor, batch: Batch) -> np.ndarray:
     """The rows of h [B, T, C] that belong to real target tokens [N, C]."""
     return h.numpy()[batch.target_valid.numpy()]

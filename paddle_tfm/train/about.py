@@ -66,7 +66,7 @@ def write_command(
     names, and what it asks of its seeds. A sweep whose runs become fewer writes it again: who watches it goes by this
     list."""
     stored = {"command": list(command), "runs": list(runs), "baseline": baseline, "question": question}
-    write_whole(folder / COMMAND_FILE, json_text(stored))
+    write_whole(folder / COMMAND_FILE, json_text(stored), shared=True)
 
 
 def read_command(folder: Path) -> list[str]:

@@ -46,7 +46,7 @@ def amount(budget: str, value: float) -> str:
 
 def write(folder: Path, solutions: Mapping[str, Solution]) -> None:
     """Write the solutions of the sweep in `folder`, by variant."""
-    write_whole(folder / FILE, json_text({name: asdict(each) for name, each in solutions.items()}))
+    write_whole(folder / FILE, json_text({name: asdict(each) for name, each in solutions.items()}), shared=True)
 
 
 def read(folder: Path) -> dict[str, Solution]:

@@ -196,6 +196,16 @@ def test_a_component_that_does_not_run_fails_once():
     assert "causal" not in done.out
 
 
+def test_a_constructor_that_raises_anything_is_one_sentence_with_its_line():
+    file = twin(
+        "feed_forward", ("        self.dropout = Dropout(dropout)", "        self.register_buffer('train', None)")
+    )
+    done = call("plugin", "check", f"{file}:Twin")
+    assert done.status == 2 and "Traceback" not in done.err
+    assert "feed_forward Twin failed (feed_forward.py line 1" in done.err
+    assert "in __init__: `self.register_buffer('train', None)`): KeyError: " in done.err
+
+
 SHARED = """
 from paddle_tfm import hookimpl
 from paddle_tfm.protocols import Schedule

@@ -2,8 +2,10 @@
 (test_components.py); what needs files or options; and what is said of what cannot be built."""
 
 import json
+import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ from paddle_tfm import create_registry
 from paddle_tfm.components import Entry
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugins import Provider
-from paddle_tfm.protocols import Dataset, Example, RemoteFile
+from paddle_tfm.protocols import Dataset, Example, RemoteFile, Tokenizer
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, PASS, SKIP, examine
+from paddle_tfm_plugins.optimizer.adam import Adam
 
 ONE_OF_EACH = {
     "task": ("copy", {"train": 200, "valid": 20, "test": 20}),
@@ -175,3 +178,52 @@ def test_what_cannot_be_built_is_a_sentence_with_the_options_that_it_needs():
         examine("task", "truecase")
     with pytest.raises(UserError, match=r"schedule cosine cannot be built: 'cosine' refuses: `peak` must be positive"):
         examine("schedule", "cosine", {"peak": 0.0})
+
+
+class PieceALine(Tokenizer):
+    """Words, and what stands between them; saved a piece a line, though a piece may hold a line break."""
+
+    def fit(self, texts):
+        self.learned = sorted({piece for text in texts for piece in self.tokenize(text)})
+
+    def normalize(self, text):
+        return text
+
+    def tokenize(self, text):
+        known = set(getattr(self, "learned", ()))
+        parts = [part for part in text.split(" ") if part] if not known else re.findall(r"[^ ]+| ", text)
+        return [piece for part in parts for piece in ([part] if not known or part in known else part)]
+
+    def detokenize(self, pieces):
+        return "".join(pieces)
+
+    def pieces(self):
+        return list(self.learned)
+
+    def save(self, folder):
+        (folder / "pieces.txt").write_text("\n".join(self.learned))
+
+    def load(self, folder):
+        self.learned = (folder / "pieces.txt").read_text().split("\n")
+
+
+class Shifted(Adam):
+    """Adam, evaluated with half of its weights, to which what was taken away is added again: that rounds."""
+
+    @contextmanager
+    def evaluated(self, optimizer):
+        shifts = [(parameter, (parameter * 0.3 + 0.01).detach()) for parameter in optimizer._parameter_list]
+        for sign in (1.0, -1.0):
+            for parameter, shift in shifts:
+                parameter.set_value(parameter + sign * shift)
+            if sign > 0:
+                yield
+
+
+@pytest.mark.parametrize(
+    ("kind", "cls", "check"), [("tokenizer", PieceALine, "saved_order"), ("optimizer", Shifted, "evaluated")]
+)
+def test_what_is_lost_on_the_way_back_is_seen(kind, cls, check, registry):
+    registry.add(Entry(kind, "mine", cls, Provider("tests", "tests", "")))
+    report = examine(kind, "mine", {}, registry, frozenset({check}))
+    assert [outcome.check.name for outcome in report.failures] == [check]

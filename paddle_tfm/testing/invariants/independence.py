@@ -7,12 +7,15 @@ import paddle
 from paddle import nn
 
 from paddle_tfm.data.batches import Batch
+from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import ModelUnderTest, lengths, select_rows
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, distance
+from paddle_tfm.testing.scene import Scene, embeddings
 
 DROPOUT = 0.3
+CROWD = 70  # sentences, several hundred tokens
 ROUNDING, FALL = 1e-5, 1e-4  # of the largest gradient in float32; how far rounding falls in float64
 ZERO = 1e-20  # of the largest gradient: Paddle's softmax on a CPU gives a masked key 1e-28
 
@@ -166,7 +169,52 @@ def neighbours(model_under_test: ModelUnderTest) -> Result:
             model_under_test.outputs(model, alone.replace(**sources)), rows[i], f"sentence {i} alone"
         ):
             return failed
+    return _in_a_crowd(model_under_test, model, batch, rows) or Passed()
+
+
+def _in_a_crowd(
+    model_under_test: ModelUnderTest, model: nn.Layer, batch: Batch, rows: list[np.ndarray]
+) -> Failed | None:
+    """Failed where sentences of a batch of CROWD get others than their `rows`: what is done in portions of so many
+    sentences or tokens, or has room for so many, shows in no small batch."""
+    order = np.random.default_rng(3).permutation(np.arange(CROWD) % len(rows)).tolist()
+    crowd = model_under_test.outputs(model, select_rows(batch, order))
+    return difference(np.concatenate([rows[i] for i in order]), crowd, f"in a batch of {CROWD} sentences")
+
+
+@check(
+    *LAYERS,
+    invariant="no future leak, and neither padding nor neighbours count, where numbers are of other sizes than at the "
+    "start of a training: embeddings a hundred times smaller, weights four times larger",
+    consequence="all is well until a layer shouts, and then one token decides about another",
+    hint="what is clipped, capped or normalized by a size: of which axes is that size?",
+    each_scene=True,
+)
+def other_sizes(scene: Scene) -> Result:
+    for what, resized in (("embeddings of a hundredth", _small_embeddings), ("weights times 4", _large_weights)):
+        model = scene.model("float64")
+        with paddle.no_grad():
+            resized(model)
+        batch = scene.batch()
+        usual = scene.outputs(model, batch)
+        failed = _changed_future(scene, model, batch) or _other_neighbours(scene, model, batch)
+        for padded, other in scene.padded_batches():
+            failed = failed or difference(usual, scene.outputs(model, other), padded)
+        if failed:
+            return Failed(f"{what}: {failed.text}")
     return Passed()
+
+
+def _small_embeddings(model: Transformer) -> None:
+    for table in embeddings(model):
+        table.weight.set_value(table.weight * 0.01)
+
+
+def _large_weights(model: Transformer) -> None:
+    tables = {id(table.weight) for table in embeddings(model)}
+    for parameter in model.parameters():
+        if parameter.ndim > 1 and id(parameter) not in tables:
+            parameter.set_value(parameter * 4.0)
 
 
 @check(

@@ -15,7 +15,7 @@ from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
-from paddle_tfm.testing.scene import Scene
+from paddle_tfm.testing.scene import Scene, embeddings
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float64")
 FACTORS = (1e4, 1e-6, 0.0)
@@ -72,7 +72,7 @@ def extremes(scene: Scene) -> Result:
         if scene.subject.kind == "position":  # it gets positions; what it is added to is beside it
             what = f"embeddings times {factor:g}"
             with paddle.no_grad():
-                for table in _embeddings(model):
+                for table in embeddings(model):
                     table.weight.set_value(table.weight * factor)
         for layer in scene.instances(model)[
             :1
@@ -81,11 +81,6 @@ def extremes(scene: Scene) -> Result:
         if failed := not_finite(scene, model, scene.batch(), what):
             return failed
     return Passed()
-
-
-def _embeddings(model) -> list[nn.Layer]:
-    tables = (model.source_embedding, model.target_embedding)
-    return list({id(table): table for table in tables if table is not None}.values())
 
 
 def _head_not_finite(model, scene: Scene, factor: float, what: str) -> Failed | None:
@@ -133,7 +128,7 @@ def gradients(scene: Scene) -> Result:
     smoothing = 0.1 if first else 0.0
     model.train()
     own = {id(parameter) for layer in scene.instances(model) for parameter in layer.parameters()}
-    tables = {id(table.weight) for table in _embeddings(model)}
+    tables = {id(table.weight) for table in embeddings(model)}
     if not (wrong := _wrong_gradients(scene, model, batch, smoothing, own, tables)):
         return Passed()
     rng = np.random.default_rng(12)

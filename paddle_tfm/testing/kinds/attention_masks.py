@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from unittest.mock import patch
 
 import paddle
+from paddle import Tensor
 
 from paddle_tfm.protocols import Mask
 from paddle_tfm.protocols.mask import Predicate
@@ -25,6 +26,7 @@ def restricted_by_key(scene: Scene) -> Result:
     usual = Mask.restricted
     others: list[Hashable] = []
     calls = 0
+    far: dict[tuple[int, Hashable], tuple[Mask, Tensor | None]] = {}  # what a key hides in longer texts than a scene's
 
     def compared(mask: Mask, key: Hashable, predicate: Predicate) -> Mask:
         nonlocal calls
@@ -33,6 +35,10 @@ def restricted_by_key(scene: Scene) -> Result:
         seen = predicate(mask.q_positions.unsqueeze(2), mask.k_positions.unsqueeze(1)).unsqueeze(1)
         if not bool((paddle.logical_and(mask.allowed(), seen) == shared.allowed()).all()):
             others.append(key)
+        hidden = _far_away(predicate)
+        _, before = far.setdefault((id(mask), key), (mask, hidden))
+        if hidden is not None and before is not None and not bool((hidden == before).all()):
+            others.append(key)
         return shared
 
     with patch.object(Mask, "restricted", compared):
@@ -40,3 +46,15 @@ def restricted_by_key(scene: Scene) -> Result:
     if not calls:
         return Skip("it does not call `mask.restricted`")
     return Failed(f"two layers hide different keys under the key {others[0]!r}") if others else Passed()
+
+
+FAR = 640  # more than the widest window of papers on attention within a window, 512
+
+
+def _far_away(predicate: Predicate) -> Tensor | None:
+    """What a predicate says of all pairs of FAR positions; None where it is of one batch's positions only."""
+    positions = paddle.arange(FAR)
+    try:
+        return predicate(positions.reshape([1, FAR, 1]), positions.reshape([1, 1, FAR]))
+    except Exception:  # whatever shapes it had in mind
+        return None

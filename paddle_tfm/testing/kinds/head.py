@@ -53,6 +53,7 @@ def sums_to_one(scene: Scene) -> Result:
     consequence="what is trained is not what is searched",
     hint="`loss` and `log_probs` compute the same distribution; sums where means are meant, and the reverse",
     each_scene=True,
+    long=True,
 )
 def loss_is_log_prob(scene: Scene) -> Result:
     for mode, shift in (("evaluation", 0), ("training", 0), ("evaluation", FIRST_WORD)):

@@ -14,6 +14,7 @@ from paddle_tfm.testing.subject import Subject
 COUNT = 8  # positions in a row
 NEAR, AFTER = 11, 29
 FAR = (300, 1000, 4000)  # bfloat16 holds every second, … position above 256, float16 above 2,048
+TABLES = (128, 256, 512, 1000, 1024, 2000, 2048)  # lengths that people give a table
 ROUNDINGS = 32  # of an angle in float32
 TURNED = "query and key"
 BY_DISTANCE = 0.02  # what products at one distance may differ by, where rounding is why
@@ -24,8 +25,8 @@ IS_WAVE, MAX_OFF = 2e-3, 0.02  # of its height: what rounding leaves, and what i
 
 @check(
     "position",
-    invariant="far from the beginning, at positions 300, 1,000 and 4,000, neighbours differ, distances count as near "
-    "it, and waves continue as they began",
+    invariant="far from the beginning, at positions 300, 1,000 and 4,000, neighbours differ, no position is one "
+    "before it again, distances count as near it, and waves continue as they began",
     consequence="in long texts words that stand side by side share a position: their order is lost, and only there",
     hint="positions clipped to a length that is not `max_length`; positions or angles in bfloat16 or float16, as under "
     "mixed precision: compute them in float32 or float64, and cast what comes out",
@@ -48,6 +49,8 @@ def far_positions(subject: Subject) -> Result:
                 if count < _count(near[hook]) == COUNT:  # a table has rows up to `max_length`, which is farther
                     alike = "all" if count == 1 else "two or more"
                     return Failed(f"{site}: of {where}, {alike} get the same ({hook})")
+            if same := _begins_anew(encoding, offset, far):
+                return Failed(f"{site}: {same}")
             for hook, (channels, slopes, height) in waves.items():
                 rows = far[hook].reshape(COUNT, -1)[:, channels]
                 off = _off_wave(rows, slopes) / np.maximum(
@@ -66,6 +69,17 @@ def far_positions(subject: Subject) -> Result:
                 if failed := difference(near[TURNED], far[TURNED], what, max(CLOSE, ROUNDINGS * offset * 2.0**-24)):
                     return failed
     return Passed()
+
+
+def _begins_anew(encoding: PositionalEncoding, offset: int, far: dict[str, np.ndarray]) -> str:
+    """Which positions from `offset` on get what others got that many positions before, as from a table that is too
+    short and read from its beginning again."""
+    for length in (length for length in TABLES if length <= offset):
+        before = _at(encoding, offset - length)
+        for hook in far.keys() & {"embed", "query"}:
+            if _count(far[hook]) == COUNT and distance(far[hook], before[hook]) < CLOSE:
+                return f"positions {offset - length} … and {offset} … get the same ({hook})"
+    return ""
 
 
 def _said(encoding: PositionalEncoding, positions: range) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference
 from paddle_tfm.testing.subject import Subject
 
+VECTORS, LARGE = ("x", "source", "q", "k", "h", "memory.x"), 30.0
 GAIN = 1e3  # times as large as usual
 FAR, MIN_BALANCE = 100.0, 0.02  # how far outputs reach to one side, of how far to the other
 
@@ -39,6 +40,15 @@ def inputs_unchanged(subject: Subject) -> Result:
     for name, tensor in inputs.items():
         if not np.array_equal(before[name], tensor.numpy()):
             return Failed(f"`{name}` {list(tensor.shape)} holds other numbers after the call")
+    large = {name: tensor for name, tensor in inputs.items() if name in VECTORS}
+    with paddle.no_grad():
+        for tensor in large.values():  # beyond what it may clip
+            tensor.set_value(tensor * LARGE)
+        before = {name: tensor.numpy().copy() for name, tensor in large.items()}
+        call()
+    for name, tensor in large.items():
+        if not np.array_equal(before[name], tensor.numpy()):
+            return Failed(f"`{name}` {list(tensor.shape)}, of large numbers, holds others after the call")
     return Passed()
 
 

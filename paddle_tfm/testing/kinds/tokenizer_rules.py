@@ -18,6 +18,7 @@ from paddle_tfm.testing.subject import Subject
 
 # Georgian has no capitals and is in none of `SENTENCES`; the order is the same, for rules that go by it
 LETTERS, SAVED_LETTERS, ALONE = "აბგდე", "ვზთიკ", (("ლმნოპ", "ჟრსტუ"), ("ფქღყშ", "ჩცძწჭ"))
+BREAKS = "ვ\nთ\u2028\t"  # a file of one piece a line has other lines then
 WORDS, TEXTS, WORDS_OF_A_TEXT = 60, 120, 7
 RARE = 12  # words that each list of texts has once
 
@@ -82,14 +83,15 @@ def _first_other(one: Pieces, other: Pieces) -> str:
 )
 @_skips_what_it_refuses
 def saved_order(subject: Subject) -> Result:
-    tokenizer = _fitted(subject, _texts(0, SAVED_LETTERS))
-    texts = _texts(1, SAVED_LETTERS)
-    with tempfile.TemporaryDirectory() as folder:
-        tokenizer.save(Path(folder))
-        loaded = subject.build()
-        loaded.load(Path(folder))
-    sentence = _first_other(_cut(tokenizer, texts), _cut(loaded, texts))
-    return Failed(sentence.format("and loaded")) if sentence else Passed()
+    for letters in (SAVED_LETTERS, BREAKS):
+        tokenizer, texts = _fitted(subject, _texts(0, letters)), _texts(1, letters)
+        with tempfile.TemporaryDirectory() as folder:
+            tokenizer.save(Path(folder))
+            loaded = subject.build()
+            loaded.load(Path(folder))
+        if sentence := _first_other(_cut(tokenizer, texts), _cut(loaded, texts)):
+            return Failed(sentence.format("and loaded"))
+    return Passed()
 
 
 @check(

@@ -106,4 +106,62 @@ RANGES = [
     ("transformer", "the encoder's output kept by the shape", "        for layer in self.encoder:\n            x = layer(x, real)",
      "        for layer in self.encoder:\n            x = layer(x, real)\n"
      "        x = x if self.training else self.__dict__.setdefault('kept', {}).setdefault(tuple(src.shape), x)", "stateless"),
+    (
+        "attention", "sentences from the 17th on under the masks of the first", _WEIGHTS,
+        "hidden = mask.dense(scores.dtype)\n"
+            "        weights = paddle.concat([F.softmax(part + hidden[: part.shape[0]], -1) for part in scores.split("
+            "[min(16, scores.shape[0] - i) for i in range(0, scores.shape[0], 16)])])",
+        "neighbours",
+    ),
+    (
+        "feed_forward", "the tokens of a batch after the 200th have no room", "return self.layers[1](hidden)",
+        "room = paddle.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2]) < 200\n"
+        "        return self.layers[1](hidden) * room.astype(x.dtype).unsqueeze(-1)",
+        "neighbours",
+    ),
+    (
+        "placement/pre", "a branch that is too large is scaled down by sizes of the whole text",
+        "return x + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))",
+        "branch = sublayer(self.norms[i](x, info.valid, info.positions))\n"
+        "        sizes = [(each * each).mean([1, 2], keepdim=True).sqrt() for each in (x, branch)]\n"
+        "        return x + self.drops[i](branch * (5 * sizes[0] / (sizes[1] + 1e-12)).clip(max=1.0).detach())",
+        "other_sizes",
+    ),
+    (
+        "position/sinusoidal", "a table of 2,048 rows, read from its beginning again",
+        "self.sinusoid.waves(positions, x)", "self.sinusoid.waves(positions % 2048, x)", "far_positions",
+    ),
+    (
+        "position/shaw", "the distances of the first sentence for all",
+        "distance = k_positions.unsqueeze(1) - q_positions.unsqueeze(2)",
+        "distance = k_positions[:1].unsqueeze(1) - q_positions[:1].unsqueeze(2)", "pure",
+    ),
+    (
+        "rotary", "beyond position 200 the base grows with the longest text of the call",
+        "angle = (positions.unsqueeze(-1).astype(\"float64\") * self.rates).unsqueeze(1)",
+        "rates = self.rates / max(1.0, float(positions.max()) / 200)\n"
+        "        angle = (positions.unsqueeze(-1).astype(\"float64\") * rates).unsqueeze(1)",
+        "pure",
+    ),
+    (
+        "feed_forward", "large numbers are clipped in place where nothing is differentiated",
+        "hidden = F.relu(self.layers[0](x))",
+        "x = x.clip(-4.0, 4.0) if paddle.is_grad_enabled() else x.clip_(-4.0, 4.0)\n"
+        "        hidden = F.relu(self.layers[0](x))",
+        "inputs_unchanged",
+    ),
+    (
+        "head", "no loss after the 48th token",
+        "return -(1.0 - smoothing) * picked - smoothing * spread",
+        "return (-(1.0 - smoothing) * picked - smoothing * spread) * (paddle.arange(h.shape[1]) < 48).astype(h.dtype)",
+        "loss_is_log_prob",
+    ),
+    (
+        "optimizer", "weights decay by the largest rate so far",
+        "            parameter.set_value(parameter - self.get_lr() * change)",
+        "            self.largest = max(self.get_lr(), getattr(self, 'largest', 0.0))\n"
+        "            shrunk = self.largest * self.decay * parameter * float(is_decayed(parameter))\n"
+        "            parameter.set_value(parameter - self.get_lr() * moment - shrunk)",
+        "falls_to_zero",
+    ),
 ]  # fmt: skip

@@ -90,6 +90,17 @@ SEVERAL = [
         near = mask.restricted("window",""",
         "restricted_by_key",
     ),
+    (
+        "attention/local", "the first layer's window is that of all, and wider than a scene's texts", """        self.window = window
+
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        near = mask.restricted(("window", self.window),""",
+        """        self.window = 100 * (1 + (site.layer if site else 0))
+
+    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        near = mask.restricted("window",""",
+        "restricted_by_key",
+    ),
     ("attention/multihead", "a norm that is not applied",
      "context = self.inner_norm(context, info.valid, info.positions)", "context = context", "norms_inside"),
     ("optimizer/lion", "steps as long as the parameter", "parameter.subtract_(direction * rate)",

@@ -1,5 +1,6 @@
 """Two matrices with a ReLU between them: the twin of mutants of a feed-forward sublayer."""
 
+import paddle  # noqa: F401  (mutants use it)
 import paddle.nn.functional as F
 from paddle import nn
 
