@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import ClassVar
 
 import paddle
 from paddle import Tensor
@@ -37,7 +36,6 @@ class ScheduleFree(Optimizer):
     """
 
     adam_like = True
-    expected_failures: ClassVar[dict[str, str]] = {"falls_to_zero": "the average goes by the largest rate so far"}
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, weight_decay: float = 0.0):
         between("(0, 1)", beta1=beta1)
