@@ -210,9 +210,23 @@ def supported_hooks(subject: Subject) -> Result:
 
 
 def _hooks_at(subject: Subject, site: str) -> Failed | None:
-    """Failed where a hook does not act at this site, or not by distances."""
+    """Failed where a hook does not act at this site, or not by distances, with values as they start or as after some
+    training: gains that start at one hide where they stand."""
     probe = AttentionProbe(subject, site=site)
+    if failed := _hooks_of(subject, probe, site):
+        return failed
+    rng = np.random.default_rng(14)
+    with paddle.no_grad():
+        for parameter in probe.attention.parameters():
+            factors, terms = (rng.uniform(*ends, size=parameter.shape) for ends in ((0.5, 1.5), (0.0, 0.3)))
+            moved = parameter.numpy() * factors + terms
+            parameter.set_value(moved.astype(parameter.numpy().dtype))
+    return _hooks_of(subject, probe, site)
+
+
+def _hooks_of(subject: Subject, probe: AttentionProbe, site: str) -> Failed | None:
     geometry = subject.cls.geometry(32, 2, **{key: value for key, value in subject.spec.items() if key != "name"})
+    usual = probe.encoding
 
     def at_offsets() -> list[np.ndarray]:
         outputs = []
@@ -231,6 +245,7 @@ def _hooks_at(subject: Subject, site: str) -> Failed | None:
         what = f"{site}: an encoding by distances through {hook}: text and queries moved by {OFFSETS[1]} positions"
         if by_distances and (failed := difference(outputs[0], outputs[1], what, 1e-3)):
             return failed
+    probe.encoding = usual
     return None
 
 

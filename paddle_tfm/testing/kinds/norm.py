@@ -8,9 +8,10 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Norm
+from paddle_tfm.testing.hook_outputs import noise
 from paddle_tfm.testing.model_under_test import Dtype
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, distance
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, distance
 from paddle_tfm.testing.scene import default_dtype
 from paddle_tfm.testing.subject import Subject
 
@@ -61,6 +62,34 @@ def _changed(x: Tensor) -> dict[str, Tensor]:
     by_channel = paddle.to_tensor(rng.uniform(1, 3, size=[1, 1, x.shape[2]]).astype("float32"))
     inputs = (x * by_token, x + 5 * by_token, x * by_channel, x + 5 * by_channel)
     return dict(zip(CHANGES, inputs))
+
+
+@check(
+    "norm",
+    invariant="sentences with positions of their own, [B, T], each get what they get alone",
+    consequence="all sentences of a batch are taken for the first, where texts begin at different places",
+    hint="`positions[0]`; index what goes by positions with all of them, [B|1, T]",
+)
+def own_positions(subject: Subject) -> Result:
+    if "neighbours" in subject.expected_failures:
+        return Skip("its sentences influence each other, as it says")
+    probe = NormProbe(subject)
+    probe.norm.eval()
+    with paddle.no_grad():
+        for parameter in probe.norm.parameters():  # as after some training: rows that start alike hide which is taken
+            parameter.set_value(parameter + noise(15, *parameter.shape) * 0.2)
+        for buffer in probe.norm.buffers():
+            if buffer.dtype == paddle.float32:
+                buffer.set_value(buffer + noise(16, *buffer.shape).abs() * 0.2)
+        positions = probe.positions + paddle.arange(ROWS).unsqueeze(1) % 5
+        together = probe.norm(probe.x, probe.valid, positions).numpy()
+        for row in range(ROWS):
+            part = slice(row, row + 1)
+            alone = probe.norm(probe.x[part], probe.valid[part], positions[part]).numpy()
+            real = probe.valid[row].numpy()
+            if failed := difference(together[row][real], alone[0][real], f"sentence {row} of {ROWS}"):
+                return failed
+    return Passed()
 
 
 @check(

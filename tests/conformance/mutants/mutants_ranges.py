@@ -164,4 +164,19 @@ RANGES = [
         "            parameter.set_value(parameter - self.get_lr() * moment - shrunk)",
         "falls_to_zero",
     ),
+    (
+        "attention", "a gain that starts at one, behind the rotation",
+        "q = info.encoding.query(self.split(self.query(x)), info.positions)",
+        "q = info.encoding.query(self.split(self.query(x)), info.positions)\n"
+        "        q = q * (1.0 + self.output.bias.reshape([1, self.heads, 1, self.head_dim]))",
+        "supported_hooks",
+    ),
+    (
+        "norm/batch_per_position", "the positions of the first sentence for all", "positions.clip(0, last)",
+        "positions[:1].clip(0, last)", "own_positions",
+    ),
+    ("optimizer/lion", "a decay that is off by default does not go by the rate", "decay_weights(parameter, rate, self.weight_decay)",
+     "decay_weights(parameter, 1.0, self.weight_decay)", "follows_the_rate"),
+    ("attention/multihead", "a norm inside that is not told what is padding",
+     "self.inner_norm(context, info.valid, info.positions)", "self.inner_norm(context)", "norms_inside"),
 ]  # fmt: skip
