@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "computed with, bfloat16 only halves the file.",
 )
 @click.option(
-    "--output",
+    "--out",
     "folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -48,7 +48,7 @@ def command(run, target, quantization, folder, checkpoint, plugins) -> None:
     \b
     Examples:
       paddle-tfm export runs/multi30k/default/seed-1 --to ctranslate2
-      paddle-tfm export RUN --to ctranslate2 --quantize int8 --output model-int8
+      paddle-tfm export RUN --to ctranslate2 --quantize int8 --out model-int8
     """
     registry = create_registry(plugins)
     use_device("cpu")

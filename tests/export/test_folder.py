@@ -139,7 +139,7 @@ def test_export_and_quantize(run, call):
     folder = run.folder / "export" / "ctranslate2"
     assert str(folder) in out and (folder / "model.bin").is_file()
     status, out, _ = call(
-        "export", run.folder, "--to", "ctranslate2", "--quantize", "int8", "--output", run.folder / "q"
+        "export", run.folder, "--to", "ctranslate2", "--quantize", "int8", "--out", run.folder / "q"
     )
     assert status == 0
     shown = re.findall(r"^(.+?)  (.+) in float32, (.+) in int8$", out, re.MULTILINE)
