@@ -13,6 +13,8 @@ import click
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option
 from paddle_tfm.errors import UserError
+from paddle_tfm.plugins import listeners
+from paddle_tfm.units import plural
 
 SIZE = 1024  # of the matrices whose product is timed
 MIN_RATE_RATIO = 0.5  # to NumPy's rate; below it, Paddle's BLAS takes a slow path
@@ -214,9 +216,12 @@ def _rate(product, repeats: int = 7) -> float:
 
 def _plugins(report: Report, files) -> None:
     registry = create_registry(files)
+    listening = listeners(registry.plugins)
     for name, provider in registry.plugins.providers.items():
         count = sum(entry.provider.plugin == name for entry in registry)
-        report.add("ok", "plugin", f"{name} ({provider.source} {provider.version}): {count} components")
+        holds = [plural(count, "component")] if count or name not in listening else []
+        holds += ["listens to trainings"] if name in listening else []
+        report.add("ok", "plugin", f"{name} ({provider.source} {provider.version}): {', '.join(holds)}")
     for name, failure in registry.plugins.failures.items():
         report.add("bad", "plugin", f"{name} failed to load: {failure}. Repair or uninstall it; everything else works")
     for sentence in registry.conflicts.values():

@@ -59,3 +59,16 @@ def test_a_faster_path_is_proposed():
     assert [mark for mark, *_ in report.lines] == ["note", "note"]
     assert "path 'avx512' is faster than 'avx2' here: set MKL_DEBUG_CPU_TYPE=7" in report.lines[0][2]
     assert "slow beside NumPy" in report.lines[1][2]
+
+
+def test_what_a_plugin_holds_is_counted_and_a_listener_said_to_listen(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from paddle_tfm import hookimpl\nfrom paddle_tfm_plugins.norm.rms import RMSNorm\n\n\n"
+        "@hookimpl\ndef register_norms():\n    return {'mine': RMSNorm}\n\n\n@hookimpl\ndef on_step_end(run, step):\n    pass\n"
+    )
+    report = Lines()
+    doctor._plugins(report, [file])
+    said = {message.split(" (")[0]: message.split(": ")[-1] for _, _, message in report.lines}
+    assert said["mine"] == "1 component, listens to trainings" and said["listener"] == "listens to trainings"
+    assert said["executor"].endswith(" components")

@@ -138,9 +138,7 @@ def test_export_and_quantize(run, call):
     assert status == 0 and "10 of 10 greedy outputs the same" in out and err == "comparing 10 outputs\n"
     folder = run.folder / "export" / "ctranslate2"
     assert str(folder) in out and (folder / "model.bin").is_file()
-    status, out, _ = call(
-        "export", run.folder, "--to", "ctranslate2", "--quantize", "int8", "--out", run.folder / "q"
-    )
+    status, out, _ = call("export", run.folder, "--to", "ctranslate2", "--quantize", "int8", "--out", run.folder / "q")
     assert status == 0
     shown = re.findall(r"^(.+?)  (.+) in float32, (.+) in int8$", out, re.MULTILINE)
     assert load_ctranslate2().Translator(str(run.folder / "q")).compute_type.startswith("int8")
