@@ -15,7 +15,6 @@ from types import FrameType
 from paddle_tfm.errors import UserError
 
 FILE_MODULE = "paddle_tfm_file_"  # the module of a `--plugin` file is called so, and then as the file
-CHECKED = "_checked"  # ends the name where the file is one that `plugin check` was given
 ENTRY_POINTS = "paddle_tfm"  # the group through which installed packages bring plugins
 TRACEBACK = "PADDLE_TFM_TRACEBACK"  # set: no sentence, but the whole traceback
 SHOW_ALL = f"\n  {TRACEBACK}=1 shows the whole traceback"
@@ -145,4 +144,4 @@ def _quoted(error: BaseException, modules: set[str]) -> PluginError | None:
 def _files(modules: set[str]) -> Iterator[tuple[str, str]]:
     for name, module in list(sys.modules.items()):
         if _top(name) in modules and (file := getattr(module, "__file__", None)):
-            yield file, name.removeprefix(FILE_MODULE).rstrip("_").removesuffix(CHECKED)
+            yield file, Path(file).stem if name.startswith(FILE_MODULE) else name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import paddle
-from paddle import Tensor
+from paddle import Tensor, nn
 
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.testing.results import ComponentError
@@ -20,6 +20,14 @@ def position_ids(*positions: int) -> Tensor:
 def noise(seed: int, *shape: int) -> Tensor:
     """Standard normal numbers, float32, the same ones for a seed."""
     return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+
+
+def trained(layer: nn.Layer) -> None:
+    """Parameters as after some training: not at an initial zero, nor all at one."""
+    rng = np.random.default_rng(12)
+    for parameter in layer.parameters():
+        noise = rng.normal(scale=0.2, size=parameter.shape).astype("float32")
+        parameter.set_value(parameter + paddle.to_tensor(noise).astype(parameter.dtype))
 
 
 def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions: Tensor) -> dict[str, np.ndarray]:

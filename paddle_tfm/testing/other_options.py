@@ -20,6 +20,7 @@ from paddle_tfm.testing.subject import Subject
 from paddle_tfm.testing.unread import unread
 
 SMALL = (1, 10)  # what counts steps acts early
+SWITCHED_ON = 0.1
 NO_CHOICE = "no-such-choice"
 MOST_CHOICES = 8  # of an option, tried
 
@@ -52,6 +53,19 @@ def choices_of(subject: Subject) -> Iterator[tuple[str, object]]:
         else:
             continue
         yield from ((name, value) for value in values[:MOST_CHOICES])
+
+
+def switched_on(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """A component as it is; and, for each number that is 0 and so switches something off, a decay of weights say, with
+    a tenth in its place."""
+    yield "", subject
+    for name, option in subject.registry.options(subject.kind, subject.name).items():
+        value = subject.spec.get(name, option.default)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0:
+            try:
+                yield f", with `{name}` {SWITCHED_ON}", subject.with_options({name: SWITCHED_ON})
+            except UserError:  # no number that it takes
+                continue
 
 
 def _named_choices(subject: Subject, name: str) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER, PROJECT
 from paddle_tfm.ordinary_layers import AS_KINDS
-from paddle_tfm.plugin_errors import CHECKED, FILE_MODULE
+from paddle_tfm.plugin_errors import FILE_MODULE
 from paddle_tfm.plugins import listeners, load_file
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
@@ -111,7 +111,7 @@ def load(path: Path):
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file")
-    name = f"{FILE_MODULE}{path.stem}{CHECKED}"
+    name = f"{FILE_MODULE}{path.stem}_checked"
     while name in sys.modules and sys.modules[name].__file__ != str(path):  # a file of the same name elsewhere
         name += "_"
     spec = importlib.util.spec_from_file_location(name, path)

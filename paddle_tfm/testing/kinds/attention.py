@@ -11,6 +11,7 @@ from paddle import Tensor, nn
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.adapters.attention import OneText
+from paddle_tfm.testing.hook_outputs import trained
 from paddle_tfm.testing.probe import Probe
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, distance, relative_distance
@@ -215,12 +216,7 @@ def _hooks_at(subject: Subject, site: str) -> Failed | None:
     probe = AttentionProbe(subject, site=site)
     if failed := _hooks_of(subject, probe, site):
         return failed
-    rng = np.random.default_rng(14)
-    with paddle.no_grad():
-        for parameter in probe.attention.parameters():
-            factors, terms = (rng.uniform(*ends, size=parameter.shape) for ends in ((0.5, 1.5), (0.0, 0.3)))
-            moved = parameter.numpy() * factors + terms
-            parameter.set_value(moved.astype(parameter.numpy().dtype))
+    trained(probe.attention)
     return _hooks_of(subject, probe, site)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.errors import UserError
-from paddle_tfm.testing.other_options import each_option
+from paddle_tfm.testing.other_options import each_option, switched_on
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
 from paddle_tfm.testing.subject import Subject
@@ -18,9 +17,6 @@ from paddle_tfm.testing.subject import Subject
 SEVERAL = 24  # steps
 AT_REST = 1e-3  # of a step: none
 MAX_BEND = 1e-2  # of a step, which twice the rate may miss twice the step by
-
-
-SWITCHED_ON = 0.1
 RESTING, STILL_MOVES = 50, 0.9  # a momentum of 0.99 leaves 0.61 of a step after 50; a decay that never ends, nearly all
 
 
@@ -161,7 +157,7 @@ def proportional(subject: Subject) -> Result:
     hint="steps, or a decay of weights, that are not multiplied by the learning rate",
 )
 def follows_the_rate(subject: Subject) -> Result:
-    for what, varied in _switched_on(subject):
+    for what, varied in switched_on(subject):
         parameters, _, step = _problem(varied, 0.0)
         before = [parameter.numpy().copy() for parameter in parameters]
         step()
@@ -178,7 +174,7 @@ def follows_the_rate(subject: Subject) -> Result:
     hint="a rate that is remembered, the largest or the first, where the step's own is meant",
 )
 def falls_to_zero(subject: Subject) -> Result:
-    for what, varied in _switched_on(subject):
+    for what, varied in switched_on(subject):
         parameters, optimizer, step = _problem(varied, 1e-2)
         for _ in range(3):
             step()
@@ -192,19 +188,6 @@ def falls_to_zero(subject: Subject) -> Result:
             share = f"{lengths[-1] / lengths[0]:.2f} times" if lengths[0] else "longer than"
             return Failed(f"{RESTING} steps after the rate fell to 0{what}, a step is {share} the first of them")
     return Passed()
-
-
-def _switched_on(subject: Subject) -> Iterator[tuple[str, Subject]]:
-    """A component as it is; and, for each number that is 0 and so switches something off, a decay of weights say, with
-    a tenth in its place."""
-    yield "", subject
-    for name, option in subject.registry.options(subject.kind, subject.name).items():
-        value = subject.spec.get(name, option.default)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0:
-            try:
-                yield f", with `{name}` {SWITCHED_ON}", subject.with_options({name: SWITCHED_ON})
-            except UserError:  # no number that it takes
-                continue
 
 
 @check(

@@ -20,6 +20,7 @@ from paddle_tfm.testing.hook_outputs import (
     noise,
     outputs_by_position,
     position_ids,
+    trained,
     two_alike,
 )
 from paddle_tfm.testing.report import check
@@ -132,14 +133,6 @@ def positions_differ(subject: Subject) -> Result:
                 f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same by all that it gives ({', '.join(rows)})"
             )
     return Passed()
-
-
-def trained(encoding: PositionalEncoding) -> None:
-    """Parameters as after some training: not at an initial zero."""
-    rng = np.random.default_rng(12)
-    for parameter in encoding.parameters():
-        noise = rng.normal(scale=0.2, size=parameter.shape).astype("float32")
-        parameter.set_value(parameter + paddle.to_tensor(noise).astype(parameter.dtype))
 
 
 @check(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddle_tfm.protocols import PositionalEncoding
-from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, hook_outputs, position_ids
-from paddle_tfm.testing.kinds.position import trained
+from paddle_tfm.testing.hook_outputs import HEAD_DIM, HEADS, WIDTH, hook_outputs, position_ids, trained
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, difference, distance
 from paddle_tfm.testing.subject import Subject
