@@ -8,14 +8,14 @@ import pytest
 from paddle_tfm.files import write_whole
 
 
-def written_by_many(file, shared):
+def written_by_many(file):
     """What each of many threads that write a file again and again raised, and every content that was seen meanwhile."""
     errors, seen, contents = [], set(), [json.dumps([name] * 20_000) for name in "abcd"]
 
     def write(content):
         for _ in range(30):
             try:
-                write_whole(file, content, shared=shared)
+                write_whole(file, content, shared=True)
             except OSError as error:
                 errors.append(error)
             with file.open() as now:
@@ -32,7 +32,7 @@ def written_by_many(file, shared):
 def test_what_is_shared_is_whole_whoever_writes_it_at_the_same_time(tmp_path):
     file = tmp_path / "command.json"
     file.write_text(json.dumps(["a"] * 20_000))
-    assert written_by_many(file, shared=True) == ([], set())
+    assert written_by_many(file) == ([], set())
     assert list(tmp_path.iterdir()) == [file]
 
 

@@ -208,7 +208,7 @@ class PieceALine(Tokenizer):
 
 
 class Shifted(Adam):
-    """Adam, evaluated with half of its weights, to which what was taken away is added again: that rounds."""
+    """Adam, evaluated with weights to which something is added, and afterwards taken away again: that rounds."""
 
     @contextmanager
     def evaluated(self, optimizer):

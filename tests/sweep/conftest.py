@@ -62,3 +62,22 @@ def ssh(tmp_path, monkeypatch):
     SFTPFileSystem.clear_instance_cache()
     server.kill()
     server.wait()
+
+
+@pytest.fixture
+def place(request, tmp_path):
+    """Protocol → the URL of a place for stores, on this disk, in this process, or on a server."""
+
+    def url(protocol):
+        if protocol == "s3":
+            return request.getfixturevalue("bucket")
+        return f"{request.getfixturevalue('ssh') if protocol == 'sftp' else f'{protocol}://'}{tmp_path}"
+
+    return url
+
+
+@pytest.fixture(params=["file", "s3", "sftp"])
+def any_url(request, place, tmp_path):
+    """Of a store on a disk, and on servers."""
+    (tmp_path / "disk").mkdir(exist_ok=True)
+    return f"{place(request.param)}/disk/store"

@@ -12,12 +12,8 @@ pytest.importorskip("fsspec")
 
 
 @pytest.fixture(params=["file", "memory", "s3", "sftp"])
-def store(request, tmp_path):
-    if request.param == "s3":
-        return Store(f"{request.getfixturevalue('bucket')}/a store")
-    if request.param == "sftp":
-        return Store(f"{request.getfixturevalue('ssh')}{tmp_path}/a store")
-    return Store(f"{request.param}://{tmp_path}/a store")
+def store(request, place):
+    return Store(f"{place(request.param)}/a store")
 
 
 def test_files_are_written_read_listed_copied_and_removed(store, tmp_path):

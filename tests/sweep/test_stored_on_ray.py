@@ -26,33 +26,26 @@ def cluster():
     cluster.shutdown()
 
 
-@pytest.fixture(params=["file", "s3", "sftp"])
-def arguments(request, cluster, tmp_path):
+@pytest.fixture
+def arguments(cluster, any_url, tmp_path):
     """A sweep of two runs, each on a node with a folder of its own, named after the process of the node's raylet."""
-    store = tmp_path / "disk/store"
-    store.parent.mkdir()
-    if request.param == "s3":
-        url = f"{request.getfixturevalue('bucket')}/store"
-    else:
-        url = f"{request.getfixturevalue('ssh') if request.param == 'sftp' else 'file://'}{store}"
     folder = f"{tmp_path}/nodes/$RAY_RAYLET_PID"
     executor = f'--executor={{name: ray, address: "{cluster.address}", folder: "{folder}"}}'
-    return [*RECIPE, VARIANTS, "--out=runs", f"--store={url}", executor]
+    return [*RECIPE, VARIANTS, "--out=runs", f"--store={any_url}", executor]
 
 
-def waits(tmp_path, arguments):
+def waits(tmp_path, any_url):
     """A plugin for runs that after step 5, once the store has step 4, say which process they are, and where, and wait."""
     line = f"(Path({str(tmp_path)!r}) / run.name[:3]).write_text(f'{{os.getpid()}} {{os.getcwd()}}')"
     line += f"\n        while not Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.1)"
-    (url,) = (word.removeprefix("--store=") for word in arguments if word.startswith("--store="))
-    return listener(tmp_path, url, line)
+    return listener(tmp_path, any_url, line)
 
 
-def test_nodes_that_share_no_folder_make_the_sweep_of_one(cluster, arguments, tmp_path):
+def test_nodes_that_share_no_folder_make_the_sweep_of_one(cluster, arguments, any_url, tmp_path):
     """And the run of a node that is killed in the middle is resumed on the other, to the bit."""
     status, err = run([*RECIPE, VARIANTS, "--workers=1", "--out=runs"], tmp_path / "whole")
     assert status == 0, err
-    driver = start([*arguments, waits(tmp_path, arguments)], tmp_path / "driver")
+    driver = start([*arguments, waits(tmp_path, any_url)], tmp_path / "driver")
     places = [tmp_path / "pre", tmp_path / "pos"]
     end = time.monotonic() + 120
     while not all(file.exists() and file.read_text() for file in places):

@@ -33,19 +33,9 @@ def url(tmp_path):
     return f"file://{tmp_path}/disk/store"
 
 
-@pytest.fixture(params=["file", "s3", "sftp"])
-def any_url(request, tmp_path):
-    """Of a store on a disk, and on servers."""
-    if request.param == "s3":
-        return f"{request.getfixturevalue('bucket')}/store"
-    if request.param == "sftp":
-        return f"{request.getfixturevalue('ssh')}{tmp_path}/disk/store"
-    return f"file://{tmp_path}/disk/store"
-
-
 @pytest.fixture(autouse=True)
 def _disk(tmp_path):
-    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk").mkdir(exist_ok=True)
 
 
 def same(whole, runs, *names):
