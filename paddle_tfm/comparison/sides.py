@@ -157,7 +157,7 @@ def confounds(one: Side, other: Side) -> Iterator[Confound]:
         percent = 100 * (fmean(b) / fmean(a) - 1)
         overlap = max(min(a), min(b)) <= min(max(a), max(b))
         if percent and not (cost in NOISY and (overlap or abs(percent) < NOISY[cost])):
-            yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent))
+            yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent, as_long=_as_long(one, other)))
 
 
 def _division(side: Side) -> list[object]:
@@ -165,7 +165,13 @@ def _division(side: Side) -> list[object]:
     return [build.get(what) for what in DIVISION]
 
 
-def _meaning(cost: str, percent: float) -> str:
+def _as_long(one: Side, other: Side) -> bool:
+    """Whether both train on about as many tokens, so that their times tell how fast they are."""
+    a, b = (fmean(side.costs.get("tokens") or [1]) for side in (one, other))
+    return abs(b - a) <= a * NOISY["seconds"] / 100
+
+
+def _meaning(cost: str, percent: float, *, as_long: bool) -> str:
     """What a difference of so many percent means: `+2.1% parameters: an advantage that is not the variant's`."""
     size = f"{percent:+.{0 if abs(percent) >= 100 else 1}f}%".replace("-", "−")
     if size[1:] == "0.0%":
@@ -177,6 +183,8 @@ def _meaning(cost: str, percent: float) -> str:
         return f"{size} operations for each token of training: {verb} that is not the variant's"
     if cost == "tokens":
         return f"{size} tokens of training: {verb} that is not the variant's"
+    if cost == "seconds" and not as_long:
+        return f"{size} time of training"
     if cost == "seconds":
         steps = 100 * (1 / (1 + percent / 100) - 1)
         return f"{size} time: in equal time it would train {abs(steps):.0f}% {'fewer' if percent > 0 else 'more'} steps"

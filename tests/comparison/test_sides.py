@@ -86,6 +86,10 @@ def test_a_component_that_one_side_has_is_a_setting_unless_somebody_else_provide
         ({"seconds": 12.5}, ["+25.0% time: in equal time it would train 20% fewer steps"]),
         ({"seconds": 8.0}, ["−20.0% time: in equal time it would train 25% more steps"]),
         ({"seconds": 10.4}, []),  # nobody repeats a training to 4%
+        (
+            {"tokens": 10000, "seconds": 20.0},  # twice as long, and not slower
+            ["+100% tokens of training: an advantage that is not the variant's", "+100% time of training"],
+        ),
         ({"training": {"peak_memory_mib": 600}}, ["+20.0% memory of tensors at its peak"]),
         ({"seconds": 20.0, "training": {"processor": "Arm"}}, []),  # times of two machines
     ],
