@@ -21,7 +21,8 @@ from paddle_tfm.bench.surroundings import machine, versions
 from paddle_tfm.errors import UserError
 
 FACTS = ("threads", "processes", "precision", "variables", "settings")  # of a side
-# The components of JoeyNMT's Transformer: weights can be copied between equal models only.
+PEERS, EXPORTED = ("torch-tuned", "joeynmt"), ("ours-ctranslate2", "ctranslate2")
+# The components of the peers' Transformers: weights can be copied between equal models only.
 PEERS_HAVE = {
     "attention": ("multihead",),
     "norm": ("layer",),
@@ -46,12 +47,12 @@ def measure_decoding(
     """The seconds that each side takes for each job, as data for JSON.
 
     Args:
-        run: the folder of a trained run with a model that JoeyNMT has too: multi-head attention, layer norm, sinusoidal
-            positions, ReLU, pre- or post-norm.
+        run: the folder of a trained run. PyTorch and JoeyNMT have multi-head attention, layer norm, sinusoidal
+            positions, ReLU, pre- and post-norm; CTranslate2 what `export` can write.
         rounds: the number of measurements of each side, after one warm-up.
         beam, alpha: of the beam search. sentences: how many of the test split, None: all. singles: how many one at a
             time.
-        sides: some of `DECODING`; None: those whose package is installed.
+        sides: some of `DECODING`; None: those whose package is installed and which have such a model.
 
     Returns:
         machine, versions and sizes; for each of `sides.JOBS` in `sides` the median, lowest and highest seconds and the
@@ -59,7 +60,7 @@ def measure_decoding(
         `same`, the share of sentences for which it wrote what ours wrote.
 
     Raises:
-        UserError: there is no such run or side, or JoeyNMT has no such model.
+        UserError: there is no such run or side, or a side in `sides` has no such model.
     """
     selection = choose(sides, DECODING)
     if rounds < 1:
@@ -72,17 +73,25 @@ def measure_decoding(
             "alpha": alpha,
             "sentences": sentences,
             "singles": singles,
-            "export": "ctranslate2" in selection,
+            "export": not {*EXPORTED}.isdisjoint(selection),
         }
         request["plugins"] = [str(Path(file).resolve()) for file in plugins]
-        workers = {side: stack.enter_context(Worker(side, Path(name))) for side in selection}
-        facts = {}
-        for side, worker in workers.items():  # ours first: it writes the workload of the others
+        workers: dict[str, Worker] = {}
+        facts: dict[str, dict] = {}
+        lacking: dict[str, str] = {}
+        for side in selection:  # ours first: it writes the workload of the others, and says what they lack
+            if side in lacking and sides:
+                raise UserError(f"{run}: the side '{side}' has no such model: {lacking[side]}")
+            if side in lacking:
+                report(f"{side}: left out: {lacking[side]}")
+                continue
             report(f"{side}: loading")
-            facts[side] = worker.ask({"load": name, "decoding": request})
+            workers[side] = stack.enter_context(Worker(side, Path(name)))
+            facts[side] = workers[side].ask({"load": name, "decoding": request})
+            lacking |= facts[side].get("lacking", {})
         jobs = {}
         for job, job_sides in JOBS.items():
-            seconds: dict[str, list[float]] = {side: [] for side in selection if side in job_sides}
+            seconds: dict[str, list[float]] = {side: [] for side in workers if side in job_sides}
             outputs: dict[str, list] = {}
             for number in range(rounds + 1):
                 report(f"{job}: " + (f"round {number} of {rounds}" if number else "warming up"))

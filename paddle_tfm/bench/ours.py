@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import paddle
 
-from paddle_tfm.bench.decode import PEERS_HAVE
+from paddle_tfm.bench.decode import EXPORTED, PEERS, PEERS_HAVE
 from paddle_tfm.bench.sides import KINDS
 from paddle_tfm.bench.workload import FIELDS, Workload
+from paddle_tfm.component_source import recipe_text
 from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
@@ -120,7 +121,6 @@ class Decoder:
     def __init__(self, request: dict, side: str = "ours"):
         registry = Registry(create_plugins(request["plugins"]))
         run = load_run(request["run"], registry)
-        _require_peer_model(run)
         self.run, self.model, self.cached = run, run.model, side != "ours-uncached"
         self.searches = {
             "beam": registry.build("search", {"name": "beam", "size": request["beam"], "alpha": request["alpha"]}, "")
@@ -149,8 +149,12 @@ class Decoder:
             "share_embeddings": run.settings.model.share_embeddings,
             "jobs": {job: len(batches) for job, batches in self.batches.items()},
         }
-        if request["export"]:  # for the side that calls the engine directly
-            self.sizes["export"] = str(exported(run))
+        self.lacking = dict.fromkeys(PEERS, reason) if (reason := _why_not_peers(run)) else {}
+        if request["export"]:  # for the sides that use the engine
+            try:
+                self.sizes["export"] = str(exported(run))
+            except UserError as error:
+                self.lacking |= dict.fromkeys(EXPORTED, str(error))
 
     def workload(self) -> Workload:
         """What the other sides read."""
@@ -158,8 +162,8 @@ class Decoder:
         return Workload(self.sizes, _arrays(self.run), batches, None, 0.0)
 
     def facts(self) -> dict:
-        """What the report states once for all sides."""
-        return {"device": paddle.device.get_device(), "sizes": self.sizes}
+        """What the report states once for all sides, and in `lacking` why a side does not have this model."""
+        return {"device": paddle.device.get_device(), "sizes": self.sizes, "lacking": self.lacking}
 
     def decode(self, job: str) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end token."""
@@ -206,21 +210,16 @@ def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int)
         yield collate(cut)
 
 
-def _require_peer_model(run: Run) -> None:
-    """Refuse a model that JoeyNMT does not have.
-
-    Raises:
-        UserError: the run has such a model.
-    """
+def _why_not_peers(run: Run) -> str | None:
+    """What PyTorch's `nn.Transformer` and JoeyNMT do not have of a run's model; None if they have it all."""
     for part, allowed in PEERS_HAVE.items():
         value = getattr(run.settings.model, part)
         name = value.get("name") if isinstance(value, dict) else value
         if name not in allowed:
-            raise UserError(
-                f"{run.folder}: to be compared, model.{part} must be {' or '.join(allowed)}, but is {value}"
-            )
+            return f"it has model.{part} {' or '.join(allowed)}, and the run {recipe_text(value)}"
     if {"head.bias", "head.output.bias"} & run.model.state_dict().keys():
-        raise UserError(f"{run.folder}: to be compared, model.head must have no bias: {{name: linear, bias: false}}")
+        return "its model.head has no bias ({name: linear, bias: false}), and the run's has one"
+    return None
 
 
 def _arrays(run: Run) -> dict[str, np.ndarray]:

@@ -84,17 +84,26 @@ def markdown(steps: Sequence[Mapping], search: Mapping | None = None) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write(file: Path, text: str) -> None:
-    """Write `text` to `file`: in place of what stands between `BEGIN` and `END`, if the file exists.
+def around(file: Path) -> tuple[str, str] | None:
+    """What stands before and after the place for the tables, with its marks; None if there is no such file yet.
 
     Raises:
-        UserError: it exists and has no such place.
+        UserError: the file has no such place.
     """
     if not file.exists():
-        write_whole(file, text)
-        return
+        return None
     before, begin, rest = file.read_text("utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"{file} exists, and has no lines '{BEGIN}' and '{END}' to write between; name another file")
-    write_whole(file, f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    return f"{before}{BEGIN}\n\n", f"\n{END}{after}"
+
+
+def write(file: Path, text: str) -> None:
+    """Write `text` to `file`: between `BEGIN` and `END`, if the file exists.
+
+    Raises:
+        UserError: it exists and has no such place.
+    """
+    before, after = around(file) or ("", "")
+    write_whole(file, f"{before}{text}{after}")

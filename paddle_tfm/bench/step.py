@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -138,17 +138,15 @@ def measure_growth(
     return rows
 
 
-def measure_sizes(report: Callable[[str], None] = lambda text: None, **arguments: Any) -> list[dict]:
-    """`measure` for every one of `sizes.SIZES`, each in new processes.
+def measure_sizes(report: Callable[[str], None] = lambda text: None, **arguments: Any) -> Iterator[dict]:
+    """`measure` for every one of `sizes.SIZES`, each in new processes, and each given as soon as it is known.
 
     Args:
         arguments: further arguments of `measure`.
     """
-    results = []
     for size in SIZES:
         report(f"size {size}")
-        results.append(measure(size=size, report=report, **arguments))
-    return results
+        yield measure(size=size, report=report, **arguments)
 
 
 def summary(seconds: dict[str, list[float]], facts: dict[str, dict], steps: int) -> dict:

@@ -74,8 +74,8 @@ def command(
     """Time a training step of paddle_tfm and of the same model in paddle.nn.Transformer, PyTorch's nn.Transformer
     (eager and compiled) and JoeyNMT, with the same batches, masks, dropout, optimizer and copied weights. The libraries
     take turns. On a busy machine, read the ratio of the fastest rounds. With --decode: time searches with the weights
-    of a run in paddle_tfm, PyTorch, JoeyNMT and CTranslate2. Each side's threads, precision, variables and settings
-    are printed below the table.
+    of a run in paddle_tfm, CTranslate2, and if they have such a model (layer norm, sinusoidal positions, ReLU) PyTorch
+    and JoeyNMT. Each side's threads, precision, variables and settings are printed below the table.
 
     PyTorch and CTranslate2 come with the extra [bench]; JoeyNMT with: pip install tensorboard importlib_metadata, and
     pip install --no-deps joeynmt==2.3.0 subword-nmt
@@ -86,7 +86,7 @@ def command(
       paddle-tfm bench --size tiny --json tiny.json
       paddle-tfm bench --side torch --side joeynmt
       paddle-tfm bench --growth length --side torch
-      paddle-tfm bench --decode runs/multi30k/default/seed-1 --side joeynmt
+      paddle-tfm bench --decode runs/multi30k/default/seed-1 --side ctranslate2
       paddle-tfm bench --size all --decode runs/multi30k/default/seed-1 --markdown docs/performance.md
       paddle-tfm bench --recipe quickstart model.dropout=0.1
     """
@@ -115,18 +115,20 @@ def _everything(
     page: Path | None,
     arguments: dict,
 ) -> dict:
-    """Every size, and the searches of a run."""
-    from paddle_tfm.bench.page import markdown, write
+    """The searches of a run, whose faults thus show before long measurements, and every size."""
+    from paddle_tfm.bench.page import around, markdown, write
     from paddle_tfm.bench.step import measure_sizes
     from paddle_tfm.cli.bench_tables import step_table
 
-    steps = measure_sizes(**arguments, **_chosen(sides, rounds, TRAINING))
-    for measurement in steps:
-        step_table(measurement)
-    search = None
+    if page is not None:
+        around(page)  # a page without the place for them is refused before anything is measured
+    search, steps = None, []
     if run is not None:
         only = {name: arguments[name] for name in ("plugins", "report")}
         search = _decoding(run, sides, rounds, sentences, only, DECODING)
+    for measurement in measure_sizes(**arguments, **_chosen(sides, rounds, TRAINING)):
+        step_table(measurement)
+        steps.append(measurement)
     if page is not None:
         write(page, markdown(steps, search))
         console().print(f"tables  {page}")

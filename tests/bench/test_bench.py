@@ -1,5 +1,7 @@
 """The benchmark compares like with like: the same losses and gradients on both sides. No test looks at a clock."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -258,29 +260,43 @@ def test_measure_decoding_reports_every_job(trained):
     assert single["ratio"]["ours-uncached"]["median"] > 0
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("model.norm=rms", r"to be compared, model\.norm must be layer, but is rms"),
-        ("model.head=linear", r"to be compared, model\.head must have no bias"),
-    ],
-)
-def test_a_model_that_the_peers_lack_is_refused(tmp_path, line, message):
+@pytest.fixture
+def untrained(tmp_path):
+    """A run of one step with a line more than `TINY`."""
     import paddle_tfm
 
     lines = [
-        *TINY,
-        line,
         "search={name: greedy, max_length: 3}",
         "evaluate.search={name: greedy, max_length: 3}",
         "train.steps=1",
         "evaluate.every=1",
         "train.max_tokens=256",
         "task={name: copy, test: 5}",
+        "seeds=[1]",
     ]
-    run = paddle_tfm.run("base", [*lines, "seeds=[1]"], out=tmp_path / "runs")[0]
-    with pytest.raises(UserError, match=message):
-        decoders(run, tmp_path)
+    return lambda line: paddle_tfm.run("base", [*TINY, *lines, line], out=tmp_path / "runs")[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("model.norm=rms", "it has model.norm layer, and the run rms"),
+        ("model.head=linear", "its model.head has no bias ({name: linear, bias: false}), and the run's has one"),
+    ],
+)
+def test_what_the_peers_lack_of_a_model_is_said(untrained, tmp_path, line, message):
+    mine, _ = decoders(untrained(line), tmp_path)
+    assert mine.facts()["lacking"] == {"torch-tuned": message, "joeynmt": message}
+
+
+def test_a_side_without_such_a_model_is_left_out_and_refused_where_it_is_asked_for(untrained):
+    pytest.importorskip("ctranslate2", reason="the extra [bench]")
+    run, reports = untrained("model.norm={encoder: batch, decoder: layer}"), []
+    results = measure_decoding(run, rounds=1, sentences=2, singles=1, report=reports.append)
+    assert list(results["jobs"]["single"]["sides"]) == ["ours", "ours-uncached"]
+    assert any(re.match(r"ctranslate2: left out: .*batch", text) for text in reports), reports
+    with pytest.raises(UserError, match=r"the side 'ctranslate2' has no such model: .*batch"):
+        measure_decoding(run, rounds=1, sentences=2, singles=1, sides=["ctranslate2"])
 
 
 def test_copy_weights_refuses_another_model(tmp_path):

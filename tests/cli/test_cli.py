@@ -101,6 +101,7 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["bench", "--sentences", "3"], "--sentences: only with --decode RUN"),
         (["bench", "--markdown", "page.md"], "--markdown: only with --size all"),
         (["bench", "--size", "all", "--growth", "batch"], "--growth: not with --size all"),
+        (["bench", "--size", "all", "--markdown", "a_file"], "a_file exists, and has no lines '<!-- paddle-tfm bench"),
         (["ls", "--colour"], "No such option"),
         (["completion", "tcsh"], "Invalid value for "),
         (["cp"], "Missing argument 'RECIPE'"),
@@ -117,6 +118,13 @@ def test_what_the_user_can_mend_is_one_sentence_and_exit_status_2(arguments, mes
     assert "Traceback" not in done.err
     assert not done.out
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_cannot_be_timed_is_refused_before_any_step_is():
+    done = call("bench", "--size", "all", "--decode", "nowhere")
+    assert done.status == 2
+    assert "nowhere: no run is here" in done.err
+    assert "size tiny" not in done.err
 
 
 # ---------------------------------------------------------------------------------------------------------------- run

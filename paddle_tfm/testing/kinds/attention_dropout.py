@@ -13,8 +13,8 @@ RATE, DRAWS, TOLERANCE = 0.5, 2, 1e-4
 
 @check(
     "attention",
-    invariant="dropout acts on weights, not on scores: what all of a query's scores are raised by changes no weight, "
-    "in training either",
+    invariant="dropout acts on weights, not on scores: where the weights are a softmax, what all of a query's scores "
+    "are raised by changes none, in training either",
     consequence="a key that is dropped gets a score of 0, which may be above all others: it is looked at instead of "
     "left out",
     hint="`dropout(softmax(scores))`, and not `softmax(dropout(scores))`; a score that is dropped must be as low as a "
