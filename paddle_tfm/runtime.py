@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,6 +141,13 @@ def _keep_freed_memory() -> None:
     )
     if _use_huge_pages(libc):
         SETTINGS.append(Setting("madvise", "huge pages", "the system need not look up so many small ones"))
+
+
+def return_freed_memory() -> None:
+    """Give the pages of freed memory back to the system, which glibc keeps (see above): after what is done once and
+    takes more than a step does."""
+    with suppress(AttributeError, OSError, TypeError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _use_huge_pages(libc: ctypes.CDLL) -> bool:

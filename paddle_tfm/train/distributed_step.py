@@ -23,7 +23,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import place, randomness, ranks
+from paddle_tfm import place, randomness, ranks, runtime
 from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
@@ -75,6 +75,7 @@ class DistributedStep(DividedStep):
         message["components"] = run.plan.providers()
         self.others.send(message, [each.numpy() for each in named.values()])
         self._probe(collate(examples))
+        runtime.return_freed_memory()  # of two sets of gradients
 
     def __call__(self, number: int, batches: Batches) -> StepMetrics:
         """As `Step`. Where there is no update, ours are the buffers from before the step (`Trainer`)."""

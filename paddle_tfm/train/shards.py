@@ -15,7 +15,7 @@ import paddle
 from paddle import Tensor
 from paddle.utils.dlpack import from_dlpack, to_dlpack
 
-from paddle_tfm import paddle_compat, processes, randomness
+from paddle_tfm import paddle_compat, processes, randomness, runtime
 from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.train.buffers import undone
@@ -53,7 +53,9 @@ def number_of_shards(
             count = 1
     if count < 2:
         return 1
-    if (reason := why_whole(step, examples[:PROBE_ROWS])) is None:
+    reason = why_whole(step, examples[:PROBE_ROWS])
+    runtime.return_freed_memory()  # of two sets of gradients; a worker's copy of these pages would be needed too
+    if reason is None:
         return count
     if step.settings.shards is not None:
         report(f"train.shards={count} counts as 1, since parts of a batch are not the whole: {reason}")

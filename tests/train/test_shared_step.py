@@ -16,6 +16,7 @@ from paddle import nn
 from paddle_tfm import UserError, processes
 from paddle_tfm.data.batches import collate
 from paddle_tfm.onednn import primitives
+from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import ShardedStep
 
 DROPOUT = "model.dropout=0.3"
@@ -49,6 +50,22 @@ def some(trainer, *sizes):
     """Several batches of so many rows."""
     examples, ends = trainer.run.encoded["train"], np.cumsum([0, *sizes])
     return [collate(examples[first:last]) for first, last in pairwise(ends)]
+
+
+def held() -> int:
+    """The bytes that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's /proc")
+def test_what_asks_whether_a_batch_may_be_divided_keeps_no_memory(make_trainer):
+    """Two sets of gradients, here of more than 30 MB each."""
+    trainer = make_trainer("model.d_model=256", "model.d_ff=8192", "train.max_tokens=4096")
+    size = sum(4 * int(np.prod(each.shape)) for each in trainer.step.parameters)
+    assert size > 30e6, size
+    before = held()
+    assert number_of_shards(trainer.step, trainer.run.encoded["train"], rows=100) == 2
+    assert (held() - before) / size < 0.5
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ MAX_MOVE = 2e-3  # of the output, under a change that it is invariant to
 FAR, HALF_UNIT, ROUNDINGS = 1e3, 2.0**-24, 64  # of float32; a square loses FAR times as much as rounding
 BATCHES = (range(4), range(4, 10), range(10, ROWS))  # the sentences, in batches of unequal size
 MAX_POOLED_GAP = 1e-3
+TIMES_LARGER = 1e8
 CHANGES = ("scale", "shift", "channel_scale", "channel_shift")
 
 
@@ -89,6 +90,23 @@ def own_positions(subject: Subject) -> Result:
             if failed := difference(together[row][real], alone[0][real], f"sentence {row} of {ROWS}"):
                 return failed
     return Passed()
+
+
+@check(
+    "norm",
+    invariant="a sentence gets the same beside one whose numbers are 10⁸ times as large",
+    consequence="one token that stands out takes the digits of all others, or makes them zero",
+    hint="`x.max()` or `x.abs().mean()` of a whole batch: each token, or channel, has its own size",
+)
+def loud_neighbour(subject: Subject) -> Result:
+    if "neighbours" in subject.expected_failures:
+        return Skip("its sentences influence each other, as it says")
+    probe = NormProbe(subject)
+    probe.norm.eval()
+    loud = probe.x.clone()
+    loud[0] *= TIMES_LARGER
+    others = np.arange(probe.valid.shape[0]).repeat(probe.valid.numpy().sum(1)) > 0  # of all real tokens
+    return difference(probe(probe.x)[others], probe(loud)[others], "a sentence beside them") or Passed()
 
 
 @check(

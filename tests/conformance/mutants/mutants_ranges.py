@@ -179,4 +179,8 @@ RANGES = [
      "decay_weights(parameter, 1.0, self.weight_decay)", "follows_the_rate"),
     ("attention/multihead", "a norm inside that is not told what is padding",
      "self.inner_norm(context, info.valid, info.positions)", "self.inner_norm(context)", "norms_inside"),
+    ("norm/rms", "all tokens divided by the largest channel of the batch, lest a square overflow",
+     "rows = algebra.flatten(x, self.weight.dtype)",
+     "rows = algebra.flatten(x, self.weight.dtype)\n        rows = rows / rows.detach().abs().max().clip(min=1e-6)",
+     "loud_neighbour"),
 ]  # fmt: skip
