@@ -251,7 +251,8 @@ def _hooks_of(subject: Subject, probe: AttentionProbe, site: str) -> Failed | No
     consequence="scores grow with the width of a head, softmax saturates and hardly any gradient passes; or they "
     "vanish",
     hint="scores are divided by sqrt(head_dim), the width of what is multiplied, whatever d_model / num_heads is; not "
-    "by sqrt(d_model)",
+    "by sqrt(d_model). Weights of a kernel, φ(q)·φ(k) divided by their sum, grow alike in wide heads by nature: "
+    "declare it",
 )
 def temperature(subject: Subject) -> Result:
     if "values" in subject.expected_failures:
