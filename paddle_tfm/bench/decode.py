@@ -76,19 +76,20 @@ def measure_decoding(
             "export": not {*EXPORTED}.isdisjoint(selection),
         }
         request["plugins"] = [str(Path(file).resolve()) for file in plugins]
-        workers: dict[str, Worker] = {}
-        facts: dict[str, dict] = {}
-        lacking: dict[str, str] = {}
-        for side in selection:  # ours first: it writes the workload of the others, and says what they lack
-            if side in lacking and sides:
-                raise UserError(f"{run}: the side '{side}' has no such model: {lacking[side]}")
-            if side in lacking:
-                report(f"{side}: left out: {lacking[side]}")
-                continue
+        load = {"load": name, "decoding": request}
+        report("ours: loading")
+        ours = stack.enter_context(Worker("ours", Path(name)))
+        facts = {"ours": ours.ask(load)}  # first: it writes the workload of the others, and says what they lack
+        lacking = {side: reason for side, reason in facts["ours"]["lacking"].items() if side in selection}
+        for side, reason in lacking.items():
+            if sides:
+                raise UserError(f"{run}: the side '{side}' has no such model: {reason}")
+            report(f"{side}: left out: {reason}")
+        others = [side for side in selection if side not in {"ours", *lacking}]
+        workers = {"ours": ours} | {side: stack.enter_context(Worker(side, Path(name))) for side in others}
+        for side in others:
             report(f"{side}: loading")
-            workers[side] = stack.enter_context(Worker(side, Path(name)))
-            facts[side] = workers[side].ask({"load": name, "decoding": request})
-            lacking |= facts[side].get("lacking", {})
+            facts[side] = workers[side].ask(load)
         jobs = {}
         for job, job_sides in JOBS.items():
             seconds: dict[str, list[float]] = {side: [] for side in workers if side in job_sides}

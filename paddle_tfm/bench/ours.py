@@ -149,10 +149,17 @@ class Decoder:
             "share_embeddings": run.settings.model.share_embeddings,
             "jobs": {job: len(batches) for job, batches in self.batches.items()},
         }
-        self.lacking = dict.fromkeys(PEERS, reason) if (reason := _why_not_peers(run)) else {}
-        if request["export"]:  # for the sides that use the engine
+        self.lacking: dict[str, str] = {}
+        if side == "ours":
+            self._prepare_others(request["export"])
+
+    def _prepare_others(self, export: bool) -> None:
+        """Find out which sides do not have this model, and export it for those that use the engine."""
+        if reason := _why_not_peers(self.run):
+            self.lacking |= dict.fromkeys(PEERS, reason)
+        if export:
             try:
-                self.sizes["export"] = str(exported(run))
+                self.sizes["export"] = str(exported(self.run))
             except UserError as error:
                 self.lacking |= dict.fromkeys(EXPORTED, str(error))
 

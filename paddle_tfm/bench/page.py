@@ -84,14 +84,14 @@ def markdown(steps: Sequence[Mapping], search: Mapping | None = None) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def around(file: Path) -> tuple[str, str] | None:
-    """What stands before and after the place for the tables, with its marks; None if there is no such file yet.
+def around(file: Path) -> tuple[str, str]:
+    """What stands before and after the place for the tables, with its marks; nothing if there is no such file yet.
 
     Raises:
         UserError: the file has no such place.
     """
     if not file.exists():
-        return None
+        return "", ""
     before, begin, rest = file.read_text("utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -105,5 +105,5 @@ def write(file: Path, text: str) -> None:
     Raises:
         UserError: it exists and has no such place.
     """
-    before, after = around(file) or ("", "")
+    before, after = around(file)
     write_whole(file, f"{before}{text}{after}")

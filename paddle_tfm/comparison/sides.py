@@ -150,6 +150,7 @@ def gaps(one: Side, other: Side) -> list[Gap]:
 def confounds(one: Side, other: Side) -> Iterator[Confound]:
     """The costs in which `other` differs from `one`, each with what it means for a comparison of scores."""
     same_speed = one.facts.get(MACHINE) == other.facts.get(MACHINE) and _division(one) == _division(other)
+    as_long = _as_long(one, other)
     for cost in COSTS:
         a, b = one.costs.get(cost), other.costs.get(cost)
         if not a or not b or not all(a) or (cost in NOISY and not same_speed):
@@ -157,7 +158,7 @@ def confounds(one: Side, other: Side) -> Iterator[Confound]:
         percent = 100 * (fmean(b) / fmean(a) - 1)
         overlap = max(min(a), min(b)) <= min(max(a), max(b))
         if percent and not (cost in NOISY and (overlap or abs(percent) < NOISY[cost])):
-            yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent, as_long=_as_long(one, other)))
+            yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent, as_long=as_long))
 
 
 def _division(side: Side) -> list[object]:
