@@ -46,9 +46,7 @@ def forward(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray, scale: float = 1.0
 ) -> np.ndarray:
     """out [N, O] = scale (x [N, I] weight [I, O] + bias [O])."""
-    if bias is not None:
-        np.copyto(out, bias if scale == 1.0 else bias * np.float32(scale))
-    return gemm(x, weight, out, add=bias is not None, scale=scale)
+    return gemm(x, weight, out, scale=scale, bias=bias)
 
 
 def of_input(

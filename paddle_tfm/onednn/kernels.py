@@ -15,12 +15,24 @@ from paddle import Tensor
 
 from paddle_tfm import place, randomness
 from paddle_tfm.onednn.library import library, why_not
-from paddle_tfm.onednn.primitives import DST, SRC, SRC_1, U8, Primitive, create, describe, engine, kept
+from paddle_tfm.onednn.primitives import (
+    DST,
+    LINEAR,
+    SRC,
+    SRC_1,
+    U8,
+    PostOperations,
+    Primitive,
+    create,
+    describe,
+    engine,
+    kept,
+)
 
 # Arguments, kinds of algorithms, directions and flags, by their numbers in dnnl_types.h.
 MEAN, VARIANCE, SCALE, SHIFT, DIFF_SRC, DIFF_DST, DIFF_SCALE, DIFF_SHIFT = 49, 50, 51, 52, 129, 145, 255, 256
 FORWARD, BACKWARD = 64, 128
-RELU, LINEAR, MUL, GREATER, SOFTMAX = 0x20, 0x26, 0x1FFF1, 0x1FFF7, 0x30000
+RELU, MUL, GREATER, SOFTMAX = 0x20, 0x1FFF1, 0x1FFF7, 0x30000
 USE_SCALE, USE_SHIFT = 2, 4
 FIRST_POST_OPERAND = 32768 | SRC_1  # the second operand of the first post-operation
 
@@ -114,7 +126,7 @@ def masked(count: int, factor: float, relu: bool = False) -> Primitive:
 
     def make() -> Primitive:
         x, mask = describe((count,)), describe((count,), U8)
-        with _PostOperations(*[(RELU, 0.0, 0.0)] * relu, (LINEAR, factor, 0.0)) as attributes:
+        with PostOperations(*[(RELU, 0.0, 0.0)] * relu, (LINEAR, factor, 0.0)) as attributes:
             name, arguments = "dnnl_binary_primitive_desc_create", {SRC: x, SRC_1: mask, DST: x}
             return Primitive(name, engine(), MUL, x, mask, x, attributes, arguments=arguments)
 
@@ -126,7 +138,7 @@ def where_positive(count: int, factor: float) -> Primitive:
 
     def make() -> Primitive:
         y, one = describe((count,)), describe((1,))
-        with _PostOperations((MUL, y), (LINEAR, factor, 0.0)) as attributes:
+        with PostOperations((MUL, y), (LINEAR, factor, 0.0)) as attributes:
             name, arguments = "dnnl_binary_primitive_desc_create", {SRC: y, SRC_1: one, DST: y, FIRST_POST_OPERAND: y}
             return Primitive(name, engine(), GREATER, y, one, y, attributes, arguments=arguments)
 
@@ -156,24 +168,3 @@ class _Hint:
 
     def __exit__(self, *_: object) -> None:
         library().dnnl_primitive_desc_destroy(self.descriptor)
-
-
-class _PostOperations:
-    """A context: attributes of a kernel whose result goes through operations: (kind, α, β) by element, (kind,
-    descriptor) with another operand."""
-
-    def __init__(self, *operations: tuple):
-        self.attributes, self.chain = create("dnnl_primitive_attr_create"), create("dnnl_post_ops_create")
-        for kind, *options in operations:
-            append = library().dnnl_post_ops_append_binary
-            if len(options) == 2:
-                append = library().dnnl_post_ops_append_eltwise
-            append(self.chain, kind, *options)
-        library().dnnl_primitive_attr_set_post_ops(self.attributes, self.chain)
-
-    def __enter__(self) -> c_void_p:
-        return self.attributes
-
-    def __exit__(self, *_: object) -> None:
-        library().dnnl_post_ops_destroy(self.chain)
-        library().dnnl_primitive_attr_destroy(self.attributes)

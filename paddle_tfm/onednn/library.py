@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ import paddle
 SUPPORTED = (3, 6)  # the lowest version; an other major version may have an other interface
 AVX512 = 0x27  # dnnl_cpu_isa_avx512_core: flags of the processor
 AVX512_BF16 = 0xE7  # dnnl_cpu_isa_avx512_core_bf16: the processor multiplies bfloat16 itself
+AMX = 0xFEF  # dnnl_cpu_isa_avx512_core_amx: it multiplies tiles of them
 SUCCESS = 0  # dnnl_success
 # dnnl_cpu_isa_t → its name: which instructions the kernels use
 INSTRUCTIONS = {
@@ -67,6 +68,7 @@ _ARGUMENTS: dict[str, list] = {
     "dnnl_post_ops_create": [_OUT],
     "dnnl_post_ops_append_eltwise": [c_void_p, c_int, c_float, c_float],
     "dnnl_post_ops_append_binary": [c_void_p, c_int, c_void_p],
+    "dnnl_post_ops_append_sum": [c_void_p, c_float, c_int32, c_int],
     "dnnl_post_ops_destroy": [c_void_p],
     "dnnl_primitive_attr_destroy": [c_void_p],
     "dnnl_binary_primitive_desc_create": [_OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p],
@@ -125,6 +127,7 @@ class Library:
         isa = self.dnnl_get_effective_cpu_isa()
         self.instructions = INSTRUCTIONS.get(isa, f"isa {isa:#x}")
         self.has_avx512, self.has_bfloat16 = (isa & flags == flags for flags in (AVX512, AVX512_BF16))
+        self.has_amx = isa & AMX == AMX
         self._require_exact_products()
 
     def __getattr__(self, name: str):

@@ -8,7 +8,7 @@
 
 A function of oneDNN needs its signature in `library.py`. Creating a primitive takes 0.2 to 0.8 ms, in which oneDNN
 writes machine code for the shape, and calling it 3 µs: shapes that vary from batch to batch are for kernels that do not
-depend on them (`gemm`), or must be cut into pieces of few lengths.
+depend on them (`gemm`, or an axis of `ANY_SIZE` where oneDNN has it), or must be cut into pieces of few lengths.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from ctypes import c_void_p
+from typing import TypeVar, cast
 
 import numpy as np
 from paddle import Tensor
@@ -29,6 +30,8 @@ from paddle_tfm.onednn.library import SUCCESS, library
 BF16, F32, S32, S8, U8 = 2, 3, 4, 5, 6  # dnnl_data_type_t
 SRC, SRC_1, DST, WEIGHTS, BIAS = 1, 2, 17, 33, 41  # DNNL_ARG_…
 ANY_FORMAT = 1  # dnnl_format_tag_any: the layout that a primitive likes best
+ANY_SIZE = -(2**63)  # DNNL_RUNTIME_DIM_VAL: of an axis whose size each call says (`Primitive.describe`)
+LINEAR = 0x26  # dnnl_eltwise_linear: α x + β
 CPU, IN_ORDER = 1, 1  # dnnl_cpu, dnnl_stream_in_order
 MAX_DIMENSIONS = 12
 MAX_PRIMITIVES = 1024  # primitives of a thread that are kept; each holds some 10 to 100 KiB of machine code
@@ -97,7 +100,7 @@ class Primitive:
     Args:
         name: of the function that makes its descriptor; `arguments_of_it` follow the engine.
         arguments: which argument of the kernel (`SRC`, …) → its descriptor, in the order in which a call gets
-            addresses.
+            addresses; where the kernel's own has `ANY_SIZE`, one with a size.
 
     Raises:
         Failed: oneDNN has no such kernel.
@@ -126,11 +129,40 @@ class Primitive:
             raise Failed(f"dnnl_primitive_execute of oneDNN returned status {status}")
         library().dnnl_stream_wait(_stream())
 
+    def describe(self, place: int, descriptor: c_void_p) -> None:
+        """From now on the argument at `place`, in which the kernel has an axis of `ANY_SIZE`, is of `descriptor`."""
+        library().dnnl_memory_destroy(self._memories[place])
+        self._memories[place] = memory = create("dnnl_memory_create", descriptor, engine(), None)
+        self._arguments[place].memory = memory.value
+
     def destroy(self) -> None:
         """Free the kernel; it must not be called afterwards."""
         library().dnnl_primitive_destroy(self._primitive)
         for memory in self._memories:
             library().dnnl_memory_destroy(memory)
+
+
+class PostOperations:
+    """A context: attributes of a kernel whose result goes through operations: (kind, α, β) by element, (kind,
+    descriptor) with another operand, (α,) plus α times what the destination held."""
+
+    def __init__(self, *operations: tuple):
+        self.attributes, self.chain = create("dnnl_primitive_attr_create"), create("dnnl_post_ops_create")
+        for operation in operations:
+            if len(operation) == 1:
+                library().dnnl_post_ops_append_sum(self.chain, *operation, 0, 0)  # no zero point; the numbers' own kind
+            elif len(operation) == 2:
+                library().dnnl_post_ops_append_binary(self.chain, *operation)
+            else:
+                library().dnnl_post_ops_append_eltwise(self.chain, *operation)
+        library().dnnl_primitive_attr_set_post_ops(self.attributes, self.chain)
+
+    def __enter__(self) -> c_void_p:
+        return self.attributes
+
+    def __exit__(self, *_: object) -> None:
+        library().dnnl_post_ops_destroy(self.chain)
+        library().dnnl_primitive_attr_destroy(self.attributes)
 
 
 class _Primitives(threading.local):
@@ -141,9 +173,10 @@ class _Primitives(threading.local):
 
 
 _OF_THREAD = _Primitives()
+P = TypeVar("P", bound=Primitive)
 
 
-def kept(key: Hashable, make: Callable[[], Primitive]) -> Primitive:
+def kept(key: Hashable, make: Callable[[], P]) -> P:
     """The primitive of `key` (a name and all that its descriptors depend on), made at the first call. Only the latest
     `MAX_PRIMITIVES` of a thread stay.
 
@@ -151,7 +184,7 @@ def kept(key: Hashable, make: Callable[[], Primitive]) -> Primitive:
     is made, so that sums do not depend on what this process did before.
     """
     primitives, key = _OF_THREAD.primitives, (key, paddle_compat.num_threads())
-    primitive = primitives.get(key)
+    primitive = cast("P | None", primitives.get(key))
     if primitive is None:
         primitives[key] = primitive = make()
         if len(primitives) > MAX_PRIMITIVES:

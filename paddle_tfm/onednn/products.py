@@ -23,7 +23,7 @@ from paddle import Tensor
 
 from paddle_tfm import fused, paddle_compat, place
 from paddle_tfm.onednn import library
-from paddle_tfm.onednn.gemm import multiply, rounded
+from paddle_tfm.onednn.gemm import gemm, multiply, rounded
 from paddle_tfm.onednn.primitives import address
 
 Kind = Literal["float32", "bfloat16"]
@@ -105,14 +105,12 @@ class Linear(fused.Function):
         x, weight, *rest = inputs
         inner, width = weight.shape[::-1] if self.transpose else weight.shape
         y = paddle_compat.empty([*x.shape[:-1], width])
-        if rest:
-            np.copyto(_array(y), _array(rest[0]))
         self.shape = x.shape
         self.factors = (_rounded_once(x), rounded(_array(weight))) if self.kind == "bfloat16" else (x, weight)
         self.versions = self._versions()
-        at = [address(factor) for factor in self.factors]
-        rows = math.prod(x.shape[:-1])
-        multiply(self.kind, rows, width, inner, at[0], at[1], address(y), False, self.transpose, bool(rest))
+        left, right = (factor if isinstance(factor, np.ndarray) else _array(factor) for factor in self.factors)
+        bias, out = _array(rest[0]) if rest else None, _array(y).reshape(-1, width)
+        gemm(left.reshape(-1, inner), right, out, transpose_b=self.transpose, bias=bias)
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:

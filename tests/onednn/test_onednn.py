@@ -14,6 +14,7 @@ import pytest
 from paddle_tfm import processes
 from paddle_tfm.onednn import library as onednn
 from paddle_tfm.onednn import primitives
+from paddle_tfm.onednn.gemm import _any_rows_are_right as products_of_any_rows_are_right
 from paddle_tfm.onednn.gemm import gemm, rounded
 from paddle_tfm.onednn.primitives import DST, SRC, Failed, Primitive, address, describe, engine, kept
 
@@ -69,16 +70,56 @@ def test_a_product_reads_and_writes_columns_of_wider_matrices(transpose_a, trans
     assert not out.any()  # the columns beside it
 
 
+@pytest.fixture(params=[False, True], ids=["no amx", "amx"])
+def kernels_of_amx(request, monkeypatch):
+    """Both ways to multiply bfloat16, of which the processor would take one; they work wherever bfloat16 does."""
+    monkeypatch.setattr(onednn.library(), "has_amx", request.param)
+    assert products_of_any_rows_are_right(), "the faster kernels are not used with this version of oneDNN"
+
+
 @needs_bfloat16
+@pytest.mark.usefixtures("kernels_of_amx")
 @pytest.mark.parametrize(("m", "k", "n"), SHAPES)
-@pytest.mark.parametrize("transpose", [False, True])
-def test_a_product_of_bfloat16_sums_in_float32(m, k, n, transpose):
-    """The factors are rounded and nothing else is: against the product in float64 of the rounded factors."""
-    a, b = rounded(numbers(m, k)), rounded(numbers(k, n, seed=1))
-    exact = widened(a).astype(np.float64) @ widened(b).astype(np.float64)
-    stored = np.ascontiguousarray(a.T) if transpose else a
-    out = gemm(stored, b, np.empty((m, n), np.float32), transpose_a=transpose)
-    np.testing.assert_allclose(out, exact, atol=2e-6 * np.sqrt(k) * 4)
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_a_product_of_bfloat16_sums_in_float32(m, k, n, transpose_a, transpose_b, scale):
+    """The factors are rounded and nothing else is: against the product in float64 of the rounded factors. With other
+    numbers of rows before, whose kernel it shares."""
+    shift = numbers(n, seed=2)
+    for rows in (m + 3, m):
+        a, b = rounded(numbers(rows, k)), rounded(numbers(k, n, seed=1))
+        exact, atol = scale * widened(a).astype(np.float64) @ widened(b).astype(np.float64), 2e-6 * np.sqrt(k) * 4
+        stored = (np.ascontiguousarray(a.T) if transpose_a else a), (np.ascontiguousarray(b.T) if transpose_b else b)
+        out = np.full((rows, n), np.nan, np.float32)
+        np.testing.assert_allclose(gemm(*stored, out, transpose_a, transpose_b, scale=scale), exact, atol=atol)
+        gemm(*stored, out, transpose_a, transpose_b, scale=scale, add=True)
+        np.testing.assert_allclose(out, 2 * exact, atol=2 * atol)
+        gemm(*stored, out, transpose_a, transpose_b, scale=scale, bias=shift)
+        np.testing.assert_allclose(out, exact + scale * shift, atol=atol)
+
+
+@needs_bfloat16
+@pytest.mark.usefixtures("kernels_of_amx")
+def test_a_product_of_bfloat16_reads_and_writes_columns_of_wider_matrices():
+    a, b, out = rounded(numbers(9, 20)), rounded(numbers(8, 30, seed=1)), np.zeros((9, 40), np.float32)
+    exact = widened(a[:, 3:10]).astype(np.float64) @ widened(b[:7, 4:9]).astype(np.float64)
+    gemm(a[:, 3:10], b[:7, 4:9], out[:, 6:11], bias=np.ones(5, np.float32))
+    np.testing.assert_allclose(out[:, 6:11], exact + 1, atol=1e-5)
+    gemm(a[:5, 3:10], b[:7, 4:9], out[:5, 6:11])
+    np.testing.assert_allclose(out[:5, 6:11], exact[:5], atol=1e-5)
+    out[:, 6:11] = 0
+    assert not out.any()  # the columns beside it
+
+
+@needs_bfloat16
+@pytest.mark.usefixtures("kernels_of_amx")
+@pytest.mark.parametrize("rows", [1, 2, 17, 500])
+def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(rows):
+    a, b = rounded(numbers(500, 256)), rounded(numbers(256, 300, seed=1))
+    whole = gemm(a, b, np.empty((500, 300), np.float32))
+    some = gemm(a[:rows], b, np.empty((rows, 300), np.float32))
+    np.testing.assert_allclose(some, whole[:rows], atol=1e-5)
 
 
 @needs_onednn
@@ -100,6 +141,7 @@ def test_no_numbers_are_an_empty_product_or_a_sum_of_nothing():
     out = np.ones((2, 4), np.float32)
     assert (gemm(numbers(2, 0), numbers(0, 4), out, add=True) == 1).all()
     assert (gemm(numbers(2, 0), numbers(0, 4), out) == 0).all()
+    np.testing.assert_array_equal(gemm(numbers(2, 0), numbers(0, 4), out, bias=numbers(4)), [numbers(4)] * 2)
 
 
 @needs_onednn
@@ -116,6 +158,13 @@ def test_no_numbers_are_an_empty_product_or_a_sum_of_nothing():
 def test_what_does_not_fit_is_refused_before_memory_is_touched(a, b, out):
     with pytest.raises(ValueError, match="needs dense matrices"):
         gemm(a, b, out)
+
+
+@needs_onednn
+@pytest.mark.parametrize("bias", [numbers(4), numbers(1, 5), numbers(10)[::2], numbers(5).astype(np.float64)])
+def test_a_bias_that_does_not_fit_is_refused(bias):
+    with pytest.raises(ValueError, match="with bias"):
+        gemm(numbers(2, 3), numbers(3, 5), np.empty((2, 5), np.float32), bias=bias)
 
 
 @needs_onednn

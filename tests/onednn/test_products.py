@@ -90,7 +90,7 @@ def test_what_is_frozen_gets_no_gradient_and_the_others_theirs(monkeypatch, kind
         counted, multiply = [], products.multiply
         monkeypatch.setattr(products, "multiply", lambda *args: counted.append(multiply(*args)))
         (linear(*inputs) ** 2).sum().backward()
-    assert len(counted) == 1 + len(inputs) - len(frozen), "a gradient that nobody needs was computed"
+    assert len(counted) == len(inputs) - len(frozen), "a gradient that nobody needs was computed"
     for i, tensor in enumerate(inputs):
         if i in frozen:
             assert tensor.grad is None
