@@ -123,6 +123,9 @@ def test_where_sizes_are_the_same_no_chart_of_them_is_drawn(tmp_path, registry):
     assert set(Costs().figures(facts_of(tmp_path, registry))) == {"quality-by-time"}
     assert not Gradients().applies(facts_of(tmp_path, registry))
     assert not Differences().applies(facts_of(tmp_path, registry))  # one seed has no interval
+    for variant, values in SCORES.items():  # seeds differ, and variants do not
+        run(tmp_path, variant, 2, values[1], tokens=500)
+    assert set(Costs().figures(facts_of(tmp_path, registry))) == {"quality-by-time"}
 
 
 def test_gradient_norms_are_means_over_seeds_with_their_range(two):

@@ -67,7 +67,7 @@ COSTS = (
         lambda value: f"{value:,.0f} bytes",
     ),
 )
-ALWAYS = ("parameters", "seconds")  # others are shown where they differ
+ALWAYS = ("parameters", "seconds")  # others are shown where variants differ in them
 
 
 class Costs(Section):
@@ -125,7 +125,7 @@ def _values(facts: Facts) -> Mapping[str, Mapping[str, Sequence[float]]]:
 
 
 def _known(facts: Facts) -> list[Cost]:
-    """The costs that are known of every variant, and always shown or not the same in all runs."""
+    """The costs that are known of every variant, and always shown or not the same for all."""
     costs = _values(facts)
     return [
         cost
@@ -147,7 +147,8 @@ def _differing(facts: Facts) -> list[Cost]:
 
 
 def _differs(costs: Mapping[str, Mapping[str, Sequence[float]]], key: str) -> bool:
-    return len({value for of_variant in costs.values() for value in of_variant[key]}) > 1
+    """Whether the variants' means differ; seeds may, as batches of other texts hold other numbers of tokens."""
+    return len({fmean(of_variant[key]) for of_variant in costs.values()}) > 1
 
 
 def _chart(facts: Facts, cost: Cost) -> LineChart:
