@@ -2,8 +2,7 @@
 
 The kernels behind `gemm` pack blocks of both factors as they go and depend on no shape, so that nothing is made, kept
 or invalidated: a weight may change between two calls. They are as fast as those for one shape (docs/performance.md),
-but for bfloat16 on a processor with AMX: there products of many rows with a weight have kernels for the weight's shape
-and any number of rows.
+but for bfloat16 on a processor with AMX, where products have kernels of few shapes.
 """
 
 from __future__ import annotations
@@ -11,13 +10,11 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from ctypes import c_void_p
 
 import numpy as np
 
 from paddle_tfm.onednn.library import SUCCESS, library
 from paddle_tfm.onednn.primitives import (
-    ANY_SIZE,
     BF16,
     BIAS,
     DST,
@@ -34,6 +31,7 @@ from paddle_tfm.onednn.primitives import (
     kept,
 )
 
+ROWS = 128  # kernels for a shape have a multiple of so many rows
 LARGEST_PIECE = 20  # an array is rounded in pieces of 2^20, 2^19, … 2^0 numbers, so that few kernels do for all sizes
 
 
@@ -72,8 +70,8 @@ def gemm(
         return out
     kind = "bfloat16" if a.dtype == np.uint16 else "float32"
     addresses = address(a), address(b), address(out)
-    if k and bias is not None and _has_kernel_of_its_own(kind, k, transpose_a, steps[0]):
-        _of_any_rows(n, k, transpose_b, False, True, scale, *steps).multiply(m, *addresses, address(bias))
+    if k and bias is not None and _by_shape(kind, m, transpose_a):
+        _multiply_by_shape(m, n, k, *addresses, transpose_b, False, scale, steps, address(bias))
         return out
     if bias is not None:
         np.copyto(out, bias if scale == 1.0 else bias * np.float32(scale))
@@ -117,8 +115,8 @@ def multiply(
         Failed: oneDNN could not.
     """
     of_a, of_b, of_out = steps or (m if transpose_a else k, k if transpose_b else n, n)
-    if _has_kernel_of_its_own(kind, k, transpose_a, of_a):
-        _of_any_rows(n, k, transpose_b, add, False, scale, of_a, of_b, of_out).multiply(m, a, b, out)
+    if _by_shape(kind, m, transpose_a):
+        _multiply_by_shape(m, n, k, a, b, out, transpose_b, add, scale, (of_a, of_b, of_out))
         return
     function = library().dnnl_gemm_bf16bf16f32 if kind == "bfloat16" else library().dnnl_sgemm
     status = function(
@@ -129,69 +127,80 @@ def multiply(
         raise Failed(f"a product of oneDNN returned status {status}")
 
 
-def _has_kernel_of_its_own(kind: str, k: int, transpose_a: bool, of_a: int | None) -> bool:
-    """Whether a product is `_OfAnyRows`: with AMX, 1.2 to 2.5 times as fast as the kernel of all shapes. Not where the
-    rows of a lie apart, which that kernel of oneDNN 3.6.2 does not see."""
-    return kind == "bfloat16" and not transpose_a and of_a == k and library().has_amx and _any_rows_are_right()
+def _by_shape(kind: str, m: int, transpose_a: bool) -> bool:
+    """Whether a product is computed by kernels for its shape: with AMX, where they are 1.2 to 2.5 times as fast. Not
+    the gradient of a weight, which gains nothing."""
+    if kind == "float32" or transpose_a or m < ROWS or not library().has_amx:
+        return False
+    return _kernels_of_shapes_are_right()
+
+
+def _multiply_by_shape(
+    m: int,
+    n: int,
+    k: int,
+    a: int,
+    b: int,
+    out: int,
+    transpose_b: bool,
+    add: bool,
+    scale: float,
+    steps: Sequence[int | None],
+    *bias: int,
+) -> None:
+    """The product of bfloat16 by a kernel for as many rows as there are whole multiples of `ROWS`, and by another for
+    the last `ROWS`, some of which are computed twice: a kernel for each number of rows would take 1 ms to make, and
+    keep 0.3 MiB. Where `add` must not add twice, the rest is left to the kernel of all shapes."""
+    whole = m // ROWS * ROWS
+    _of_shape(whole, n, k, transpose_b, add, bool(bias), scale, steps)(a, b, out, *bias)
+    if whole == m:
+        return
+    first = whole if add else m - ROWS
+    of_a, _, of_out = (step or 1 for step in steps)
+    rest = m - first, n, k, a + 2 * first * of_a, b, out + 4 * first * of_out
+    if add:
+        multiply("bfloat16", *rest, False, transpose_b, True, scale, steps)
+    else:
+        _of_shape(ROWS, n, k, transpose_b, False, bool(bias), scale, steps)(*rest[3:], *bias)
+
+
+def _of_shape(
+    m: int, n: int, k: int, transpose_b: bool, add: bool, bias: bool, scale: float, steps: Sequence[int | None]
+) -> Primitive:
+    """`gemm` of bfloat16 for one shape. Operands: a, b, out and, with `bias`, that."""
+    of_a, of_b, of_out = (step or 1 for step in steps)
+
+    def make() -> Primitive:
+        a, b = describe((m, k), BF16, (of_a, 1)), describe((k, n), BF16, (1, of_b) if transpose_b else (of_b, 1))
+        out, row = describe((m, n), F32, (of_out, 1)), describe((1, n))
+        name, arguments = "dnnl_matmul_primitive_desc_create", {SRC: a, WEIGHTS: b, DST: out}
+        with PostOperations(*[(LINEAR, scale, 0.0)] * (scale != 1.0), *[(1.0,)] * add) as attributes:
+            described = name, engine(), a, b, row if bias else None, out, attributes
+            return Primitive(*described, arguments=arguments | ({BIAS: row} if bias else {}))
+
+    return kept(("product", m, n, k, transpose_b, add, bias, scale, of_a, of_b, of_out), make)
 
 
 @functools.cache
-def _any_rows_are_right() -> bool:
-    """Whether `_OfAnyRows` multiplies small whole numbers exactly, as float32 can: asked of another oneDNN too, before
-    it is trusted."""
-    rng, k, n = np.random.default_rng(0), 37, 23
+def _kernels_of_shapes_are_right() -> bool:
+    """Whether `_of_shape` multiplies small whole numbers exactly, as float32 can: asked of each oneDNN before it is
+    trusted."""
+    rng, n = np.random.default_rng(0), 23
     bias = rng.integers(-8, 9, n).astype(np.float32)
-    for transpose, rows in itertools.product((False, True), (19, 64)):
+    for transpose, add, (rows, k) in itertools.product((False, True), (False, True), ((1, 37), (50, 2048))):
         a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((rows, k), (n, k) if transpose else (k, n)))
-        expected, out = a @ (b.T if transpose else b) + bias, np.zeros((rows, 2 * n), np.float32)
-        operands = rounded(a), rounded(b), out[:, 5:], bias
+        product, out = a @ (b.T if transpose else b), np.ones((rows, 2 * n), np.float32)
+        operands = [rounded(a), rounded(b), out[:, 5:], *[bias] * (not add)]
         try:
-            kernel = _of_any_rows(n, k, transpose, False, True, 1.0, k, b.shape[1], 2 * n)
-            kernel.multiply(rows, *map(address, operands))
+            kernel = _of_shape(rows, n, k, transpose, add, not add, 0.5, (k, b.shape[1], 2 * n))
+            kernel(*map(address, operands))
         except Failed:
             return False
-        if not np.array_equal(out[:, 5 : 5 + n], expected) or np.delete(out, np.s_[5 : 5 + n], axis=1).any():
+        expected = np.ones_like(out)
+        expected[:, 5 : 5 + n] = product / 2 + 1 if add else (product + bias) / 2
+        if not np.array_equal(out, expected):
             return False
     return True
-
-
-class _OfAnyRows(Primitive):
-    """The product of a [rows, K] and b [K, N] in bfloat16 for any number of rows; out is float32."""
-
-    def __init__(
-        self,
-        n: int,
-        k: int,
-        transpose_b: bool,
-        add: bool,
-        bias: bool,
-        scale: float,
-        of_a: int,
-        of_b: int,
-        of_out: int,
-    ):
-        self._shapes, self._rows = ((k, BF16, of_a), (n, F32, of_out)), 1
-        b, shift = describe((k, n), BF16, (1, of_b) if transpose_b else (of_b, 1)), describe((1, n))
-        (a, out), (one_a, one_out) = self._matrices(ANY_SIZE), self._matrices(1)
-        arguments = {SRC: one_a, WEIGHTS: b, DST: one_out} | ({BIAS: shift} if bias else {})
-        name = "dnnl_matmul_primitive_desc_create"
-        with PostOperations(*[(LINEAR, scale, 0.0)] * (scale != 1.0), *[(1.0,)] * add) as attributes:
-            super().__init__(name, engine(), a, b, shift if bias else None, out, attributes, arguments=arguments)
-
-    def _matrices(self, rows: int) -> list[c_void_p]:
-        return [describe((rows, width), kind, (step, 1)) for width, kind, step in self._shapes]
-
-    def multiply(self, rows: int, *addresses: int) -> None:
-        """`addresses`: of a, b, out, and of the bias if it has one."""
-        if rows != self._rows:
-            for place, descriptor in zip((0, 2), self._matrices(rows)):
-                self.describe(place, descriptor)
-            self._rows = rows
-        self(*addresses)
-
-
-def _of_any_rows(*sizes) -> _OfAnyRows:
-    return kept(("product of any rows", *sizes), lambda: _OfAnyRows(*sizes))
 
 
 def rounded(x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@
 
 A function of oneDNN needs its signature in `library.py`. Creating a primitive takes 0.2 to 0.8 ms, in which oneDNN
 writes machine code for the shape, and calling it 3 µs: shapes that vary from batch to batch are for kernels that do not
-depend on them (`gemm`, or an axis of `ANY_SIZE` where oneDNN has it), or must be cut into pieces of few lengths.
+depend on them (`gemm`), or must be cut into pieces of few lengths.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from paddle_tfm.onednn.library import SUCCESS, library
 BF16, F32, S32, S8, U8 = 2, 3, 4, 5, 6  # dnnl_data_type_t
 SRC, SRC_1, DST, WEIGHTS, BIAS = 1, 2, 17, 33, 41  # DNNL_ARG_…
 ANY_FORMAT = 1  # dnnl_format_tag_any: the layout that a primitive likes best
-ANY_SIZE = -(2**63)  # DNNL_RUNTIME_DIM_VAL: of an axis whose size each call says (`Primitive.describe`)
 LINEAR = 0x26  # dnnl_eltwise_linear: α x + β
 CPU, IN_ORDER = 1, 1  # dnnl_cpu, dnnl_stream_in_order
 MAX_DIMENSIONS = 12
@@ -100,7 +99,7 @@ class Primitive:
     Args:
         name: of the function that makes its descriptor; `arguments_of_it` follow the engine.
         arguments: which argument of the kernel (`SRC`, …) → its descriptor, in the order in which a call gets
-            addresses; where the kernel's own has `ANY_SIZE`, one with a size.
+            addresses.
 
     Raises:
         Failed: oneDNN has no such kernel.
@@ -128,12 +127,6 @@ class Primitive:
         if status != SUCCESS:
             raise Failed(f"dnnl_primitive_execute of oneDNN returned status {status}")
         library().dnnl_stream_wait(_stream())
-
-    def describe(self, place: int, descriptor: c_void_p) -> None:
-        """From now on the argument at `place`, in which the kernel has an axis of `ANY_SIZE`, is of `descriptor`."""
-        library().dnnl_memory_destroy(self._memories[place])
-        self._memories[place] = memory = create("dnnl_memory_create", descriptor, engine(), None)
-        self._arguments[place].memory = memory.value
 
     def destroy(self) -> None:
         """Free the kernel; it must not be called afterwards."""
