@@ -71,7 +71,7 @@ def gemm(
     kind = "bfloat16" if a.dtype == np.uint16 else "float32"
     addresses = address(a), address(b), address(out)
     if k and bias is not None and _by_shape(kind, m, transpose_a):
-        _multiply_by_shape(m, n, k, *addresses, transpose_b, False, scale, steps, address(bias))
+        _multiply_by_shape((m, n, k), (*addresses, address(bias)), transpose_b, False, scale, steps)
         return out
     if bias is not None:
         np.copyto(out, bias if scale == 1.0 else bias * np.float32(scale))
@@ -116,7 +116,7 @@ def multiply(
     """
     of_a, of_b, of_out = steps or (m if transpose_a else k, k if transpose_b else n, n)
     if _by_shape(kind, m, transpose_a):
-        _multiply_by_shape(m, n, k, a, b, out, transpose_b, add, scale, (of_a, of_b, of_out))
+        _multiply_by_shape((m, n, k), (a, b, out), transpose_b, add, scale, (of_a, of_b, of_out))
         return
     function = library().dnnl_gemm_bf16bf16f32 if kind == "bfloat16" else library().dnnl_sgemm
     status = function(
@@ -132,36 +132,33 @@ def _by_shape(kind: str, m: int, transpose_a: bool) -> bool:
     the gradient of a weight, which gains nothing."""
     if kind == "float32" or transpose_a or m < ROWS or not library().has_amx:
         return False
-    return _kernels_of_shapes_are_right()
+    return kernels_of_shapes_are_right()
 
 
 def _multiply_by_shape(
-    m: int,
-    n: int,
-    k: int,
-    a: int,
-    b: int,
-    out: int,
+    sizes: tuple[int, int, int],
+    operands: Sequence[int],
     transpose_b: bool,
     add: bool,
     scale: float,
     steps: Sequence[int | None],
-    *bias: int,
 ) -> None:
     """The product of bfloat16 by a kernel for as many rows as there are whole multiples of `ROWS`, and by another for
     the last `ROWS`, some of which are computed twice: a kernel for each number of rows would take 1 ms to make, and
-    keep 0.3 MiB. Where `add` must not add twice, the rest is left to the kernel of all shapes."""
+    keep 0.3 MiB. Where `add` must not add twice, the rest is left to the kernel of all shapes. Operands: a, b, out and,
+    if there is one, the bias."""
+    (m, n, k), (a, b, out, *bias) = sizes, operands
     whole = m // ROWS * ROWS
     _of_shape(whole, n, k, transpose_b, add, bool(bias), scale, steps)(a, b, out, *bias)
     if whole == m:
         return
     first = whole if add else m - ROWS
     of_a, _, of_out = (step or 1 for step in steps)
-    rest = m - first, n, k, a + 2 * first * of_a, b, out + 4 * first * of_out
+    last = a + 2 * first * of_a, b, out + 4 * first * of_out
     if add:
-        multiply("bfloat16", *rest, False, transpose_b, True, scale, steps)
+        multiply("bfloat16", m - whole, n, k, *last, False, transpose_b, True, scale, steps)
     else:
-        _of_shape(ROWS, n, k, transpose_b, False, bool(bias), scale, steps)(*rest[3:], *bias)
+        _of_shape(ROWS, n, k, transpose_b, False, bool(bias), scale, steps)(*last, *bias)
 
 
 def _of_shape(
@@ -182,7 +179,7 @@ def _of_shape(
 
 
 @functools.cache
-def _kernels_of_shapes_are_right() -> bool:
+def kernels_of_shapes_are_right() -> bool:
     """Whether `_of_shape` multiplies small whole numbers exactly, as float32 can: asked of each oneDNN before it is
     trusted."""
     rng, n = np.random.default_rng(0), 23

@@ -19,7 +19,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from ctypes import c_void_p
-from typing import TypeVar, cast
 
 import numpy as np
 from paddle import Tensor
@@ -33,7 +32,7 @@ ANY_FORMAT = 1  # dnnl_format_tag_any: the layout that a primitive likes best
 LINEAR = 0x26  # dnnl_eltwise_linear: α x + β
 CPU, IN_ORDER = 1, 1  # dnnl_cpu, dnnl_stream_in_order
 MAX_DIMENSIONS = 12
-MAX_PRIMITIVES = 1024  # primitives of a thread that are kept; each holds some 10 to 100 KiB of machine code
+MAX_PRIMITIVES = 1024  # primitives of a thread that are kept; each holds some 10 to 300 KiB of machine code
 
 _Dimensions = ctypes.c_int64 * MAX_DIMENSIONS
 
@@ -166,10 +165,9 @@ class _Primitives(threading.local):
 
 
 _OF_THREAD = _Primitives()
-P = TypeVar("P", bound=Primitive)
 
 
-def kept(key: Hashable, make: Callable[[], P]) -> P:
+def kept(key: Hashable, make: Callable[[], Primitive]) -> Primitive:
     """The primitive of `key` (a name and all that its descriptors depend on), made at the first call. Only the latest
     `MAX_PRIMITIVES` of a thread stay.
 
@@ -177,7 +175,7 @@ def kept(key: Hashable, make: Callable[[], P]) -> P:
     is made, so that sums do not depend on what this process did before.
     """
     primitives, key = _OF_THREAD.primitives, (key, paddle_compat.num_threads())
-    primitive = cast("P | None", primitives.get(key))
+    primitive = primitives.get(key)
     if primitive is None:
         primitives[key] = primitive = make()
         if len(primitives) > MAX_PRIMITIVES:

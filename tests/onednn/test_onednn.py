@@ -14,8 +14,7 @@ import pytest
 from paddle_tfm import processes
 from paddle_tfm.onednn import library as onednn
 from paddle_tfm.onednn import primitives
-from paddle_tfm.onednn.gemm import _kernels_of_shapes_are_right as kernels_of_shapes_are_right
-from paddle_tfm.onednn.gemm import gemm, rounded
+from paddle_tfm.onednn.gemm import gemm, kernels_of_shapes_are_right, rounded
 from paddle_tfm.onednn.primitives import DST, SRC, Failed, Primitive, address, describe, engine, kept
 
 HAS_AVX512 = not onednn.why_not() and onednn.library().has_avx512
