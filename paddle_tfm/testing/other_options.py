@@ -35,7 +35,7 @@ def other_values(option: Option) -> list[object]:
     if isinstance(option.default, bool):
         return [not option.default]
     if isinstance(option.default, int):
-        return [option.default // 2, 2 * option.default + 1]
+        return [value for value in (option.default // 2, 2 * option.default + 1) if value != option.default]
     if isinstance(option.default, float):
         return [option.default / 4, option.default / 2, 4 * option.default] if option.default else [0.4]
     return []

@@ -17,7 +17,7 @@ MIN_EFFECT = 1e-3  # of the largest output
 
 
 class _Cut(Norm):
-    """Lets every second channel pass, times `rest` the others. Which arguments a call `lacks` is added to that set."""
+    """Lets every second channel pass, none where there is only one, times `rest` the others. Which arguments a call `lacks` is added to that set."""
 
     def __init__(self, rest: float, lacks: set[str]):
         super().__init__()
@@ -25,7 +25,7 @@ class _Cut(Norm):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         self.lacks |= {name for name, got in (("valid", valid), ("positions", positions)) if got is None}
-        kept = np.arange(x.shape[-1]) % 2 == 0
+        kept = np.arange(x.shape[-1]) % 2 == 1
         return x * np.where(kept, 1.0, self.rest).astype("float32")
 
 
