@@ -17,7 +17,8 @@ MIN_EFFECT = 1e-3  # of the largest output
 
 
 class _Cut(Norm):
-    """Lets every second channel pass, none where there is only one, times `rest` the others. Which arguments a call `lacks` is added to that set."""
+    """Lets every second channel pass, none where there is only one, times `rest` the others. Which arguments a call
+    `lacks` is added to that set."""
 
     def __init__(self, rest: float, lacks: set[str]):
         super().__init__()
