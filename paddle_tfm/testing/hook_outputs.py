@@ -64,6 +64,16 @@ def outputs_by_position(encoding: PositionalEncoding, length: int) -> dict[str, 
     return {hook: output.reshape(length, -1) for hook, output in hook_outputs(encoding, every, every).items()}
 
 
+def begin_again(encoding: PositionalEncoding, first: range, after: range) -> bool:
+    """Whether the positions `after` are to every hook what as many `first` ones are, one by one, in a text that has
+    both."""
+    both = encoding.remap(position_ids(*first, *after), None)
+    rows = [output.reshape(len(first) + len(after), -1) for output in hook_outputs(encoding, both, both).values()]
+    whole = np.concatenate(rows, 1) if rows else np.zeros((len(first) + len(after), 1))
+    one, other = whole[: len(first)], whole[len(first) :]
+    return np.allclose(one, other, atol=1e-6) and not np.allclose(one, one[:1])
+
+
 def two_alike(rows: dict[str, np.ndarray]) -> tuple[int, int] | None:
     """Two positions to which no hook gives anything different; None: all differ."""
     whole = np.concatenate(list(rows.values()), 1)
