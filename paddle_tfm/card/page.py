@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -20,14 +21,16 @@ from paddle_tfm.protocols import Metric
 from paddle_tfm.train.run import Run
 
 FILE = "report.html"
+HANDY = 12  # characters of a text that a decoder-only model was trained on, whose attention is shown
 SPLITS = {"test": "test", "valid": "validation"}  # as results name them and as people do
 
 
-def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None) -> str:
+def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, chosen: Sequence[str] = ()) -> str:
     """The whole card.
 
     Args:
-        metrics: those of the recipe that texts suffice for. run: the model; without it nothing is measured.
+        metrics: those of the recipe that texts suffice for. run: the model; without it nothing is measured. chosen:
+            texts on which attention is shown, instead of one of the test's.
     """
     sources = [item.source for item in facts.predictions if item.source.strip()]
     sources = sources or [source for source, _ in facts.about.get("samples", []) if source.strip()]
@@ -36,8 +39,9 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None) ->
         Section("Scores", _scores(facts, metrics)),
         Section("Outputs", _outputs(facts, run)),
     ]
-    if run is not None and facts.shape == "encoder-decoder":
-        sections.append(Section("Attention", attention.html(run, sources)))
+    if run is not None:
+        texts = sources or [target[:HANDY] for _, target in facts.about.get("samples", [])]
+        sections.append(Section("Attention", attention.html(run, texts, chosen)))
     sections += [
         Section("Learning curves", _curves(facts)),
         Section("What it is", _what(facts)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -15,10 +16,17 @@ from paddle_tfm.cli.common import console, create_registry, device_option, note,
 @click.option("--each", is_flag=True, help="Of several runs: a model card of each, and no comparison.")
 @click.option("--quick", is_flag=True, help="Load no model: without attention, speed of writing and generated text.")
 @click.option("--all", "slow", is_flag=True, help="Of several runs: also sections that load a model.")
+@click.option(
+    "--sentence",
+    "sentences",
+    multiple=True,
+    metavar="TEXT",
+    help="Show attention on this text, of every layer and head (repeatable). Of several runs: as with --all.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="The folder for the page. Default: that of the run.")
 @plugin_option
 @device_option
-def command(folders, each, quick, slow, out, plugins, device) -> None:
+def command(folders, each, quick, slow, sentences, out, plugins, device) -> None:
     """One HTML page: of a single run its model card, of several runs their comparison.
 
     A model card says what the model is, its data, its scores by length, its best and worst outputs, where it looks, how
@@ -30,10 +38,15 @@ def command(folders, each, quick, slow, out, plugins, device) -> None:
       paddle-tfm report runs/quickstart
       paddle-tfm report runs/quickstart --all
       paddle-tfm report runs/quickstart --each --quick
+      paddle-tfm report runs/multi30k --sentence "a dog on a leash pulls its owner"
     """
     from paddle_tfm.errors import UserError
     from paddle_tfm.runtime import load_paddle
 
+    if quick and sentences:
+        raise UserError("--sentence needs the model, which --quick does not load; leave one of them out")
+    if any(not sentence.strip() for sentence in sentences):
+        raise UserError("--sentence is empty; write the text whose attention you want to see")
     if out is None:
         for folder in folders:
             if folder.is_dir() and not os.access(folder, os.W_OK):
@@ -41,9 +54,10 @@ def command(folders, each, quick, slow, out, plugins, device) -> None:
     runs = [run for folder in folders for run in _runs(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1 and not each:
+        slow = slow or bool(sentences)
         if slow:
             use_device(device)
-        _compare(folders, out, create_registry(plugins), slow)
+        _compare(folders, out, create_registry(plugins), slow, sentences)
         return
     if out is not None and len(runs) > 1:
         raise UserError("--out takes the page of one run, but --each writes several; leave it out")
@@ -53,7 +67,7 @@ def command(folders, each, quick, slow, out, plugins, device) -> None:
     else:
         use_device(device)
     for run in runs:
-        path = _card(run, registry, quick, out or run)
+        path = _card(run, registry, quick, out or run, sentences)
         console().print(f"card  {path}", markup=False, soft_wrap=True)
 
 
@@ -70,15 +84,15 @@ def _runs(folder: Path) -> list[Path]:
     return runs
 
 
-def _compare(folders, out: Path | None, registry, slow: bool) -> None:
+def _compare(folders, out: Path | None, registry, slow: bool, sentences: Sequence[str]) -> None:
     from paddle_tfm.cli.compare import comparison_of
     from paddle_tfm.comparison.report import Report
 
-    paths = Report(comparison_of(folders, out), registry, warn, slow, files=True).write()
+    paths = Report(comparison_of(folders, out), registry, warn, slow, files=True, chosen=sentences).write()
     console().print(f"report  {paths['page']}", markup=False, soft_wrap=True)
 
 
-def _card(folder: Path, registry, quick: bool, out: Path) -> Path:
+def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[str]) -> Path:
     from paddle_tfm.card.facts import RunFacts
     from paddle_tfm.card.page import FILE, page
     from paddle_tfm.errors import UserError
@@ -96,5 +110,5 @@ def _card(folder: Path, registry, quick: bool, out: Path) -> Path:
         except UserError as error:
             warn(f"{error}; the card is written without what needs the model")
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / FILE, page(facts, metrics, loaded))
+    write_whole(out / FILE, page(facts, metrics, loaded, sentences))
     return out / FILE

@@ -32,10 +32,14 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 
 class Facts:
-    """The facts of a comparison: of each variant its recipe; of all runs together what they share."""
+    """The facts of a comparison: of each variant its recipe; of all runs together what they share.
 
-    def __init__(self, comparison: Comparison, registry: Registry):
-        self.comparison, self.registry = comparison, registry
+    Args:
+        chosen: texts on which attention is shown; of none, some of the test's.
+    """
+
+    def __init__(self, comparison: Comparison, registry: Registry, chosen: Sequence[str] = ()):
+        self.comparison, self.registry, self.chosen = comparison, registry, chosen
         self._made: dict[Callable[[Facts], Any], Any] = {}
         self.groups = grouped(comparison.runs)
         self.recipes = {variant: recipe_of(runs[0].folder) for variant, runs in self.groups.items()}

@@ -3,7 +3,7 @@ table and figure of the page by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ class Report:
 
     Args:
         registry: has the sections. warn: takes a sentence for each section that failed. slow: also sections that take
-            long. files: also every table as CSV and LaTeX, and every figure as SVG and PDF.
+            long. files: also every table as CSV and LaTeX, and every figure as SVG and PDF. chosen: texts on which
+            attention is shown, instead of some of the test's.
     """
 
     def __init__(
@@ -35,9 +36,10 @@ class Report:
         warn: Callable[[str], None],
         slow: bool = False,
         files: bool = False,
+        chosen: Sequence[str] = (),
     ):
         self.comparison, self.registry, self.warn, self.slow, self.files = comparison, registry, warn, slow, files
-        self.facts = Facts(comparison, registry)
+        self.facts = Facts(comparison, registry, chosen)
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import paddle
 
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.codec import Codec
+from paddle_tfm.errors import UserError
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Example, Tap
+
+if TYPE_CHECKING:
+    from paddle_tfm.train.run import Run
 
 BEGIN, END = "<s>", "</s>"
 
@@ -24,6 +28,37 @@ class HeadWeights(NamedTuple):
     queries: Sequence[str]
     keys: Sequence[str]
     weights: np.ndarray
+
+    def cut(self, pieces: int) -> HeadWeights:
+        """Those of the first so many queries and keys."""
+        return HeadWeights(self.name, self.queries[:pieces], self.keys[:pieces], self.weights[:, :pieces, :pieces])
+
+
+class Reading(NamedTuple):
+    """What a model wrote for a text, and where it looked."""
+
+    output: str
+    attentions: Sequence[HeadWeights]
+
+
+def read_by(run: Run, text: str) -> Reading:
+    """A text as a run's model reads it, with its own output; a decoder-only model reads it as what it would continue.
+
+    Raises:
+        UserError: the text is empty, has too many pieces for the model, or none of its attentions records weights.
+    """
+    if not text.strip():
+        raise UserError("there is nothing to attend to in an empty text")
+    pieces, longest = len(run.codec.source.tokenize(text)), run.model.max_length - 1
+    if pieces > longest:
+        raise UserError(f"{pieces} pieces are more than the {longest} that the model reads (model.max_length)")
+    if run.model.encoder is None:
+        source, output = "", text
+    else:
+        source, output = text, run.hypotheses([text])[0][0].text
+    if not (attentions := head_weights(run.model, run.codec, source, output)):
+        raise UserError("no attention of this model has weights to show")
+    return Reading(output, attentions)
 
 
 def head_weights(model: Transformer, codec: Codec, source: str, output: str) -> list[HeadWeights]:

@@ -25,7 +25,7 @@ def heat_map(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], ti
     levels = np.clip(np.rint(np.nan_to_num(shares) * LEVELS), 0, LEVELS).astype(int)
     shapes = "".join(
         f'<path d="{_shape(levels == level, left, top)}" style="fill:var(--accent);fill-opacity:{level / LEVELS:g};'
-        'stroke:none"/>'
+        f'stroke:none"><title>about {level / LEVELS:g}</title></path>'
         for level in sorted(set(levels.ravel().tolist()) - {0})
     )
     frame = f'<path d="M{left} {top}H{width}V{height}H{left}Z" style="stroke:var(--line)"/>'
@@ -37,7 +37,10 @@ def heat_map(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], ti
         f'<text transform="translate({left + CELL * i + 11} {top - 3})rotate(-90)">{_shown(name)}</text>'
         for i, name in enumerate(columns)
     )
-    most = "; ".join(f"{row} on {columns[int(share.argmax())]}" for row, share in zip(rows, np.nan_to_num(shares)))
+    heard = [_visible(name) for name in columns]
+    most = "; ".join(
+        f"{_visible(row)} on {heard[int(share.argmax())]}" for row, share in zip(rows, np.nan_to_num(shares))
+    )
     spoken = escape(f"{title}. Most attention: {most}")
     return (
         f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {width} {height}" width="{width}" '
@@ -59,8 +62,12 @@ def _shape(cells: np.ndarray, left: int, top: int) -> str:
     return "".join(parts)
 
 
+def _visible(name: str) -> str:
+    return "".join("␣" if character.isspace() else character for character in name)
+
+
 def _cut(name: str) -> str:
-    visible = "".join("␣" if character.isspace() else character for character in name)
+    visible = _visible(name)
     return visible if len(visible) <= LONGEST else f"{visible[: LONGEST - 1]}…"
 
 

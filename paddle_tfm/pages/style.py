@@ -135,19 +135,6 @@ figcaption { margin-bottom: 0.6rem; }
 .map { padding-bottom: 0.4rem; }
 .heads { display: flex; flex-wrap: wrap; gap: 0.6rem 1.4rem; margin-bottom: 0.8rem; }
 .heads figcaption { margin: 0; } .heads svg { overflow: visible; }
-.cells { display: grid; grid-template-columns: minmax(0, max-content) repeat(var(--columns), minmax(0, 1.9rem));
-  gap: 1px; font-size: 0.8rem; align-items: stretch; }
-.cells i { min-height: 1.5rem; background: var(--accent); print-color-adjust: exact;
-  -webkit-print-color-adjust: exact; }
-.cells .column { writing-mode: vertical-rl; justify-self: center; padding-bottom: 0.3rem; text-align: right;
-  line-height: 1.1; }
-.cells .axis { color: var(--soft); } .cells .axis:not(.row) { grid-column: 2 / -1; }
-.cells .row.axis { align-self: end; }
-.scale-of-map { display: flex; align-items: center; gap: 0.4rem; margin: 0.6rem 0 0; font-size: 0.8rem;
-  color: var(--soft); }
-.shades { width: 6rem; height: 0.9rem; background: linear-gradient(to right, transparent, var(--accent));
-  border: 1px solid var(--line); print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-.cells .row { padding-right: 0.5rem; text-align: right; line-height: 1.5rem; overflow-wrap: anywhere; }
 
 .example { padding: 1rem 0; border-top: 1px solid var(--line); }
 .example h3 { margin: 0 0 0.6rem; color: var(--soft); font-weight: 500; font-size: 0.875rem; }

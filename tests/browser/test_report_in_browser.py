@@ -69,13 +69,13 @@ def test_a_model_card_can_be_read_too(chromium, card, width, dark):
 def test_a_layer_of_attention_is_chosen_by_keyboard(chromium, card):
     chromium.open(card, 768)
     shown = "[...document.querySelectorAll('.map')].map(map => getComputedStyle(map).display !== 'none')"
-    layers = len(chromium.js(shown))
-    assert layers == 2 and chromium.js(shown) == [False, True]
-    chromium.js("document.querySelector('#layer-1').focus()")
+    # two layers of the encoder, of cross-attention, which is shown first, and of the decoder
+    assert chromium.js(shown) == [False, False, False, True, False, False]
+    chromium.js("document.querySelector('#layer-3').focus()")
     chromium.press("ArrowLeft", 37)
-    assert chromium.js(shown) == [True, False]
-    cells = chromium.js("document.querySelectorAll('.map.layer-0 i').length")
-    assert cells >= 4
+    assert chromium.js(shown) == [False, False, True, False, False, False]
+    shades = chromium.js("document.querySelectorAll('.map.layer-2 svg path title').length")
+    assert shades >= 4
 
 
 def test_the_measure_sees_what_is_wrong(chromium, page, tmp_path):

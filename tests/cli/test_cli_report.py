@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+from html import unescape
 
 import numpy as np
 import pytest
@@ -28,6 +29,12 @@ def text_of(path):
     return re.sub("<.*?>", " ", path.read_text("utf-8").partition("<body>")[2])
 
 
+def copied_as(run, folder, *variants):
+    for variant in variants:
+        file = shutil.copytree(run, folder / variant / "seed-1") / "results.json"
+        file.write_text(file.read_text().replace('"default"', f'"{variant}"'))
+
+
 def test_a_single_run_gets_a_card_with_all_its_parts(run):
     done = call("report", run.parent.parent)
     assert done.status == 0 and done.out.startswith("card  ")
@@ -48,7 +55,7 @@ def test_a_single_run_gets_a_card_with_all_its_parts(run):
         "at most",
     ):
         assert wanted in text, wanted
-    assert 'aria-label="Most attention: ' in html
+    assert 'aria-label="mean of heads. Most attention: ' in html
     assert "<script" not in html and "http" not in html
 
 
@@ -83,11 +90,7 @@ def test_an_unfinished_run_gets_one_and_says_how_far_it_is(run, tmp_path):
 
 
 def test_several_runs_get_their_comparison_or_a_card_each(run, tmp_path):
-    shutil.copytree(run, tmp_path / "runs" / "one" / "seed-1")
-    shutil.copytree(run, tmp_path / "runs" / "two" / "seed-1")
-    for variant in ("one", "two"):
-        file = tmp_path / "runs" / variant / "seed-1" / "results.json"
-        file.write_text(file.read_text().replace('"default"', f'"{variant}"'))
+    copied_as(run, tmp_path / "runs", "one", "two")
     done = call("report", tmp_path / "runs")
     assert (done.status, done.out) == (0, f"report  {tmp_path / 'runs' / 'comparison.html'}\n")
     done = call("report", tmp_path / "runs", "--each", "--quick")
@@ -101,6 +104,32 @@ def test_sections_that_load_a_model_compute_on_the_device_that_is_named(run, tmp
     shutil.copytree(run, tmp_path / "default/seed-2")
     done = call("report", tmp_path, "--all", "--device=tpu")
     assert done.status == 2 and "--device tpu: must be cpu, gpu or gpu:N" in done.err
+
+
+def test_attention_is_shown_on_a_sentence_that_is_named(run, tmp_path):
+    copied_as(run, tmp_path, "one", "two")
+    text = "1 2 2 1 <i>"
+    for folder, page in ((run, "report.html"), (tmp_path, "comparison.html")):
+        done = call("report", folder, "--sentence", text, "--sentence", "2 2", "--out", tmp_path / "out")
+        assert done.status == 0, done.err
+        html = (tmp_path / "out" / page).read_text("utf-8")
+        assert '<h3 dir="auto">1 2 2 1 &lt;i&gt;</h3>' in html and '<h3 dir="auto">2 2</h3>' in html
+        assert "mean of heads" in html and "about 0.5" in html
+    long = call("report", run, "--sentence", "1 " * 300, "--out", tmp_path / "out")
+    assert long.status == 0
+    assert re.search(r"300 pieces are more than the \d+ that the model reads", text_of(tmp_path / "out/report.html"))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--sentence", " "], "--sentence is empty; write the text whose attention you want to see"),
+        (["--sentence", "1", "--quick"], "--sentence needs the model, which --quick does not load"),
+    ],
+)
+def test_a_sentence_that_cannot_be_read_is_refused(run, options, sentence):
+    done = call("report", run, *options)
+    assert done.status == 2 and sentence in done.err
 
 
 def test_where_no_run_is_it_says_so(tmp_path):
@@ -120,6 +149,10 @@ def test_a_decoder_only_run_writes_a_text_of_its_own(tmp_path):
     text = text_of(folder / "report.html")
     assert "A decoder-only Transformer" in text and "A text that it writes from nothing" in text
     assert "--prompt" in text and "tokens a second in one text" in text
+    html = (folder / "report.html").read_text("utf-8")
+    assert re.findall(r"> ?(\w+ \d)</label>", html) == ["decoder 0"]
+    spoken = unescape(re.search('aria-label="head 0. Most attention: (.*?)"', html)[1]).split("; ")
+    assert [pair.split(" on ")[0] for pair in spoken] == ["<s>", *"a␣line␣of␣te"[: len(spoken) - 1]]
     command = re.search("<code>(paddle-tfm generate .*?)</code>", (folder / "report.html").read_text("utf-8"))[1]
     done = call(*shlex.split(re.sub("<.*?>", "", command))[1:], "--length", "3")
     assert done.status == 0 and done.err == ""

@@ -18,7 +18,7 @@ from paddle_tfm.comparison.sections.attention import Attention
 from paddle_tfm.comparison.sections.batches import Batches
 from paddle_tfm.comparison.sections.encodings import Encodings
 from paddle_tfm.inference.align import align
-from paddle_tfm.inference.heads import head_weights
+from paddle_tfm.inference.heads import head_weights, read_by
 from paddle_tfm.inference.translate import Translation
 from paddle_tfm.pages.heat import CELL, heat_map
 from paddle_tfm.recipe.plan import plan_run
@@ -158,9 +158,39 @@ def test_attention_maps_stand_side_by_side_for_sentences_on_which_variants_diffe
     assert names[int(checked)] == "cross 0"
     first = html.split('<div class="example">')[1]
     assert all(name in first for name in ("sinusoidal", "learned", "leaky"))
-    assert first.count("<svg") == 3 * 4 * 2  # variants, attentions, heads
+    assert first.count("<svg") == 3 * 4 * (2 + 1)  # variants, attentions, heads and their mean
     figures = section.figures(facts)
     assert "attention-1-0" in figures and len(figures["attention-1-0"].axes) == 3  # two heads and their scale
+
+
+def test_attention_is_shown_on_the_sentences_that_were_chosen(out, registry):
+    text = "1 2 2 1 3"
+    chosen = Facts(comparison_of([out]), registry, [text, "1 2 3 4 1 2 3 4 1 2"])
+    section = Attention()
+    assert section.applies(chosen)
+    html = section.html(chosen)
+    assert not Elements(html).wrong and html.count('class="example"') == 1
+    run = chosen.models(chosen.run_of("learned"))
+    (output,) = run.hypotheses([text])[0]
+    block = html.split('<div class="example">')[1]
+    assert f">{text}</h3>" in block and f'<bdi>learned</bdi>: <span dir="auto">{output.text}</span>' in block
+    assert all(f"<bdi>{name}</bdi>" in block for name in ("sinusoidal", "learned", "leaky"))
+    # the second has more pieces than the models read
+    assert "learned, “1 2 3 4 1 2 3 4 1 2”: 10 pieces are more than the 9 that the model reads" in html
+    assert set(section.figures(chosen)) == {"attention-1-0", "attention-1-1", "attention-1-2"}
+
+
+def test_a_text_is_read_with_the_output_that_the_model_writes(facts):
+    run = facts.models(facts.run_of("sinusoidal"))
+    reading = read_by(run, "2 1 3")
+    assert reading.output == run.translate(["2 1 3"])[0]
+    expected = head_weights(run.model, run.codec, "2 1 3", reading.output)
+    for one, other in zip(reading.attentions, expected, strict=True):
+        assert (one.name, list(one.queries), list(one.keys)) == (other.name, list(other.queries), list(other.keys))
+        np.testing.assert_array_equal(one.weights, other.weights)
+    cut = expected[0].cut(2)
+    assert cut.weights.shape == (2, 2, 2) and len(cut.queries) == len(cut.keys) == 2
+    np.testing.assert_array_equal(cut.weights, expected[0].weights[:, :2, :2])
 
 
 def test_a_map_has_a_shade_for_every_share_and_names_as_text():
