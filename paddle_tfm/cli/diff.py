@@ -136,7 +136,7 @@ def _of_recipe(what: Sequence[str], registry: Registry) -> list[Side]:
 
 
 def _planned(recipe: Recipe, variant: str, registry: Registry) -> Side:
-    from paddle_tfm.comparison.sides import PLUGINS, Side
+    from paddle_tfm.comparison.sides import ALL, PLUGINS, Side
     from paddle_tfm.model.build import build
     from paddle_tfm.model.cache_size import cache_bytes
     from paddle_tfm.model.size import matrix_parameters, num_parameters, training_flops
@@ -153,7 +153,7 @@ def _planned(recipe: Recipe, variant: str, registry: Registry) -> Side:
         "tokens": train.steps * train.accumulate * train.max_tokens,
         "cache_bytes": cache_bytes(model),
     }
-    known = {cost: [value] for cost, value in costs.items() if value is not None}
+    known = {cost: {ALL: value} for cost, value in costs.items() if value is not None}
     return Side(variant, run.data, {PLUGINS: {**plan.providers(), **files}}, known)
 
 

@@ -79,7 +79,10 @@ def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]
             chosen, chosen_seed = of_seed, seed
     if not chosen:
         return []
-    rows = list(zip(*chosen.values()))
+    # a source that the split has several times is shown once
+    rows = list({(row[0].source, row[0].reference): row for row in reversed(list(zip(*chosen.values())))}.values())[
+        ::-1
+    ]
     likeness = [[similarity(item.reference, item.hypothesis) for item in row] for row in rows]
     return [
         SideBySide(

@@ -52,6 +52,7 @@ LAST_BITS = {
 # of the test split for each token of output, and bytes of the key/value cache for it
 COSTS = ("parameters", "flops_per_token", "tokens", "seconds", "peak_memory_mib", "decoding_seconds", "cache_bytes")
 # those that no two runs have alike: percent, below which is noise
+ALL = ""  # runs: of what is known of them together
 NOISY = {"seconds": 5.0, "peak_memory_mib": 2.0, "decoding_seconds": 25.0}
 
 
@@ -61,13 +62,13 @@ class Side:
 
     Args:
         recipe: resolved. facts: section (plugins, data, build, machine) → what → how it is. costs: of `COSTS`, those
-            that are known, a number a run; of decoding one of all runs.
+            that are known, a number for each run by the name of its folder; of decoding one of `ALL` runs.
     """
 
     name: str
     recipe: Mapping[str, Any]
     facts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    costs: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 class Gap(NamedTuple):
@@ -112,8 +113,8 @@ def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None
     return Side(name, recipe_of(first) if recipe is None else recipe, facts, _costs(folders, abouts))
 
 
-def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    values: dict[str, list[float]] = {}
+def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    values: dict[str, dict[str, float]] = {}
     tokens, searched = 0, 0.0  # of all runs: short outputs of one seed weigh as little as they are
     for folder, about in zip(folders, abouts):
         trainings = about.get("trainings", [])
@@ -125,10 +126,21 @@ def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict
         tokens, searched = tokens + decoding.get("tokens", 0), searched + decoding.get("seconds", 0.0)
         for cost in COSTS:
             if isinstance(known.get(cost), (int, float)):
-                values.setdefault(cost, []).append(known[cost])
+                values.setdefault(cost, {})[folder.name] = known[cost]
     if tokens and searched >= SHORTEST:
-        values["decoding_seconds"] = [searched / tokens]
+        values["decoding_seconds"] = {ALL: searched / tokens}
     return values
+
+
+def paired(one: Side, other: Side, cost: str) -> tuple[list[float], list[float]] | None:
+    """A cost of both sides in the runs that both have: seed 4 has other batches than seed 1, and where seeds are added
+    until a variant is settled, not all have as many. All runs where none is of both; None where a side's cost is not
+    known."""
+    a, b = one.costs.get(cost), other.costs.get(cost)
+    if not a or not b:
+        return None
+    both = [run for run in a if run in b]
+    return ([a[run] for run in both], [b[run] for run in both]) if both else ([*a.values()], [*b.values()])
 
 
 def gaps(one: Side, other: Side) -> list[Gap]:
@@ -152,9 +164,10 @@ def confounds(one: Side, other: Side) -> Iterator[Confound]:
     same_speed = one.facts.get(MACHINE) == other.facts.get(MACHINE) and _division(one) == _division(other)
     as_long = _as_long(one, other)
     for cost in COSTS:
-        a, b = one.costs.get(cost), other.costs.get(cost)
-        if not a or not b or not all(a) or (cost in NOISY and not same_speed):
+        values = paired(one, other, cost)
+        if values is None or not all(values[0]) or (cost in NOISY and not same_speed):
             continue
+        a, b = values
         percent = 100 * (fmean(b) / fmean(a) - 1)
         overlap = max(min(a), min(b)) <= min(max(a), max(b))
         if percent and not (cost in NOISY and (overlap or abs(percent) < NOISY[cost])):
@@ -168,7 +181,7 @@ def _division(side: Side) -> list[object]:
 
 def _as_long(one: Side, other: Side) -> bool:
     """Whether both train on about as many tokens, so that their times tell how fast they are."""
-    a, b = (fmean(side.costs.get("tokens") or [1]) for side in (one, other))
+    a, b = (fmean(tokens) for tokens in paired(one, other, "tokens") or ([1], [1]))
     return abs(b - a) <= a * NOISY["seconds"] / 100
 
 

@@ -117,6 +117,20 @@ def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
     assert not Beside().applies(facts)
 
 
+def test_seeds_that_only_one_variant_has_make_no_difference_of_costs(tmp_path, registry):
+    """Batches of another seed hold other numbers of tokens; a variant that was settled early has fewer seeds."""
+    for seed, tokens in enumerate((400, 404, 417), 1):
+        run(tmp_path, "base", seed, 0.5, tokens=tokens)
+        if seed < 3:
+            run(tmp_path, "a_b & 50%", seed, 0.7, tokens=tokens, seconds=120.0 + seed)
+    facts = facts_of(tmp_path, registry)
+    assert set(Costs().figures(facts)) == {"quality-by-time"}
+    assert "tokens of training" not in Costs().html(facts)
+    (table,) = Costs().tables(facts).values()
+    (cell,) = (table.columns[-1].cell(row) for row in table.rows if row.variant != "base")
+    assert cell == "2:02 (+102.5%)"  # 121.5 s over 60 s
+
+
 def test_where_sizes_are_the_same_no_chart_of_them_is_drawn(tmp_path, registry):
     for variant, values in SCORES.items():
         run(tmp_path, variant, 1, values[0])

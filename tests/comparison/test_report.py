@@ -541,6 +541,13 @@ def test_outputs_stand_side_by_side_where_variants_differ_most(tmp_path):
     assert chosen[0].outputs == {"ours": "cccc", "theirs": "zzzz"}
 
 
+def test_a_source_that_stands_in_the_split_twice_is_shown_once(tmp_path):
+    rows = [wrong("1", "aaaa", "bbbb"), wrong("2", "aaaa", "aaab"), wrong("1", "aaaa", "bbbb")]
+    finish(tmp_path, "ours", 1, 0.6, predictions=rows)
+    finish(tmp_path, "theirs", 1, 0.5, predictions=[wrong(source, "aaaa", "cccc") for source in "121"])
+    assert sorted(item.source for item in side_by_side(table(tmp_path))) == ["1", "2"]
+
+
 def test_outputs_of_other_texts_do_not_stand_beside_these(tmp_path):
     finish(tmp_path, "ours", 1, 0.6, predictions=[wrong("1", "a", "b")])
     finish(tmp_path, "theirs", 1, 0.5, predictions=[wrong("2", "a", "b")])

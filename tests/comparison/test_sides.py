@@ -114,12 +114,12 @@ def test_a_search_is_timed_over_all_seeds(tmp_path):
     """A seed whose outputs are short takes long for each of its tokens, and hardly counts."""
     runs = {1: {"tokens": 900, "seconds": 1.8}, 2: {"tokens": 100, "seconds": 0.7}}
     folders = [run(tmp_path / str(seed), decoding=decoding) for seed, decoding in runs.items()]
-    assert sides.of_runs("a", folders).costs["decoding_seconds"] == [pytest.approx(2.5 / 1000)]
+    assert sides.of_runs("a", folders).costs["decoding_seconds"] == {sides.ALL: pytest.approx(2.5 / 1000)}
 
 
 def test_times_that_overlap_between_seeds_are_noise():
     def side(*seconds: float) -> Side:
-        return Side("", {}, {}, {"seconds": seconds})
+        return Side("", {}, {}, {"seconds": {f"seed-{seed}": each for seed, each in enumerate(seconds, 1)}})
 
     assert not list(confounds(side(10.0, 12.0), side(11.5, 14.0)))
     assert [each.percent for each in confounds(side(10.0, 12.0), side(13.0, 14.5))] == [pytest.approx(25.0)]

@@ -53,6 +53,7 @@ BY_HAND = {
     ("position", "rotary", "fraction"): [0.25, 0.5],
     ("position", "rotary", "ntk_factor"): [4.0],
     ("position", "t5", "buckets"): [4, 8, 64],
+    ("position", "xpos", "scale_base"): [256.0, 2048.0],  # with less, scores stop fading before the farthest position
     ("position", "yarn", "trained_length"): [4, 200],
     ("head", "adaptive", "cutoffs"): [[5], [5, 7, 10]],
     ("head", "fix", "scale"): [0.5, 20.0],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.charts import LineChart, key
 from paddle_tfm.comparison.columns import around, clock
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.sides import confounds
+from paddle_tfm.comparison.sides import Side, confounds, paired
 from paddle_tfm.comparison.table import Row
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.pages.chart import Point, Series
@@ -119,19 +119,18 @@ def _scored(facts: Facts) -> list[Row]:
     return [row for row in facts.comparison.rows if math.isfinite(row.mean[facts.comparison.metric])]
 
 
-def _values(facts: Facts) -> Mapping[str, Mapping[str, Sequence[float]]]:
-    """Variant → cost → a number a run, where it is known."""
-    return {side.name: side.costs for side in facts.sides()}
+def _means(facts: Facts, cost: str) -> dict[str, float]:
+    """Variant → mean over its runs."""
+    return {side.name: fmean(side.costs[cost].values()) for side in facts.sides()}
 
 
 def _known(facts: Facts) -> list[Cost]:
     """The costs that are known of every variant, and always shown or not the same for all."""
-    costs = _values(facts)
+    variants = facts.sides()
     return [
         cost
         for cost in COSTS
-        if all(cost.key in of_variant for of_variant in costs.values())
-        and (cost.key in ALWAYS or _differs(costs, cost.key))
+        if all(cost.key in side.costs for side in variants) and (cost.key in ALWAYS or _differs(variants, cost.key))
     ]
 
 
@@ -141,22 +140,24 @@ def _shown(facts: Facts) -> list[str]:
 
 def _differing(facts: Facts) -> list[Cost]:
     """Those that charts show: time, and others where they differ."""
-    known = _values(facts)
-    costs = {row.variant: known[row.variant] for row in _scored(facts)}
-    return [cost for cost in _known(facts) if cost.key == "seconds" or _differs(costs, cost.key)]
+    scored = {row.variant for row in _scored(facts)}
+    variants = [side for side in facts.sides() if side.name in scored]
+    return [cost for cost in _known(facts) if cost.key == "seconds" or _differs(variants, cost.key)]
 
 
-def _differs(costs: Mapping[str, Mapping[str, Sequence[float]]], key: str) -> bool:
-    """Whether the variants' means differ; seeds may, as batches of other texts hold other numbers of tokens."""
-    return len({fmean(of_variant[key]) for of_variant in costs.values()}) > 1
+def _differs(variants: Sequence[Side], cost: str) -> bool:
+    """Whether another variant's runs cost something else than the first one's."""
+    first, *others = variants
+    pairs = [paired(first, side, cost) for side in others]
+    return any(pair is not None and fmean(pair[0]) != fmean(pair[1]) for pair in pairs)
 
 
 def _chart(facts: Facts, cost: Cost) -> LineChart:
-    comparison, metric, costs = facts.comparison, facts.comparison.metric, _values(facts)
+    comparison, metric, costs = facts.comparison, facts.comparison.metric, _means(facts, cost.key)
     unit, series = comparison.unit(metric), []
     for row in reversed(_scored(facts)):
         scores = [value for run in facts.groups[row.variant] if math.isfinite(value := run.metric(metric))]
-        x = fmean(costs[row.variant][cost.key]) / cost.unit
+        x = costs[row.variant] / cost.unit
         series.append(
             Series(facts.numbers[row.variant], row.variant, [Point(x, row.mean[metric], min(scores), max(scores))])
         )
@@ -199,20 +200,31 @@ def _table(facts: Facts) -> Table[Row]:
             right=True,
         ),
     ]  # fmt: skip
-    title = "What each variant costs, and how much more than the baseline: means over seeds, time of training steps"
+    title = (
+        "What each variant costs, a mean over seeds, and how much more than the baseline, in seeds that both have; "
+        "time of training steps"
+    )
     return Table([*columns, *(_column(facts, cost) for cost in _known(facts))], comparison.rows, title)
 
 
 def _column(facts: Facts, cost: Cost) -> Column[Row]:
-    means = {name: fmean(costs[cost.key]) for name, costs in _values(facts).items()}
-    base = means[facts.baseline]
+    means = _means(facts, cost.key)
+    first, *others = facts.sides()
+    ratios = {side.name: ratio for side in others if (ratio := _ratio(first, side, cost.key)) is not None}
 
     def text(row: Row) -> str:
-        value = means[row.variant]
-        if value == base or not base:
-            return cost.text(value)
-        return f"{cost.text(value)} ({100 * (value / base - 1):+.1f}%)".replace("-", "−")
+        value, ratio = means[row.variant], ratios.get(row.variant, 1.0)
+        return cost.text(value) if ratio == 1 else f"{cost.text(value)} ({100 * (ratio - 1):+.1f}%)".replace("-", "−")
 
     return Column(
-        cost.name, text, lambda row: {cost.key: means[row.variant], f"{cost.key}_of_baseline": base}, right=True
+        cost.name,
+        text,
+        lambda row: {cost.key: means[row.variant], f"{cost.key}_of_baseline": means[facts.baseline]},
+        right=True,
     )
+
+
+def _ratio(one: Side, other: Side, cost: str) -> float | None:
+    """Of the other side's cost to that of one; None where that is unknown or nothing."""
+    pair = paired(one, other, cost)
+    return None if pair is None or not fmean(pair[0]) else fmean(pair[1]) / fmean(pair[0])

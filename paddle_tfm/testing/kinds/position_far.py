@@ -111,8 +111,9 @@ def _off_wave(rows: np.ndarray, slopes: np.ndarray) -> np.ndarray:
 
 
 def _count(rows: np.ndarray) -> int:
-    """How many of the rows [T, …] are different."""
-    return len(np.unique(rows.reshape(len(rows), -1).round(5), axis=0))
+    """How many of the rows [T, …] are different, as shares of the largest number: xPos's queries are small far away."""
+    shares = rows.reshape(len(rows), -1) / max(float(np.abs(rows).max()), 1e-30)
+    return len(np.unique(shares.round(5), axis=0))
 
 
 def _at(encoding: PositionalEncoding, offset: int) -> dict[str, np.ndarray]:
