@@ -7,6 +7,7 @@ A number with a known uncertainty is written to the digit that this allows (`dec
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 UNITS = {
     "": "a plain number: 12.346, 0.00123",
@@ -110,6 +111,12 @@ def _number(value: float, unit: str, sign: str = "", uncertainty: float | None =
     if unit == "points":
         return f"{value:{sign}.2f}"
     return f"{value:{sign}.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:{sign}.3g}"
+
+
+def listed(words: Iterable[object]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = map(str, words)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def plural(number: int, what: str) -> str:

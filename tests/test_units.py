@@ -88,3 +88,7 @@ def test_a_metric_with_an_unknown_unit_is_refused_where_it_is_written():
             """Milliseconds."""
 
             unit = "ms"
+
+
+def test_words_are_listed_as_in_a_sentence():
+    assert [units.listed(words) for words in (["a"], ["a", "b"], (3, 5, 8))] == ["a", "a and b", "3, 5 and 8"]

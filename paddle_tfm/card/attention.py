@@ -26,5 +26,5 @@ def html(run: Run, texts: Sequence[str], chosen: Sequence[str] = ()) -> str:
         heading = f'<p>output: <span dir="auto">{escape(reading.output)}</span></p>' if reading.output != text else ""
         sentences.append(Sentence(text, [Reader(heading, [item.cut(MOST_PIECES) for item in reading.attentions])]))
     if not sentences and not lacking:
-        return "<p>No text of a length that can be drawn is known; `--sentence TEXT` chooses one.</p>"
+        return "<p>No text of a length that can be drawn is known; paddle-tfm report --sentence TEXT chooses one.</p>"
     return attention_maps(sentences, [ROWS_AND_COLUMNS, *lacking])

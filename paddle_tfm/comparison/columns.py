@@ -7,6 +7,7 @@ from paddle_tfm.comparison.runs import directions
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change, smallest, verdict_text
+from paddle_tfm.units import listed
 
 SPREAD = "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none."
 FACTS = (
@@ -65,8 +66,7 @@ def adjustment(comparison: Comparison) -> str:
     number, plan = sum(row.difference is not None for row in comparison.rows), comparison.question.plan
     reasons = [f"{number} variants (Holm)"] if number > 1 else []
     if plan is not None:
-        looks = " and ".join([", ".join(map(str, plan.looks[:-1])), str(plan.looks[-1])]) if plan.looks else ""
-        reasons.append(f"looks after {looks} seeds" if looks else "looks after every seed (e-values)")
+        reasons.append(f"looks after {listed(plan.looks)} seeds" if plan.looks else "looks after every seed (e-values)")
     return f", adjusted for {' and '.join(reasons)}" if reasons else ""
 
 

@@ -25,7 +25,7 @@ from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
-from paddle_tfm.units import plural
+from paddle_tfm.units import listed, plural
 
 T = TypeVar("T")
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -131,8 +131,7 @@ class Facts:
         what = NUMBERS[number].capitalize() if number < len(NUMBERS) else str(number)
         names = " and ".join(recipes)
         text = f"{what} {'variant' if number == 1 else 'variants'} of {names}, "
-        seeds = sorted({seed for row in rows for seed in row.seeds})
-        text += f"{'each ' if number > 1 else ''}trained with {plural(len(seeds), 'seed')} for {self.steps()}"
+        text += f"{'each ' if number > 1 else ''}trained with {self.how_many_seeds()} for {self.steps()}"
         text += f" on {self.task}" if self.task else ""
         text += f", and scored by {units.metric_name(comparison.metric)}"
         examples = self.about.get("examples", {}).get("test" if comparison.split == "test" else "valid")
@@ -141,6 +140,21 @@ class Facts:
         return text + (
             f" on {examples:,} {comparison.split} examples." if examples else f" on the {comparison.split} split."
         )
+
+    def how_many_seeds(self) -> str:
+        """`5 seeds`, or `3 to 5 seeds` where variants were settled by fewer."""
+        counts = [len(runs) for runs in self.groups.values()]
+        low, high = min(counts), max(counts)
+        return plural(high, "seed") if low == high else f"{low} to {high} seeds"
+
+    def seeds(self) -> str:
+        """`1, 2, 3`, or of which variants: `1, 2 and 3 of base; 1 and 2 of rms, batch`."""
+        variants: dict[tuple[int, ...], list[str]] = {}
+        for name in sorted(self.groups, key=lambda name: -len(self.groups[name])):
+            variants.setdefault(tuple(sorted(run.seed for run in self.groups[name])), []).append(name)
+        if len(variants) == 1:
+            return ", ".join(map(str, *variants))
+        return "; ".join(f"{listed(seeds)} of {', '.join(names)}" for seeds, names in variants.items())
 
     def padding(self) -> dict[str, float]:
         """Variant → the share of padding in its training batches, of those whose runs say so."""

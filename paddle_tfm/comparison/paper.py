@@ -60,18 +60,18 @@ def _setting(facts: Facts) -> list[str]:
 
 def _budget(facts: Facts) -> list[str]:
     """How it was trained, with which seeds."""
-    runs = facts.comparison.runs
-    seeds = sorted({run.seed for run in runs})
+    runs, names = facts.comparison.runs, [row.variant for row in facts.comparison.rows]
     sentences = []
     if training := describe.training(facts.section("train")):
         sentences.append(f"Training: {training.replace(' · ', '; ')}.")
-    each = "Each variant was" if len(facts.comparison.rows) > 1 else "It was"
-    sentences.append(f"{each} trained with {plural(len(seeds), 'seed')} ({', '.join(map(str, seeds))}).")
+    each = "Each variant was" if len(names) > 1 else "It was"
+    sentences.append(f"{each} trained with {facts.how_many_seeds()} ({facts.seeds()}).")
     if tuned := read_tuned(facts.comparison):
         trials = max((len(item.scores) for item in tuned.variants.values()), default=0)
         sentences.append(
             f"Before, {plural(trials, 'trial')} of each variant, the same for all and with another seed, chose on the "
-            f"validation split from {tuned.space()}."
+            f"validation split from {tuned.space()}: "
+            f"{'; '.join(f'{name} {tuned.variants[name].text()}' for name in names if name in tuned.variants)}."
         )
     if lost := sum(row.diverged for row in facts.comparison.rows):
         sentences.append(f"Of {len(runs)} runs {lost} diverged.")

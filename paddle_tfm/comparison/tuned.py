@@ -41,10 +41,19 @@ class Chosen:
         """Of the trial that was chosen."""
         return self.scores[self.number - 1]
 
+    def text(self) -> str:
+        """`train.schedule.peak 0.002, train.schedule.warmup 200`."""
+        return ", ".join(f"{path} {shown(value)}" for path, value in self.values.items())
+
     @property
     def diverged(self) -> int:
         """How many trials."""
         return sum(math.isnan(score) for score in self.scores)
+
+
+def shown(value: object) -> str:
+    """A value of a setting."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)

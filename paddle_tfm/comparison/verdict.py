@@ -8,7 +8,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.comparable import reasons
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
-from paddle_tfm.units import plural
+from paddle_tfm.units import listed, plural
 
 
 def verdict(comparison: Comparison) -> str:
@@ -44,7 +44,7 @@ def _leads(comparison: Comparison) -> str:
     equal = [f"“{row.variant}”" for row in rest if math.isclose(row.mean[metric], best.mean[metric], rel_tol=1e-12)]
     if not equal:
         return "has the best mean"
-    return f"shares the best mean with {' and '.join(filter(None, [', '.join(equal[:-1]), equal[-1]]))}"
+    return f"shares the best mean with {listed(equal)}"
 
 
 def _standing(comparison: Comparison, others: list[Row]) -> str:
@@ -149,8 +149,7 @@ def look(comparison: Comparison) -> str:
     seeds = plural(max(len(row.seeds) for row in comparison.rows), "seed")
     if not open_names:
         return f"After {seeds} all is settled: {', '.join(settled)}."
-    names = " and ".join(filter(None, [", ".join(open_names[:-1]), open_names[-1]]))
-    go_on = f"{names} need{'s' if len(open_names) == 1 else ''} more"
+    go_on = f"{listed(open_names)} need{'s' if len(open_names) == 1 else ''} more"
     return f"After {seeds}: {'; '.join(filter(None, [', '.join(settled), go_on]))}."
 
 

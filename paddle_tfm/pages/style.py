@@ -103,7 +103,8 @@ svg .base { stroke: var(--soft); stroke-width: 1.5px; stroke-dasharray: 4 4; }
   color: var(--soft); font-size: 0.875rem; }
 .key svg { display: inline-block; width: 1.6rem; height: 0.9rem; margin-right: 0.4rem; vertical-align: -0.1rem; }
 
-.key + figure, .key + .charts, .note + table { margin-top: 0.8rem; } table + table { margin-top: 1.4rem; }
+.key + figure, .key + .charts, .note + table { margin-top: 0.8rem; }
+:is(table, figure, .charts) + table { margin-top: 1.4rem; }
 .examples { display: flex; flex-direction: column; }
 .examples .example { order: var(--differ); }
 .sorted:has(#sort-hard:checked) .example { order: var(--hard); }

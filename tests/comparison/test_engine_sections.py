@@ -126,6 +126,8 @@ def test_seeds_that_only_one_variant_has_make_no_difference_of_costs(tmp_path, r
     facts = facts_of(tmp_path, registry)
     assert set(Costs().figures(facts)) == {"quality-by-time"}
     assert "tokens of training" not in Costs().html(facts)
+    assert "trained with 2 to 3 seeds (1, 2 and 3 of base; 1 and 2 of a_b & 50%)" in paper.methods(facts)
+    assert "each trained with 2 to 3 seeds for" in facts.sentence()
     (table,) = Costs().tables(facts).values()
     (cell,) = (table.columns[-1].cell(row) for row in table.rows if row.variant != "base")
     assert cell == "2:02 (+102.5%)"  # 121.5 s over 60 s

@@ -118,7 +118,7 @@ def test_what_was_chosen_is_said_with_where_it_lies(sweep):
 def test_a_paper_says_how_the_values_were_chosen(sweep, registry):
     sentence = (
         "Before, 4 trials of each variant, the same for all and with another seed, chose on the validation split from "
-        "train.schedule.peak 0.001 to 0.005 (log)."
+        f"train.schedule.peak 0.001 to 0.005 (log): {HOSTILE} train.schedule.peak 0.001; base train.schedule.peak 0.002."
     )
     facts = sweep()
     assert sentence in paper.methods(facts)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 SENTENCES, VARIANTS, PIECES = 2, 4, 16  # that are shown at most, so that the page stays small
 OWN_OUTPUT = f"Each variant reads its own output; at most {VARIANTS} variants and {HEADS} heads are shown."
-CHOSEN = f"The sentences are those of `--sentence`; of a longer one the first {MOST_PIECES} pieces are shown."
+CHOSEN = f"The sentences are those of --sentence; of a longer one the first {MOST_PIECES} pieces are shown."
 DIFFERING = (
     f"Shown are the sentences of at most {PIECES} pieces on which the variants differ most, and of an output as many "
-    "pieces; `--sentence TEXT` shows others."
+    "pieces; paddle-tfm report --sentence TEXT shows others."
 )
 
 

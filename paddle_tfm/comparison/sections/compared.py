@@ -49,7 +49,7 @@ def _facts(facts: Facts) -> str:
         ("size", escape(_sizes(facts))),
         ("training", escape(describe.training(facts.section("train")))),
         ("padding in batches", escape(describe.padding(facts.padding()))),
-        ("seeds", escape(", ".join(map(str, sorted({run.seed for run in comparison.runs}))))),
+        ("seeds", escape(facts.seeds())),
         ("output by", escape(describe.component(facts.recipe.get("search", "")))),
         ("decided by", f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from paddle_tfm import units
 from paddle_tfm.comparison.charts import LineChart, key
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.tuned import Chosen, Tuned, read_tuned
+from paddle_tfm.comparison.tuned import Chosen, Tuned, read_tuned, shown
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Point, Series
 from paddle_tfm.protocols import Section
@@ -67,9 +67,8 @@ class Tuning(Section):
         """What was chosen, and where the best is still the outermost that was tried."""
         lines = []
         for name, item in _variants(facts, facts.once(_tuned)).items():
-            values = ", ".join(f"{path} {_value(value)}" for path, value in item.values.items())
             edge = f" (nothing was tried beyond this {' and '.join(item.at_edge)})" if item.at_edge else ""
-            lines.append(f"tuned  {name}: {values}{edge}")
+            lines.append(f"tuned  {name}: {item.text()}{edge}")
         return lines
 
     def data(self, facts: Facts) -> dict[str, Any]:
@@ -94,10 +93,6 @@ def _variants(facts: Facts, tuned: Tuned) -> dict[str, Chosen]:
     return {variant: tuned.variants[variant] for variant in rows if variant in tuned.variants}
 
 
-def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 Row = tuple[str, Chosen]
 
 
@@ -106,7 +101,7 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table[Row]:
 
     def value(path: str) -> Column[Row]:
         def text(row: Row) -> str:
-            return f"{_value(row[1].values[path])}{' (outermost)' if path in row[1].at_edge else ''}"
+            return f"{shown(row[1].values[path])}{' (outermost)' if path in row[1].at_edge else ''}"
 
         return Column(path, text, lambda row: {path: row[1].values[path]}, right=True)
 
