@@ -95,14 +95,18 @@ class Facts:
         }
         return {variant: {seed: rows for seed, rows in runs.items() if rows} for variant, runs in read.items()}
 
-    def text_metric(self) -> Metric | None:
-        """The deciding metric, if texts suffice for it and it is installed here."""
+    def text_metrics(self) -> dict[str, Metric]:
+        """name → metric, of those that texts suffice for and that are installed here: the deciding one, then the
+        recipe's others."""
         stated = (self.recipe.get("evaluate") or {}).get("metrics") or []
-        specs = {spec.get("name") if isinstance(spec, Mapping) else spec: spec for spec in stated}
-        name = self.comparison.learned
-        plan = self.registry.resolve("metric", specs.get(name, name), "metric")
-        metric = None if plan.problems else plan.build()
-        return metric if metric and metric.needs_search and not metric.needs_pieces else None
+        specs = {str(spec.get("name")) if isinstance(spec, Mapping) else str(spec): spec for spec in stated}
+        metrics: dict[str, Metric] = {}
+        for name in dict.fromkeys((self.comparison.learned, *specs)):
+            plan = self.registry.resolve("metric", specs.get(name, name), "metric")
+            metric = None if plan.problems else plan.build()
+            if metric and metric.needs_search and not metric.needs_pieces:
+                metrics[name] = metric
+        return metrics
 
     def identities(self) -> list[dict[str, Any]]:
         """From what each run was trained; empty where that cannot be read."""

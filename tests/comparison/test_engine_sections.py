@@ -213,6 +213,17 @@ def test_scores_by_length_are_those_of_the_examples_of_a_length(tmp_path, regist
     assert line.get_xydata().tolist() == [[2, 0], [4, pytest.approx(0.6)]]
 
 
+def test_where_texts_do_not_suffice_for_the_deciding_metric_another_is_shown_by_length(tmp_path, registry):
+    lines = [(" ".join("w" * length), "a", "a" if length == 2 else "b") for length in (2, 4) for _ in range(5)]
+    folder = run(tmp_path, "base", 1, 0.5, lines, test={"loss": 1.0, "exact_match": 0.5})
+    (folder / "recipe.yaml").write_text("evaluate: {metrics: [token_accuracy, exact_match]}\n", "utf-8")
+    facts = Facts(compare(collect([tmp_path]), "r", tmp_path, "loss", "base"), registry)
+    assert list(facts.text_metrics()) == ["exact_match"]
+    (table,) = Lengths().tables(facts).values()
+    assert table.title == "test exact match, means over seeds"
+    assert [table.columns[2].cell(row) for row in table.rows] == ["100.0%", "0.0%"]
+
+
 def test_outputs_are_sorted_by_disagreement_and_by_hardness_without_a_script(tmp_path, registry):
     texts = ["abcd", "efgh", "ijkl"]
     for variant, outputs in (("base", ["abcd", "zzzz", "ijxx"]), ("a_b & 50%", ["abcd", "yyyy", "ijkl"])):

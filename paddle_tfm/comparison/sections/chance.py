@@ -58,7 +58,7 @@ class Chances(Section):
 def _chances(facts: Facts) -> dict[str, Chance]:
     """variant → where the chance in its difference to the baseline comes from; of those that can be compared, by the
     deciding metric, where there are predictions."""
-    metric, base = facts.text_metric(), facts.predictions.get(facts.baseline)
+    metric, base = facts.text_metrics().get(facts.comparison.learned), facts.predictions.get(facts.baseline)
     if metric is None or base is None:
         return {}
     compared = [row.variant for row in facts.comparison.comparable if row.variant != facts.baseline]

@@ -10,6 +10,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.charts import LineChart, key
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.lengths import ScoresByLength, scores_by_length
+from paddle_tfm.comparison.runs import directions
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Point, Series
 from paddle_tfm.protocols import Section
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Lengths(Section):
-    """The deciding metric in buckets of sources of about one length, a line a variant."""
+    """The deciding metric, or else the first one of texts, by the length of the source in buckets, a line a variant."""
 
     heading = "Scores by length"
     place = 350
 
     def applies(self, facts: Facts) -> bool:
-        """Whether predictions were written, the deciding metric is one of texts, and their lengths differ."""
+        """Whether predictions were written, a metric of the recipe is one of texts, and their lengths differ."""
         return facts.once(_by_length) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
@@ -46,8 +47,14 @@ class Lengths(Section):
 
 def _by_length(facts: Facts) -> ScoresByLength | None:
     """None where there is nothing to show."""
-    metric = facts.text_metric()
+    metric = next(iter(facts.text_metrics().values()), None)
     return None if metric is None else scores_by_length(facts.predictions, metric)
+
+
+def _name(facts: Facts) -> str:
+    """What the metric is called, with the test whose texts are looked at."""
+    test = units.metric_and_test(facts.comparison.metric)[1]
+    return next(iter(facts.text_metrics())) + (f"@{test}" if test else "")
 
 
 def _scores(facts: Facts) -> ScoresByLength:
@@ -56,7 +63,7 @@ def _scores(facts: Facts) -> ScoresByLength:
 
 def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:
     unit, named, scores = by_length
-    metric, shown = facts.comparison.metric, facts.comparison.unit(facts.comparison.metric)
+    metric, shown = _name(facts), facts.comparison.unit(_name(facts))
     series = []
     for row in reversed(facts.comparison.rows):
         if runs := scores.get(row.variant):
@@ -67,7 +74,7 @@ def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:
                 if column
             ]
             series.append(Series(facts.numbers[row.variant], row.variant, points))
-    higher = facts.comparison.higher_is_better
+    higher = directions(facts.comparison.runs)[units.metric_and_test(metric)[0]]
     ends = [value for item in series for point in item.points for value in (point.low, point.high)]
     y = fit(ends, units.bounds(shown, higher))
     x = fit([0.0, *(bucket.length for bucket in named)])
@@ -84,7 +91,7 @@ def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:
 
 def _table(facts: Facts, by_length: ScoresByLength) -> Table[int]:
     unit, named, scores = by_length
-    shown = facts.comparison.unit(facts.comparison.metric)
+    shown = facts.comparison.unit(_name(facts))
 
     def column(variant: str) -> Column[int]:
         def mean(bucket: int) -> float | None:
@@ -100,5 +107,5 @@ def _table(facts: Facts, by_length: ScoresByLength) -> Table[int]:
             "examples", lambda i: f"{named[i].examples:,}", lambda i: {"examples": named[i].examples}, right=True
         ),
     ]
-    title = f"{facts.comparison.split} {units.metric_name(facts.comparison.metric)}, means over seeds"
+    title = f"{facts.comparison.split} {units.metric_name(_name(facts))}, means over seeds"
     return Table([*columns, *map(column, variants)], range(len(named)), title)
