@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
+
+MEASURES: dict[str, Callable[[str], int]] = {
+    "words": lambda text: len(text.split()),
+    "characters": lambda text: sum(map(len, text.split())),
+}
 
 
 def lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
     """The unit, and the length of each text in it: words between spaces, or characters if most texts have no space
     (Chinese; single words)."""
-    split = [text.split() for text in texts]
-    if 2 * sum(len(words) > 1 for words in split) >= len(texts):
-        return "words", [len(words) for words in split]
-    return "characters", [sum(map(len, words)) for words in split]
+    words = [*map(MEASURES["words"], texts)]
+    if 2 * sum(number > 1 for number in words) >= len(texts):
+        return "words", words
+    return "characters", [*map(MEASURES["characters"], texts)]
 
 
 def equal_edges(sizes: Sequence[int], number: int) -> list[int]:

@@ -26,7 +26,8 @@ class LineChart:
     """Lines with bands, a line a variant; a variant with one point is a dot with a bar.
 
     Args:
-        x_title, y_title: with units. description: for a reader who cannot see it. name: of a value at y.
+        x_title, y_title: with units. description: for a reader who cannot see it. name: of a value at y. mark: an x at
+            which a dashed line stands.
     """
 
     series: Sequence[Series]
@@ -36,11 +37,12 @@ class LineChart:
     y_title: str
     description: str
     name: Callable[[float], str]
+    mark: float | None = None
 
     def html(self) -> str:
         """The chart on a page."""
         texts = (self.y_title, self.x_title, f"{self.y_title} by {self.x_title}: {self.description}")
-        return line_chart(self.series, self.x, self.y, texts, self.name)
+        return line_chart(self.series, self.x, self.y, texts, self.name, self.mark)
 
     def figure(self) -> Figure:
         """The chart for a paper."""
@@ -54,6 +56,8 @@ class LineChart:
             _scale(axes, "x", self.x, short)
             _scale(axes, "y", self.y, self.name)
             axes.grid(axis="y", color=plotting.FAINT, linewidth=0.5, alpha=0.6)
+            if self.mark is not None:
+                axes.axvline(self.mark, color=plotting.INK, linestyle="--", linewidth=0.9, alpha=0.6, zorder=0.5)
             axes.set_xlabel(_text(self.x_title))
             axes.set_ylabel(_text(self.y_title))
             if len(by_name) > 1:

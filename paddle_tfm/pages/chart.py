@@ -58,15 +58,23 @@ def _at(share: float) -> str:
 
 
 def line_chart(
-    series: Sequence[Series], x: Axis, y: Axis, texts: tuple[str, str, str], name: Callable[[float], str]
+    series: Sequence[Series],
+    x: Axis,
+    y: Axis,
+    texts: tuple[str, str, str],
+    name: Callable[[float], str],
+    mark: float | None = None,
 ) -> str:
     """A figure of lines and bands.
 
     Args:
         texts: the caption, what the x axis counts, and what a reader who cannot see it is told. name: of a tick at y.
+            mark: an x at which a dashed line stands.
     """
     caption, below, description = texts
     grid = "".join(f'<path class="grid" d="M0 {_at(1 - y.share(tick))}h{SIZE}"/>' for tick in y.ticks())
+    if mark is not None:
+        grid += f'<path class="base" d="M{_at(x.share(mark))} 0v{SIZE}"/>'
     drawn = "".join(_series(item, x, y, name) for item in series)
     ylabels = "".join(
         f'<span style="bottom:{100 * y.share(tick):.2f}%">{escape(name(tick))}</span>' for tick in y.ticks()

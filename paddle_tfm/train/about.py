@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, read_json, write_whole
+from paddle_tfm.text_lengths import MEASURES
 
 if TYPE_CHECKING:
     from paddle_tfm.train.run import Run
@@ -25,9 +26,9 @@ COMMAND_FILE = "command.json"
 
 
 def write_about(run: Run) -> None:
-    """Write the sizes of the run's splits and vocabularies, `NUM_SAMPLES` training examples, the share of padding in
-    its batches, the units of its metrics, and the time and machine of this training; a run that is resumed keeps those
-    of the trainings before."""
+    """Write the sizes of the run's splits and vocabularies, `NUM_SAMPLES` training examples, the length of the longest
+    source of all, the share of padding in its batches, the units of its metrics, and the time and machine of this
+    training; a run that is resumed keeps those of the trainings before."""
     from paddle_tfm import paddle_compat
 
     paddle_compat.reset_peak_memory()  # `write_peak_memory` ends the measurement
@@ -111,11 +112,13 @@ def _texts(run: Run) -> dict[str, Any]:
     places = sorted({len(train) * part // NUM_SAMPLES for part in range(NUM_SAMPLES)})
     samples = [train[place].example for place in places]
     source, target = train.lengths.mean(0).tolist()
+    longest = train[int(train.lengths[:, 0].argmax())].example.source
     return {
         "examples": {split: len(texts) for split, texts in run.encoded.items()},
         "samples": [[text[:MAX_CHARACTERS] for text in (item.source, item.target)] for item in samples],
         "padding": round(run.stream().padding(), 3),
         "mean_length": {"source": round(source, 1), "target": round(target, 1)},
+        "longest_source": {unit: measure(longest) for unit, measure in MEASURES.items()},
         "vocabulary": {"source": len(run.codec.source_vocabulary), "target": len(run.codec.target_vocabulary)},
         "parameters": run.parameters(),
         "cache_bytes": cache_bytes(run.model),

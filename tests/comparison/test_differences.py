@@ -32,6 +32,7 @@ def test_a_run_says_where_it_was_trained_and_a_sweep_how(tmp_path):
     assert about["examples"] == {"train": 50, "valid": 6, "test": 7}
     assert len(about["samples"]) == 3 and all(source == target for source, target in about["samples"])  # copying
     assert about["mean_length"] == {"source": 11.0, "target": 11.0}  # ten numbers and the end
+    assert about["longest_source"]["words"] == 10 <= about["longest_source"]["characters"]
     (training,) = about["trainings"]
     assert training["device"] == "cpu" and training["versions"]["paddle_tfm"] == paddle_tfm.__version__
     assert read_command(tmp_path) == ["paddle-tfm", "run", "copy", *settings, "model.d_ff=8"]

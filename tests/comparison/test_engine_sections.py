@@ -211,6 +211,21 @@ def test_scores_by_length_are_those_of_the_examples_of_a_length(tmp_path, regist
     ]
     line = Lengths().figures(facts)["scores-by-length"].axes[0].lines[0]
     assert line.get_xydata().tolist() == [[2, 0], [4, pytest.approx(0.6)]]
+    assert "dashed line" not in Lengths().html(facts)
+
+
+@pytest.mark.parametrize(("longest", "shown"), [([3, 3], True), ([4, 4], False), ([2, 3], True)])
+def test_scores_by_length_say_where_the_trained_lengths_end(tmp_path, registry, longest, shown):
+    lines = [(" ".join("w" * length), "a", "a") for length in (2, 4) for _ in range(5)]
+    for seed, words in enumerate(longest, 1):
+        folder = run(tmp_path, "base", seed, 0.5, lines)
+        (folder / "about.json").write_text(json.dumps({"longest_source": {"words": words, "characters": 9}}), "utf-8")
+    facts = facts_of(tmp_path, registry)
+    assert ("is at the longest source of the training set, 3 words" in Lengths().html(facts)) == shown
+    lines = Lengths().figures(facts)["scores-by-length"].axes[0].lines
+    assert [
+        line.get_xdata().tolist() if hasattr(line.get_xdata(), "tolist") else line.get_xdata() for line in lines[1:]
+    ] == ([[3, 3]] if shown else [])
 
 
 def test_where_texts_do_not_suffice_for_the_deciding_metric_another_is_shown_by_length(tmp_path, registry):

@@ -41,6 +41,8 @@ class Lengths(Section):
     def html(self, facts: Facts) -> str:
         """The chart and the table."""
         note = "A point is the mean over seeds at the mean length of its bucket; the band is the range of the seeds."
+        if (longest := _longest(facts, _scores(facts))) is not None:
+            note += f" The dashed line is at the longest source of the training set, {longest} {_scores(facts).unit}."
         chart, table = _chart(facts, _scores(facts)), _table(facts, _scores(facts))
         return f'{key(facts)}{chart.html()}<p class="note">{note}</p>{table.html()}'
 
@@ -59,6 +61,14 @@ def _name(facts: Facts) -> str:
 
 def _scores(facts: Facts) -> ScoresByLength:
     return facts.once(_by_length) or ScoresByLength("", [], {})
+
+
+def _longest(facts: Facts, by_length: ScoresByLength) -> float | None:
+    """The length of the longest source that any run was trained on; None where that is unknown, or nothing longer is
+    tested."""
+    known = [(about.get("longest_source") or {}).get(by_length.unit) for about in facts.abouts]
+    longest = max((length for length in known if length is not None), default=math.inf)
+    return longest if longest < by_length.buckets[-1].length else None
 
 
 def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:
@@ -85,7 +95,7 @@ def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:
     )
     return LineChart(
         series, x, y, f"length of the source in {unit}", f"{facts.comparison.split} {name} ({better})", spoken,
-        lambda value: units.tick(float(f"{value:.6g}"), shown),
+        lambda value: units.tick(float(f"{value:.6g}"), shown), _longest(facts, by_length),
     )  # fmt: skip
 
 
