@@ -40,13 +40,14 @@ def test_both_languages_have_the_same_cells(name):
 @pytest.mark.conformance
 @pytest.mark.skipif(importlib.util.find_spec("nbclient") is None, reason="needs the extra [docs]")
 @pytest.mark.parametrize("name", ENGLISH)
-def test_a_notebook_runs_as_it_is(name, tmp_path):
+def test_a_notebook_runs_as_it_is(name, tmp_path, monkeypatch):
     import nbformat
     from nbclient import NotebookClient
 
     book = nbformat.read(NOTEBOOKS / name, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
-    # The interpreter of the tests is that of the kernel.
+    # The interpreter of the tests is that of the kernel, and its folder holds the command.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     NotebookClient(book, timeout=1200, kernel_name="python3", resources=resources).execute()
     texts = [
         output.get("text", "") + str(output.get("data", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -593,3 +594,14 @@ def test_what_show_prints_can_be_a_base():
     dropped = ("variants", "baseline", "duration")
     assert data.pop("name") == "mine" and wanted.pop("name") == "quickstart"
     assert data == {key: value for key, value in wanted.items() if key not in dropped}
+
+
+def test_what_is_done_with_a_shipped_recipe_is_not_done_to_the_next_one():
+    """Each file that ships is parsed once."""
+    first = load("quickstart")
+    data, lines = deepcopy(first.data), dict(first.origins)
+    first.data["model"]["norm"] = "rms"
+    first.data["train"].clear()
+    first.origins.clear()
+    again = load("quickstart")
+    assert again.data == data and again.origins == lines

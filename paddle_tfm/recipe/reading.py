@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from copy import deepcopy
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -54,10 +55,28 @@ def read(path: Path) -> tuple[dict, Origins]:
     return _with_base(path, [])
 
 
+def _load_file(path: Path) -> tuple[dict, Origins]:
+    """What the file itself says. base.yaml, which nearly every recipe begins with, takes longer to parse than most."""
+    if path.resolve() not in _shipped_files():
+        return yaml_lines.load_file(path, str(path))
+    data, origins = _shipped_file(path.resolve(), path.stat().st_mtime_ns if is_file(path) else 0)
+    return deepcopy(data), dict(origins)
+
+
+@cache
+def _shipped_files() -> frozenset[Path]:
+    return frozenset(file.resolve() for file in shipped().values())
+
+
+@lru_cache(maxsize=128)
+def _shipped_file(path: Path, changed: int) -> tuple[dict, Origins]:
+    return yaml_lines.load_file(path, path.name)
+
+
 def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
     if path.resolve() in chain:
         raise UserError(f"{path}: its `base` leads back to itself")
-    data, origins = yaml_lines.load_file(path, path.name if path in shipped().values() else str(path))
+    data, origins = _load_file(path)
     base = data.pop("base", None)
     if base is None:
         return data, origins
