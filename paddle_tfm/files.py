@@ -68,6 +68,13 @@ def sync_all(folder: Path) -> None:
         sync(path)
 
 
+def folders_with(folder: Path, *names: str) -> list[Path]:
+    """The folders in `folder`, itself too, that hold a file of one of these names, in order; what is still being
+    written or copied is left out."""
+    files = (file.relative_to(folder) for name in names for file in folder.rglob(name))
+    return sorted({folder / file.parent for file in files if not any(part.endswith(PARTIAL) for part in file.parts)})
+
+
 def json_text(value: object) -> str:
     """`value` as a JSON file holds it: null for what is no finite number, one line feed at the end."""
     return json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

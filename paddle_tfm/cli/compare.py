@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option, warn
 from paddle_tfm.cli.tables import table_options
+
+if TYPE_CHECKING:
+    from paddle_tfm.comparison.runs import Result
 
 
 @click.command(name="compare")
@@ -71,22 +77,45 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     """
     from paddle_tfm.comparison.claim_values import recorded
     from paddle_tfm.comparison.question import Question
-    from paddle_tfm.comparison.runs import collect, grouped
+    from paddle_tfm.comparison.runs import collect
     from paddle_tfm.comparison.table import compare
     from paddle_tfm.recipe import yaml_lines
-    from paddle_tfm.train.about import read_baseline
+    from paddle_tfm.units import metric_and_test
 
     results = collect(folders)
     recipe = results[0].folder / "recipe.yaml"
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
-    metric = metric or (settings.get("evaluate") or {}).get("best", "loss")
+    best = (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
-    then_recorded = recorded_comparison(folders[0])
-    then = then_recorded.get("baseline") or read_baseline(folders[0])
-    baseline = baseline or (then if isinstance(then, str) and then in grouped(results) else None)
-    comparison = compare(results, name, out or folders[0], metric, baseline, Question.recorded(folders[0]))
-    comparison.claims = recorded(comparison, then_recorded)
+    sweep = sweep_of([result.folder for result in results]) or folders[0]
+    question = Question.recorded(sweep)
+    if metric and metric_and_test(metric)[0] != metric_and_test(best)[0]:
+        question = replace(question, smallest_effect=None)  # it was said of another metric
+    baseline = baseline or recorded_baseline(sweep, results)
+    comparison = compare(results, name, out or folders[0], metric or best, baseline, question)
+    comparison.claims = recorded(comparison, recorded_comparison(sweep))
     return comparison
+
+
+def sweep_of(runs: Iterable[Path]) -> Path | None:
+    """The folder of the sweep that all of these runs are of, whichever of its folders were named; None of several."""
+    sweeps = {run.parent.parent for run in runs}
+    return sweeps.pop() if len(sweeps) == 1 else None
+
+
+def recorded_baseline(sweep: Path, results: Sequence[Result]) -> str | None:
+    """The baseline of a sweep, of which there are these results: what its comparison or its recipe names, or else the
+    first variant of the recipe; None where that is not known, or not among them."""
+    from paddle_tfm.comparison.runs import grouped
+    from paddle_tfm.comparison.sizes import written
+    from paddle_tfm.train.about import read_baseline, read_runs
+
+    names = {*grouped(results), *(name for run in results for name in (run.variant, written(run)))}
+    for named in (recorded_comparison(sweep).get("baseline"), read_baseline(sweep)):
+        if isinstance(named, str) and named in names:
+            return named
+    first = (name.partition("/")[0] for name in read_runs(sweep))
+    return next((written(run) for name in first for run in results if run.variant == name), None)
 
 
 def recorded_comparison(folder: Path) -> dict:
@@ -150,8 +179,10 @@ def _legend(comparison) -> list[str]:
     """What ± and the differences of the table mean."""
     from paddle_tfm.comparison.columns import adjustment
 
-    seeds = max(len(row.seeds) for row in comparison.rows)
-    sentences = [f"mean ± standard deviation over {seeds} seeds"] if seeds > 1 else []
+    counts = [len(row.seeds) for row in comparison.rows]
+    fewest, seeds = min(counts), max(counts)
+    number = f"{seeds} seeds" if fewest == seeds else f"{fewest} to {seeds} seeds"
+    sentences = [f"mean ± standard deviation over {number}"] if seeds > 1 else []
     if len(comparison.rows) > 1:
         adjusted = adjustment(comparison)
         interval = f"; its 95% interval{adjusted}{',' if adjusted else ''} must exclude 0 for a verdict"

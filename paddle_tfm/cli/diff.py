@@ -97,18 +97,26 @@ def _of_folders(what: Sequence[str]) -> list[Side]:
 
 def _variants(folder: Path) -> list[Side]:
     """The variants in a folder, the recorded baseline first; a run or the runs of one variant are one."""
-    from paddle_tfm.cli.compare import recorded_comparison
+    from paddle_tfm.cli.compare import recorded_baseline, sweep_of
+    from paddle_tfm.comparison.runs import RESULTS, collect
     from paddle_tfm.comparison.sides import of_runs
+    from paddle_tfm.comparison.sizes import as_trained, at_largest
+    from paddle_tfm.files import folders_with
     from paddle_tfm.recipe.tuning import is_beside
 
-    inner = sorted({file.parent for name in ("identity.json", "results.json") for file in folder.rglob(name)})
+    inner = folders_with(folder, "identity.json", "results.json")
     inner = [run for run in inner if not is_beside(run)] or inner
     if not inner:
         raise UserError(f"{folder}: no run is here; `paddle-tfm ls runs` shows where runs are")
     groups: dict[Path, list[Path]] = {}
     for run in inner:
         groups.setdefault(run.parent, []).append(run)
-    baseline = recorded_comparison(folder).get("baseline")
+    finished = [run for run in inner if (run / RESULTS).is_file()]
+    results = collect(finished, with_curves=False) if finished else []
+    largest, smaller = at_largest(results)
+    for result in smaller:
+        groups.pop(result.folder.parent, None)  # a ladder's variants are compared at their largest size
+    baseline = as_trained(recorded_baseline(sweep_of(inner) or folder, results), largest) if results else None
     ordered = sorted(groups, key=lambda parent: parent.name != baseline)
     single = len(groups) == 1
     return [of_runs(str(folder) if single else parent.name, groups[parent]) for parent in ordered]

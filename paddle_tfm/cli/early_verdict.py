@@ -25,8 +25,8 @@ def early_verdict(sweep: SweepRuns) -> str:
 
 
 def final_verdict(sweep: SweepRuns) -> str:
-    """The verdict over all runs."""
-    return _sentence(sweep, sweep.seeds())
+    """The verdict over all runs; "" of trials alone."""
+    return "" if not sweep.reported else _sentence(sweep, sweep.seeds())
 
 
 def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:

@@ -116,7 +116,9 @@ def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -
 
 
 def _runs(out: Path, form: str | None) -> None:
-    rows = [_run(file.parent) for file in sorted(out.rglob("identity.json"))]
+    from paddle_tfm.files import folders_with
+
+    rows = [_run(run) for run in folders_with(out, "identity.json")]
     if not rows and form is None:
         click.echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
         return

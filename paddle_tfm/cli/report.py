@@ -74,11 +74,12 @@ def command(folders, each, quick, slow, sentences, out, plugins, device) -> None
 def _runs(folder: Path) -> list[Path]:
     """The runs in a folder, or itself."""
     from paddle_tfm.errors import UserError
+    from paddle_tfm.files import folders_with
     from paddle_tfm.recipe.tuning import is_beside
 
     if (folder / "identity.json").is_file():
         return [folder]
-    runs = sorted(file.parent for file in folder.rglob("identity.json") if not is_beside(file.parent))
+    runs = [run for run in folders_with(folder, "identity.json") if not is_beside(run)]
     if not runs:
         raise UserError(f"{folder}: no run is here; `paddle-tfm ls runs` shows where runs are")
     return runs

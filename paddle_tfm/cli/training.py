@@ -91,7 +91,7 @@ def _train_and_compare(
     if recipe.seed_plan():
         from paddle_tfm.comparison.of_recipe import undecided
 
-        sweep.undecided = undecided(recipe, folder, notes().print)
+        sweep.undecided = undecided(recipe, folder, lambda text: notes().print(text, markup=False))
     if wanted.save is not None:
         save(recipe, wanted.save)
     sweep.others = ours.meet()

@@ -150,10 +150,13 @@ def _print(overview: Overview, form: str | None) -> None:
 
 
 def _print_verdict(sweep: SweepRuns, named: bool) -> None:
-    """The table and the verdict of a finished sweep; of one among several, the verdict with its name."""
+    """The table and the verdict of a finished sweep; of one among several, the verdict with its name; nothing of trials
+    alone, which are compared with nothing."""
     from paddle_tfm.cli.early_verdict import comparison_of, final_verdict
     from paddle_tfm.comparison.text_table import table
 
+    if not sweep.reported:
+        return
     if not named:
         print_table(table(comparison_of(sweep, sweep.seeds())), "in `paddle-tfm compare`")
     console().print(f"{sweep.folder}: {final_verdict(sweep)}" if named else final_verdict(sweep), markup=False)

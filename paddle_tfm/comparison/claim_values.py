@@ -45,12 +45,23 @@ def _judgement(
     comparison: Comparison, groups: Mapping[str, Sequence[Result]], name: str, claim: ClaimSettings
 ) -> Judgement:
     unit = comparison.unit(claim.metric)
-    runs = {(run.seed, run.texts(claim.metric)): _value(run, claim) for run in groups.get(claim.variant, ())}
+    runs = groups.get(claim.variant, ())
     if claim.over is None:
-        return judge(name, claim, list(runs.values()), None, unit)
-    others = {(run.seed, run.texts(claim.metric)): _value(run, claim) for run in groups.get(claim.over, ())}
-    pairs = [(value, others[key]) for key, value in runs.items() if key in others]
-    return judge(name, claim, [value for value, _ in pairs], [other for _, other in pairs], unit)
+        return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
+    others = {run.seed: run for run in groups.get(claim.over, ())}
+    pairs = [(run, others[run.seed]) for run in runs if run.seed in others]
+    pairs = [(run, other) for run, other in pairs if _same_texts(run, other, claim.metric)]
+    values, those = [_value(run, claim) for run, _ in pairs], [_value(other, claim) for _, other in pairs]
+    return judge(name, claim, values, those, unit)
+
+
+def _same_texts(run: Result, other: Result, metric: str) -> bool:
+    """Whether both were scored on the same texts. A run that diverged before it was scored has none: its pair counts as
+    one without a value, and not as none."""
+    texts = {
+        each.texts(metric) for each in (run, other) if not (each.results.get("diverged") and not each.texts(metric))
+    }
+    return len(texts) < 2
 
 
 def _value(run: Result, claim: ClaimSettings) -> float:

@@ -86,11 +86,15 @@ class Facts:
 
     @cached_property
     def predictions(self) -> dict[str, dict[int, list[Prediction]]]:
-        """variant → seed → what the run wrote for each example of the deciding test; runs that wrote nothing are left
-        out."""
+        """variant → seed → what the run wrote for each example of the deciding test; runs that diverged, or wrote
+        nothing, are left out."""
         test = units.metric_and_test(self.comparison.metric)[1]
         read = {
-            variant: {run.seed: read_undamaged_predictions(predictions_file(run.folder, test=test)) for run in runs}
+            variant: {
+                run.seed: read_undamaged_predictions(predictions_file(run.folder, test=test))
+                for run in runs
+                if not run.results.get("diverged")
+            }
             for variant, runs in self.groups.items()
         }
         return {variant: {seed: rows for seed, rows in runs.items() if rows} for variant, runs in read.items()}

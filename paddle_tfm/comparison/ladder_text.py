@@ -49,6 +49,8 @@ def direction(comparison: Comparison, line: Slope) -> str:
 
 def crossing(line: Slope) -> str:
     """Where the line is 0: inside or outside of what was tested, or nowhere that may be spoken of."""
+    if line.slope == line.intercept == 0:
+        return "its line is 0 everywhere"
     if line.crossing is None:
         return f"its line does not reach 0 within {FARTHEST:g} times of what was tested"
     where = f"its line is 0 at {operations(line.crossing)} operations, {line.place} {_of(line)}what was tested"

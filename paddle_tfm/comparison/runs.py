@@ -9,10 +9,11 @@ from pathlib import Path
 
 from paddle_tfm import units
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
+from paddle_tfm.files import folders_with, read_json
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.train.logs import read_rows
 
+RESULTS = "results.json"
 REQUIRED_KEYS = (
     *("recipe", "variant", "seed", "parameters", "seconds", "tokens_per_second"),
     *("directions", "units", "signatures", "valid", "test"),
@@ -69,15 +70,12 @@ def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
     """
     results: dict[Path, Result] = {}
     for folder in folders:
-        files = (
-            [folder / "results.json"]
-            if (folder / "results.json").is_file()
-            else sorted(file for file in folder.rglob("results.json") if not is_beside(file.parent))
-        )
-        if not files:
+        found = folders_with(folder, RESULTS)
+        runs = [folder] if folder in found else [run for run in found if not is_beside(run)]
+        if not runs:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
-        for file in files:
-            results[file.parent.resolve()] = _read(file, folder, with_curves)
+        for run in runs:
+            results[run.resolve()] = _read(run / RESULTS, folder, with_curves)
     return list(results.values())
 
 

@@ -31,14 +31,15 @@ def flops_of(run: Sized) -> float:
 
 
 def by_size(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Size → its runs, the smallest first; empty where not all runs have one."""
+    """Size → its runs, the smallest first; empty where not all runs have one, or what a size costs is not known."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        if (size := size_of(run)) is None or not flops_of(run):
+        if (size := size_of(run)) is None:
             return {}
         groups.setdefault(size, []).append(run)
-    # By the most that a run of it took: one that diverged ended early.
-    return dict(sorted(groups.items(), key=lambda item: max(map(flops_of, item[1]))))
+    # By the most that a run of it took: one that diverged ended early, in its first step before any token counted.
+    most = {size: max(map(flops_of, group)) for size, group in groups.items()}
+    return {size: groups[size] for size in sorted(groups, key=lambda size: most[size])} if all(most.values()) else {}
 
 
 def at_largest(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:

@@ -17,7 +17,7 @@ from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.files import sync_all, write_whole
+from paddle_tfm.files import folders_with, sync_all, write_whole
 from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import Translation, translate
 from paddle_tfm.model.build import build
@@ -248,7 +248,7 @@ def find_run(path: Path) -> Path:
     """
     if (path / "identity.json").is_file():
         return path
-    folders = sorted(file.parent for file in path.rglob("identity.json"))
+    folders = folders_with(path, "identity.json")
     folders = [folder for folder in folders if not is_beside(folder)] or folders
     if len(folders) == 1:
         return folders[0]
