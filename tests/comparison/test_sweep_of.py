@@ -1,0 +1,139 @@
+"""A comparison of the runs of a sweep is the same one whichever of its folders are named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from paddle_tfm import create_registry
+from paddle_tfm.cli.compare import comparison_of
+from paddle_tfm.cli.diff import _variants
+from paddle_tfm.comparison.claim_values import judge_all
+from paddle_tfm.comparison.ladder_text import crossing
+from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.sections.lengths import Lengths
+from paddle_tfm.comparison.statistics.ladder import slope
+from paddle_tfm.comparison.table import compare
+from paddle_tfm.comparison.verdict import verdict
+from paddle_tfm.files import folders_with
+from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.tabular import Column, Table
+
+RECIPE = "evaluate: {best: exact_match, metrics: [exact_match, perplexity]}\nsearch: greedy\n"
+LOST = "the loss was no number at step 1 (nan)"
+
+
+def finish(root, variant, seed, value, **more):
+    folder = root / variant / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    results = {
+        "recipe": "r", "variant": variant, "seed": seed, "steps": 100, "parameters": 1000, "tokens": 5000,
+        "seconds": 60.0, "tokens_per_second": 83.0, "best_step": 100, "dropped": {}, "diverged": None,
+        "directions": {"exact_match": True, "perplexity": False}, "units": {"exact_match": "%", "perplexity": ""},
+        "signatures": {}, "valid": {}, "test": {"exact_match": value, "perplexity": 2 - value},
+    } | more  # fmt: skip
+    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    (folder / "identity.json").write_text("{}", "utf-8")
+    (folder / "recipe.yaml").write_text(RECIPE, "utf-8")
+    (folder / "metrics.jsonl").write_text("", "utf-8")
+    return folder
+
+
+def record(root, baseline, runs=(), **question):
+    stored = {"command": ["paddle-tfm", "run", "r"], "runs": list(runs), "baseline": baseline, "question": question}
+    (root / "command.json").write_text(json.dumps(stored), "utf-8")
+
+
+def test_looks_and_baseline_are_those_of_the_sweep_when_only_its_variants_are_named(tmp_path):
+    for seed, (base, other) in enumerate(zip((0.50, 0.512, 0.505), (0.525, 0.531, 0.532)), 1):
+        finish(tmp_path, "base", seed, base)
+        finish(tmp_path, "b", seed, other)
+    record(tmp_path, "base", seeds={"at_most": 12, "looks": [3, 5, 8, 12]}, smallest_effect=None)
+    whole, parts = comparison_of([tmp_path]), comparison_of([tmp_path / "b", tmp_path / "base"])
+    assert verdict(whole) == verdict(parts) and parts.baseline == "base"
+    assert "cannot tell these apart" in verdict(parts)  # one look at three seeds would call it better
+    assert parts.question == whole.question and whole.question.plan.looks == [3, 5, 8, 12]
+
+
+def test_the_smallest_effect_is_of_the_metric_that_the_recipe_calls_best(tmp_path):
+    for seed in (1, 2, 3):
+        finish(tmp_path, "base", seed, 0.3 + seed / 1000)
+        finish(tmp_path, "b", seed, 0.7 + seed / 999)
+    record(tmp_path, "base", seeds=None, smallest_effect=1.0)
+    assert comparison_of([tmp_path]).question.smallest_effect == 1.0
+    other = comparison_of([tmp_path], metric="perplexity")
+    assert other.question.smallest_effect is None
+    assert next(row for row in other.rows if row.variant == "b").difference.verdict == "better"
+
+
+@pytest.mark.parametrize("baseline", ["plain", None])
+def test_without_a_recorded_baseline_it_is_the_first_variant_of_the_recipe(tmp_path, baseline):
+    for size, matrices in (("s", 10), ("l", 90)):
+        for variant in ("alpha", "plain"):
+            for seed in (1, 2):
+                value = 0.5 + seed / 100 + (variant == "alpha") / 10
+                finish(tmp_path, f"{variant}@{size}", seed, value, size=size, matrix_parameters=matrices)
+    record(tmp_path, baseline, [f"{variant}@{size}/seed-1" for size in "sl" for variant in ("plain", "alpha")])
+    comparison = comparison_of([tmp_path])
+    assert comparison.baseline == "plain@l"
+    assert [side.name for side in _variants(tmp_path)] == ["plain@l", "alpha@l"]
+
+
+def test_a_run_that_diverges_in_its_first_step_undoes_no_ladder(tmp_path):
+    for size, matrices in (("s", 10), ("l", 90)):
+        for variant in ("alpha", "plain"):
+            for seed in (1, 2, 3):
+                dead = {"diverged": LOST, "steps": 0, "tokens": 0} if (variant, size, seed) == ("alpha", "s", 3) else {}
+                finish(tmp_path, f"{variant}@{size}", seed, 0.5, size=size, matrix_parameters=matrices, **dead)
+    comparison = compare(collect([tmp_path]), "r", tmp_path, "exact_match", "plain")
+    assert {row.variant for row in comparison.rows} == {"alpha@l", "plain@l"} and len(comparison.smaller) == 6
+
+
+def test_predictions_of_a_run_that_diverged_are_no_scores_by_length(tmp_path):
+    from paddle_tfm.comparison.facts import Facts
+
+    for seed, right in ((1, True), (2, False)):
+        folder = finish(tmp_path, "base", seed, 0.5, diverged=None if right else LOST)
+        rows = [("no", " ".join("w" * n), "a", "a" if right else "b", "-1.0") for n in (2, 4) for _ in range(5)]
+        lines = ["right\tsource\treference\thypothesis\tscore", *map("\t".join, rows)]
+        (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    facts = Facts(compare(collect([tmp_path]), "r", tmp_path, "exact_match"), create_registry())
+    (table,) = Lengths().tables(facts).values()
+    assert [table.columns[2].cell(row) for row in table.rows] == ["100.0%", "100.0%"]
+
+
+def test_a_pair_of_which_one_diverged_before_it_was_tested_counts_against_a_claim(tmp_path):
+    for seed in (1, 2, 3):
+        tests = {"tests": {"beyond": {"scores": {"exact_match": 0.5}, "data": "one", "examples": 9}}}
+        finish(tmp_path, "base", seed, 0.5, **tests)
+        finish(tmp_path, "b", seed, 0.9, **({"diverged": LOST, "tests": {}, "test": {}} if seed == 3 else tests))
+    comparison = compare(collect([tmp_path]), "r", tmp_path, "exact_match", "base")
+    for metric in ("exact_match", "exact_match@beyond"):
+        claim = ClaimSettings.model_validate(
+            {"says": "B.", "source": "of our own", "metric": metric, "variant": "b", "over": "base", "within": 99}
+        )
+        (judgement,) = judge_all(comparison, {"c": claim}).judgements
+        assert judgement.verdict == "undetermined", metric
+
+
+def test_a_copy_in_the_making_is_no_run(tmp_path):
+    finish(tmp_path, "base", 1, 0.5)
+    finish(tmp_path / "base/seed-1/upload.partial", "4", 1, 0.5)
+    assert [run.folder for run in collect([tmp_path])] == [tmp_path / "base/seed-1"]
+    assert folders_with(tmp_path, "identity.json", "results.json") == [tmp_path / "base/seed-1"]
+    assert folders_with(tmp_path / "base/seed-1", "results.json") == [tmp_path / "base/seed-1"]
+
+
+def test_differences_that_are_0_at_every_size_lie_on_0():
+    assert crossing(slope({1e9: [0.0, 0.0], 4e9: [0.0, 0.0]})) == "its line is 0 everywhere"
+
+
+def test_a_variant_that_is_called_as_a_column_is_costs_the_table_no_column():
+    columns = [
+        Column[int]("layer", str, lambda row: {"layer": f"head {row}"}),
+        *(Column[int](name, str, lambda row, name=name: {name: row}) for name in ("layer", "rms")),
+    ]
+    table = Table(columns, [1, 2])
+    assert table.records()[1] == {"layer": "head 2", "layer_2": 2, "rms": 2}
+    assert table.csv().splitlines()[0] == "layer,layer_2,rms"
