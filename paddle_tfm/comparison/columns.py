@@ -13,10 +13,7 @@ SPREAD = "“±” is the standard deviation (n − 1) over seeds: how far singl
 FACTS = (
     "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean."
 )
-DIVERGED = (
-    "In the ranking a run that diverged has the worst value that the metric has, or that is here. It loses its pair: "
-    "the difference is then the median, and the test that of signs."
-)
+DIVERGED = "In the ranking a run that diverged has the worst value that the metric has, or that is here."
 
 
 def header(comparison: Comparison) -> list[str]:
@@ -51,13 +48,16 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def method(comparison: Comparison) -> str:
-    """How a verdict comes about, in a sentence or three."""
+    """How a verdict comes about, in a few sentences."""
     text = (
         f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t"
         f"{adjustment(comparison)}); it is called better or worse only where the interval excludes 0."
     )
     if comparison.question.smallest_effect is not None:
         text += f" “Within ±{smallest(comparison)}”: the interval lies there, and a smaller difference does not matter."
+    differences = [row.difference for row in comparison.rows if row.difference]
+    if any(difference.diverged or difference.baseline_diverged for difference in differences):
+        text += " Where a run diverged, its pair is lost, the difference is the median, and the test that of signs."
     return text
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from paddle_tfm import units
-from paddle_tfm.comparison import sides
+from paddle_tfm.comparison import describe, sides
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
 from paddle_tfm.comparison.models import Models
@@ -163,6 +163,11 @@ class Facts:
         if len(variants) == 1:
             return ", ".join(map(str, *variants))
         return "; ".join(f"{listed(seeds)} of {', '.join(names)}" for seeds, names in variants.items())
+
+    def training(self) -> tuple[str, bool]:
+        """The budget of the baseline's training, and whether other variants have another one."""
+        same = all(recipe.get("train") == self.recipe.get("train") for recipe in self.recipes.values())
+        return describe.training(self.section("train")), not same
 
     def padding(self) -> dict[str, float]:
         """Variant → the share of padding in its training batches, of those whose runs say so."""

@@ -62,8 +62,10 @@ def _budget(facts: Facts) -> list[str]:
     """How it was trained, with which seeds."""
     runs, names = facts.comparison.runs, [row.variant for row in facts.comparison.rows]
     sentences = []
-    if training := describe.training(facts.section("train")):
-        sentences.append(f"Training: {training.replace(' · ', '; ')}.")
+    training, differs = facts.training()
+    if training:
+        whose = f" of the baseline {facts.baseline}" if differs else ""
+        sentences.append(f"Training{whose}: {training.replace(' · ', '; ')}.")
     each = "Each variant was" if len(names) > 1 else "It was"
     sentences.append(f"{each} trained with {facts.how_many_seeds()} ({facts.seeds()}).")
     if tuned := read_tuned(facts.comparison):

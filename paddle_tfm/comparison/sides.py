@@ -116,9 +116,10 @@ def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None
 def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     values: dict[str, dict[str, float]] = {}
     tokens, searched = 0, 0.0  # of all runs: short outputs of one seed weigh as little as they are
-    for folder, about in zip(folders, abouts):
+    of_runs = [(folder, about, _read(folder / "results.json")) for folder, about in zip(folders, abouts)]
+    whole = [item for item in of_runs if not item[2].get("diverged")]  # one that ended early cost less
+    for folder, about, results in whole or of_runs:
         trainings = about.get("trainings", [])
-        results = _read(folder / "results.json")
         known = {**about, **(trainings[-1] if trainings else {}), **results}
         if matrices := results.get("matrix_parameters"):
             known["flops_per_token"] = training_flops(matrices, 1)

@@ -179,14 +179,15 @@ def _row(variant: str, group: Sequence[Result], metric: str, standing: float) ->
     of_tests = (f"{units.metric_and_test(metric)[0]}{units.AT}{test}" for test in further_tests(group))
     names = list(dict.fromkeys([metric, *of_tests, *scored]))
     values = {name: [value for run in group if not math.isnan(value := run.metric(name))] for name in names}
+    whole = [run for run in group if not run.results.get("diverged")] or group  # one that ended early took less time
     return Row(
         variant=variant,
         seeds=sorted(run.seed for run in group),
         mean={name: fmean(seeds) if seeds else math.nan for name, seeds in values.items()},
         spread={name: spread(seeds) for name, seeds in values.items()},
         parameters=group[0].results["parameters"],
-        tokens_per_second=fmean(run.results["tokens_per_second"] for run in group),
-        seconds=fmean(run.results["seconds"] for run in group),
+        tokens_per_second=fmean(run.results["tokens_per_second"] for run in whole),
+        seconds=fmean(run.results["seconds"] for run in whole),
         diverged=sum(bool(run.results.get("diverged")) for run in group),
         standing=standing,
     )

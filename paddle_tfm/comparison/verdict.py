@@ -42,6 +42,9 @@ def _leads(comparison: Comparison) -> str:
     metric = comparison.metric
     best, *rest = comparison.comparable
     equal = [f"“{row.variant}”" for row in rest if math.isclose(row.mean[metric], best.mean[metric], rel_tol=1e-12)]
+    sign = 1 if comparison.higher_is_better else -1
+    if not equal and any(sign * row.mean[metric] > sign * best.mean[metric] for row in rest):
+        return "leads, as a run that diverged counts as the worst"
     if not equal:
         return "has the best mean"
     return f"shares the best mean with {listed(equal)}"
@@ -52,16 +55,17 @@ def _standing(comparison: Comparison, others: list[Row]) -> str:
     differences = [row.difference for row in others if row.difference]
     words = {"worse": "worse", "equal": "equal", "equivalent": _no_larger(comparison), "better": "better"}
     count = {word: sum(item.verdict == verdict for item in differences) for verdict, word in words.items()}
-    unclear = len(others) - sum(count.values())
+    unclear, unpaired = len(differences) - sum(count.values()), len(others) - len(differences)
     pairs = max((item.pairs for item in differences if item.verdict == "undetermined"), default=0)
     seeds = plural(pairs, "seed") if pairs else "no seed in common"
     if len(others) == 1:
-        if unclear:
+        if unclear or unpaired:
             more = _more(differences[0].more) if differences else ""
             return f", but {seeds} cannot tell these apart{more}" if pairs else f", but {seeds} tells these apart"
-        return f"; the other is {words[differences[0].verdict]}, paired over {plural(differences[0].pairs, 'seed')}"
+        return f"; the other is {words[differences[0].verdict]}, paired over {_seeds(differences[0])}"
     parts = [f"{number} {'is' if number == 1 else 'are'} {word}" for word, number in count.items() if number]
     parts += [f"{unclear} cannot be told apart from it by {seeds}"] if unclear else []
+    parts += [f"{unpaired} {'shares' if unpaired == 1 else 'share'} no seed with it"] if unpaired else []
     return f"; of {len(others)} others, {', '.join(parts)}"
 
 
@@ -88,12 +92,10 @@ def _against(comparison: Comparison, difference: Verdict | None) -> str:
     if any(row.variant == comparison.baseline and row.diverged == len(row.seeds) for row in comparison.rows):
         if difference is None or not difference.is_settled:
             return f"but every run of {base} diverged: nothing can be measured against it (--baseline names another)"
-        return (
-            f"and is {difference.verdict} than {base}, every run of which diverged: {plural(difference.pairs, 'seed')}"
-        )
+        return f"and is {difference.verdict} than {base}, every run of which diverged: {_seeds(difference)}"
     if difference is None:
         return f"but shares no finished seed with {base}: nothing tells these apart"
-    seeds = plural(difference.pairs, "seed")
+    seeds = _seeds(difference)
     if difference.verdict == "undetermined":
         numbers = f"{change(comparison, difference)} against {base}"
         return f"but {seeds} cannot tell these apart: {numbers}{_more(difference.more)}"
@@ -106,11 +108,19 @@ def _against(comparison: Comparison, difference: Verdict | None) -> str:
     return f"and is {difference.verdict} than {base}: {change(comparison, difference)}, {seeds}"
 
 
+def _seeds(difference: Verdict) -> str:
+    """How many seeds a difference is of: `4 seeds`, or `3 of 4 seeds, the last look`."""
+    if difference.looked_at == difference.pairs:
+        return plural(difference.pairs, "seed")
+    return f"{difference.looked_at} of {plural(difference.pairs, 'seed')}, the last look"
+
+
 def change(comparison: Comparison, difference: Verdict) -> str:
     """A difference with its interval: `+1.2 points (95%: −0.3 to +2.7)`."""
     mean = mean_difference(comparison, difference)
     if difference.low is None and difference.high is None:
-        return f"{mean}, no interval from {plural(difference.pairs, 'seed')}"
+        signs = " by a test of signs" if difference.diverged or difference.baseline_diverged else ""
+        return f"{mean}, no interval from {_seeds(difference)}{signs}"
     return f"{mean} ({CONFIDENCE:.0%}: {interval(comparison, difference)})"
 
 
@@ -123,12 +133,15 @@ def mean_difference(comparison: Comparison, difference: Verdict) -> str:
 
 
 def interval(comparison: Comparison, difference: Verdict) -> str:
-    """The interval of a difference: `−0.3 to +2.7`; a dash where there is none."""
-    if difference.low is None or difference.high is None:
-        return "–"
+    """The interval of a difference: `−0.3 to +2.7`, `above −0.3` where it has one end; a dash where there is none."""
     unit = comparison.unit(comparison.metric)
     resolution = _resolution(difference, unit)
-    return " to ".join(units.signed(end, unit, resolution) for end in (difference.low, difference.high))
+    low, high = (
+        None if end is None else units.signed(end, unit, resolution) for end in (difference.low, difference.high)
+    )
+    if low is None or high is None:
+        return f"above {low}" if low else f"below {high}" if high else "–"
+    return f"{low} to {high}"
 
 
 def _resolution(difference: Verdict, unit: str) -> float | None:

@@ -239,9 +239,8 @@ def test_the_verdict_owns_up_to_diverged_runs(tmp_path):
     finish(tmp_path, "other", 1, 0.75)
     finish(tmp_path, "other", 2, 0.75, diverged=LOST)
     text = verdict(table(tmp_path, baseline="base"))  # 75%, but 37.5% with the run that diverged
-    assert text.startswith("The baseline “base” has the best mean") and text.endswith(
-        " Diverged: “other” in 1 of 2 runs."
-    )
+    assert text.startswith("The baseline “base” leads, as a run that diverged counts as the worst (exact match 50.0%)")
+    assert text.endswith(" Diverged: “other” in 1 of 2 runs.")
     series(tmp_path / "low", "base", [0.25, 0.25])
     series(tmp_path / "low", "other", [0.75, 0.75, 0.75])
     finish(tmp_path / "low", "other", 4, 0.75, diverged=LOST)

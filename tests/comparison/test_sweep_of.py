@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from paddle_tfm import create_registry
 from paddle_tfm.cli.compare import comparison_of
 from paddle_tfm.cli.diff import _variants
+from paddle_tfm.comparison import paper
 from paddle_tfm.comparison.claim_values import judge_all
+from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.ladder_text import crossing
+from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.sections.compared import Compared
 from paddle_tfm.comparison.sections.lengths import Lengths
+from paddle_tfm.comparison.sides import confounds
 from paddle_tfm.comparison.statistics.ladder import slope
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.seeds import SeedPlan
 from paddle_tfm.tabular import Column, Table
 
 RECIPE = "evaluate: {best: exact_match, metrics: [exact_match, perplexity]}\nsearch: greedy\n"
@@ -91,8 +98,6 @@ def test_a_run_that_diverges_in_its_first_step_undoes_no_ladder(tmp_path):
 
 
 def test_predictions_of_a_run_that_diverged_are_no_scores_by_length(tmp_path):
-    from paddle_tfm.comparison.facts import Facts
-
     for seed, right in ((1, True), (2, False)):
         folder = finish(tmp_path, "base", seed, 0.5, diverged=None if right else LOST)
         rows = [("no", " ".join("w" * n), "a", "a" if right else "b", "-1.0") for n in (2, 4) for _ in range(5)]
@@ -137,3 +142,74 @@ def test_a_variant_that_is_called_as_a_column_is_costs_the_table_no_column():
     table = Table(columns, [1, 2])
     assert table.records()[1] == {"layer": "head 2", "layer_2": 2, "rms": 2}
     assert table.csv().splitlines()[0] == "layer,layer_2,rms"
+
+
+# ------------------------------------------------------------------------------------------- what is said of few pairs
+
+
+def compared(root, values, question=None, metric="exact_match", **diverged):
+    """variant → a value a seed, None where the run diverged."""
+    for variant, column in values.items():
+        for seed, value in enumerate(column, 1):
+            lost = {"diverged": LOST, "test": {}, "seconds": 1.0, "tokens": 50} if value is None else {}
+            finish(root, variant, seed, 0.0 if value is None else value, **lost)
+    return compare(collect([root]), "r", root, metric, "base", question)
+
+
+def of(comparison, variant):
+    return next(row for row in comparison.rows if row.variant == variant)
+
+
+def test_between_looks_numbers_are_said_to_be_of_the_pairs_that_they_are_of(tmp_path):
+    looks = Question(SeedPlan(at_most=8, looks=[3, 5, 8]))
+    comparison = compared(tmp_path, {"base": [0.5, 0.5, 0.5, 0.5], "b": [0.70, 0.71, 0.69, 0.1]}, looks)
+    assert of(comparison, "b").difference.mean == pytest.approx(0.2)
+    assert "3 of 4 seeds, the last look" in verdict(comparison) and "+20 points" in verdict(comparison)
+
+
+def test_an_interval_of_one_end_is_written(tmp_path):
+    values = {"base": [None, 0.3, 0.31, 0.29, 0.3, 0.32], "b": [0.8, 0.82, 0.79, 0.81, 0.8, 0.8]}
+    comparison = compared(tmp_path, values, metric="perplexity")
+    difference = of(comparison, "b").difference
+    assert (difference.low is None) != (difference.high is None)
+    assert re.search("95%: (above|below) −0.4[89]", verdict(comparison)), verdict(comparison)
+
+
+def test_where_looks_leave_both_ends_open_there_is_no_interval(tmp_path):
+    always = Question(SeedPlan(at_most=12, open_ended=True))
+    comparison = compared(tmp_path, {"base": [None] * 8, "b": [0.8] * 8}, always)
+    difference = of(comparison, "b").difference
+    assert difference.verdict == "better" and difference.low is difference.high is None  # not −100 to +100 points
+
+
+def test_how_many_more_seeds_it_takes_is_not_foretold_where_runs_diverge(tmp_path):
+    comparison = compared(tmp_path, {"base": [0.5, 0.51, 0.5], "b": [0.6, 0.61, None]})
+    assert of(comparison, "b").difference.verdict == "undetermined" and of(comparison, "b").difference.more is None
+
+
+def test_a_run_that_ended_early_lowers_no_cost(tmp_path):
+    comparison = compared(tmp_path, {"base": [0.5, 0.51, 0.5], "b": [0.6, 0.61, None]})
+    assert of(comparison, "b").seconds == 60
+    facts = Facts(comparison, create_registry())
+    base, other = facts.sides()
+    assert list(confounds(base, other)) == []
+    assert "the test that of signs" in paper.methods(facts)
+
+
+def test_variants_without_a_common_seed_are_counted_apart(tmp_path):
+    compared(tmp_path, {"base": [0.9, 0.91, 0.9], "b": [0.9, 0.91, 0.89]})
+    finish(tmp_path, "c", 7, 0.1)
+    comparison = compare(collect([tmp_path]), "r", tmp_path, "exact_match", "base")
+    text = "of 2 others, 1 cannot be told apart from it by 3 seeds, 1 shares no seed with it"
+    assert text in verdict(comparison)
+
+
+def test_the_training_of_the_baseline_is_not_said_to_be_that_of_all(tmp_path):
+    comparison = compared(tmp_path, {"base": [0.5, 0.51], "b": [0.6, 0.61]})
+    train = "train: {steps: STEPS, max_tokens: 100, schedule: {name: cosine, peak: 0.001}}\n"
+    for variant, steps in (("base", "500"), ("b", "700")):
+        for file in (tmp_path / variant).glob("*/recipe.yaml"):
+            file.write_text(RECIPE + train.replace("STEPS", steps), "utf-8")
+    facts = Facts(comparison, create_registry())
+    assert "Training of the baseline base: 500 steps" in paper.methods(facts)
+    assert "<dt>training of base</dt>" in Compared().html(facts)

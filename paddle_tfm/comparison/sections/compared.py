@@ -47,7 +47,7 @@ def _facts(facts: Facts) -> str:
         ("for example", describe.pairs(facts.samples())),
         ("model", escape(describe.model(facts.section("model")))),
         ("size", escape(_sizes(facts))),
-        ("training", escape(describe.training(facts.section("train")))),
+        (f"training of {facts.baseline}" if facts.training()[1] else "training", escape(facts.training()[0])),
         ("padding in batches", escape(describe.padding(facts.padding()))),
         ("seeds", escape(facts.seeds())),
         ("output by", escape(describe.component(facts.recipe.get("search", "")))),

@@ -107,7 +107,12 @@ def _sizes(facts: Facts, here: Ladder) -> Table:
             row: dict[str, Any] = {"size": rung.size, **numbers, "variant": trend.variant, "pairs": 0}
             row |= {"difference": None, "low": None, "high": None, "verdict": "no pair", "shown": "–", "ends": "–"}
             if verdict is not None:
-                row |= {"pairs": verdict.pairs, "difference": verdict.mean, "low": verdict.low, "high": verdict.high}
+                row |= {
+                    "pairs": verdict.looked_at,
+                    "difference": verdict.mean,
+                    "low": verdict.low,
+                    "high": verdict.high,
+                }
                 row |= {"shown": mean_difference(comparison, verdict), "ends": interval(comparison, verdict)}
                 row["verdict"] = verdict_text(comparison, verdict)
             rows.append(row)

@@ -111,8 +111,8 @@ def _against(comparison: Comparison, row: Row) -> str:
     mean = mean_difference(comparison, difference)
     words = escape(verdict_text(comparison, difference))
     text = f'<b class="badge {difference.verdict}">{words}</b> <span>{escape(mean)}</span> '
-    if difference.low is None:
-        return f"{text}<small>no interval from {plural(difference.pairs, 'seed')}</small>"
+    if difference.low is None and difference.high is None:
+        return f"{text}<small>no interval from {plural(difference.looked_at, 'seed')}</small>"
     return f"{text}<small>{CONFIDENCE:.0%}: {escape(interval(comparison, difference))}</small>"
 
 

@@ -42,7 +42,8 @@ class Untuned(Section):
             before, after = _verdict(own, row.variant), _verdict(facts.comparison, row.variant)
             if _changes(before, after):
                 lines.append(f"untuned  {row.variant} {before}, and tuned {after}: the verdict {CHANGES}")
-        return lines or ["untuned  no verdict changes with tuning"]
+        where = " at the largest size" if facts.comparison.smaller else ""
+        return lines or [f"untuned  no verdict{where} changes with tuning"]
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """The verdicts, and which of them change."""

@@ -45,6 +45,11 @@ class Verdict:
         return self.verdict != "undetermined"
 
     @property
+    def looked_at(self) -> int:
+        """Of how many pairs mean, interval and verdict are: those of the last look, or all where there was none yet."""
+        return self.used or self.pairs
+
+    @property
     def half_width(self) -> float | None:
         """Half of the interval; None where it has not two ends."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
@@ -120,11 +125,14 @@ def _verdict(question: _Question, test: _Test, differences: np.ndarray, lost: np
         verdict = "undetermined"
     sign = 1 if question.higher_is_better else -1
     low, high = sorted(sign * end for end in ends)
+    bounded = used and not (
+        math.isinf(low) and math.isinf(high)
+    )  # else the metric's own ends would look like an interval
     return Verdict(
         verdict=verdict,
         mean=_centre(sign * (seen if used else differences)),
-        low=_finite(max(low, -question.largest)) if used else None,
-        high=_finite(min(high, question.largest)) if used else None,
+        low=_finite(max(low, -question.largest)) if bounded else None,
+        high=_finite(min(high, question.largest)) if bounded else None,
         level=level,
         p=test.p,
         pairs=len(differences),

@@ -33,13 +33,13 @@ class MoreSeeds:
 def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: float | None = None) -> MoreSeeds | None:
     """The fewest further pairs after which one look settles `differences` [pairs] with a chance of 80%, if their mean
     and standard deviation are the true ones: by a difference (the power of the t test, from the noncentral t), or by an
-    interval within ±`smallest`. None where fewer than two have a value. The spread of three seeds is known within a
-    factor of three or so, and so is this number.
+    interval within ±`smallest`. None of fewer than two pairs, and where one lacks a value: looks are then tests of
+    signs, whose power hangs on how often runs will diverge. The spread of three seeds is known within a factor of three
+    or so, and so is this number.
     """
-    known = differences[np.isfinite(differences)]
-    if len(known) < 2:
+    if len(differences) < 2 or not np.isfinite(differences).all():
         return None
-    mean, deviation, pairs = float(known.mean()), float(known.std(ddof=1)), len(differences)
+    mean, deviation, pairs = float(differences.mean()), float(differences.std(ddof=1)), len(differences)
     bounds = {size: bound for size in range(pairs + 1, MOST + 1) if math.isfinite(bound := _bound(rule, size, level))}
     sizes, at_each = np.array([*bounds], float), np.array([*bounds.values()], float)
     errors = deviation / np.sqrt(sizes)
