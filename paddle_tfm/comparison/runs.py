@@ -70,8 +70,8 @@ def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
     """
     results: dict[Path, Result] = {}
     for folder in folders:
-        found = folders_with(folder, RESULTS)
-        runs = [folder] if folder in found else [run for run in found if not is_beside(run)]
+        runs = folders_with(folder, RESULTS)
+        runs = [folder] if folder in runs else [run for run in runs if not is_beside(run)]
         if not runs:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
         for run in runs:
