@@ -107,15 +107,16 @@ def recorded_baseline(sweep: Path, results: Sequence[Result]) -> str | None:
     """The baseline of a sweep, of which there are these results: what its comparison or its recipe names, or else the
     first variant of the recipe; None where that is not known, or not among them."""
     from paddle_tfm.comparison.runs import grouped
-    from paddle_tfm.comparison.sizes import written
+    from paddle_tfm.comparison.sizes import as_trained, at_largest, written
     from paddle_tfm.train.about import read_baseline, read_runs
 
-    names = {*grouped(results), *(name for run in results for name in (run.variant, written(run)))}
-    for named in (recorded_comparison(sweep).get("baseline"), read_baseline(sweep)):
-        if isinstance(named, str) and named in names:
-            return named
-    first = (name.partition("/")[0] for name in read_runs(sweep))
-    return next((written(run) for name in first for run in results if run.variant == name), None)
+    largest, _ = at_largest(results)
+    variants = {run.variant: written(run) for run in results}
+    first = (variants.get(name.partition("/")[0]) for name in read_runs(sweep))
+    named = (recorded_comparison(sweep).get("baseline"), read_baseline(sweep), *first)
+    names = (as_trained(name, largest) for name in named if isinstance(name, str))
+    groups = grouped(largest)
+    return next((name for name in names if name in groups), None)
 
 
 def recorded_comparison(folder: Path) -> dict:

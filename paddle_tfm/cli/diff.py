@@ -100,7 +100,7 @@ def _variants(folder: Path) -> list[Side]:
     from paddle_tfm.cli.compare import recorded_baseline, sweep_of
     from paddle_tfm.comparison.runs import RESULTS, collect
     from paddle_tfm.comparison.sides import of_runs
-    from paddle_tfm.comparison.sizes import as_trained, at_largest
+    from paddle_tfm.comparison.sizes import at_largest
     from paddle_tfm.files import folders_with
     from paddle_tfm.recipe.tuning import is_beside
 
@@ -113,10 +113,10 @@ def _variants(folder: Path) -> list[Side]:
         groups.setdefault(run.parent, []).append(run)
     finished = [run for run in inner if (run / RESULTS).is_file()]
     results = collect(finished, with_curves=False) if finished else []
-    largest, smaller = at_largest(results)
+    _, smaller = at_largest(results)
     for result in smaller:
         groups.pop(result.folder.parent, None)  # a ladder's variants are compared at their largest size
-    baseline = as_trained(recorded_baseline(sweep_of(inner) or folder, results), largest) if results else None
+    baseline = recorded_baseline(sweep_of(inner) or folder, results) if results else None
     ordered = sorted(groups, key=lambda parent: parent.name != baseline)
     single = len(groups) == 1
     return [of_runs(str(folder) if single else parent.name, groups[parent]) for parent in ordered]
