@@ -125,9 +125,8 @@ def _verdict(question: _Question, test: _Test, differences: np.ndarray, lost: np
         verdict = "undetermined"
     sign = 1 if question.higher_is_better else -1
     low, high = sorted(sign * end for end in ends)
-    bounded = used and not (
-        math.isinf(low) and math.isinf(high)
-    )  # else the metric's own ends would look like an interval
+    # by signs a variant may be better although no end is known: the metric's own ends would contradict it
+    bounded = used and not (verdict in ("better", "worse") and math.isinf(low) and math.isinf(high))
     return Verdict(
         verdict=verdict,
         mean=_centre(sign * (seen if used else differences)),
