@@ -11,6 +11,7 @@ from paddle import Tensor, nn
 from paddle_tfm import place
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.vocabulary import PAD
+from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
 from paddle_tfm.testing.report import check
@@ -129,15 +130,17 @@ def gradients(scene: Scene) -> Result:
     model.train()
     own = {id(parameter) for layer in scene.instances(model) for parameter in layer.parameters()}
     tables = {id(table.weight) for table in embeddings(model)}
-    if not (wrong := _wrong_gradients(scene, model, batch, smoothing, own, tables)):
+    slopes = _Slopes(scene, model, batch, smoothing, tables)
+    if not slopes.disagreeing(own):
         return Passed()
     rng = np.random.default_rng(12)
     with paddle.no_grad():  # a bias of zero may put a ReLU exactly at its kink, which has no slope: look beside it
         for parameter in model.parameters():
             if id(parameter) not in tables:
                 parameter.set_value(parameter + paddle.to_tensor(rng.normal(scale=1e-2, size=parameter.shape)))
-    if not _wrong_gradients(scene, model, batch, smoothing, own, tables):
+    if not (parameters := slopes.disagreeing(own)):
         return Passed()
+    wrong = [name for name, p in parameters.items() if not slopes.agree({name: p})] or list(parameters)
     rounded = f"; {ROUNDED}" if _rounds(scene, model, batch, wrong) else ""
     return Failed(f"the backward pass and finite differences disagree: {', '.join(wrong)}{rounded}")
 
@@ -163,25 +166,31 @@ def _rounds(scene: Scene, model, batch, names: list[str]) -> bool:
     return any(still)
 
 
-def _wrong_gradients(scene: Scene, model, batch, smoothing: float, own: set[int], tables: set[int]) -> list[str]:
-    """The parameters whose gradients are not the slopes of the loss."""
-    rng = np.random.default_rng(11)
-    model.clear_gradients()
-    scene.losses(model, batch, smoothing)[1].backward()
-    trained = [(name, p) for name, p in model.named_parameters() if p.grad is not None]
+class _Slopes:
+    """The gradients of a model's loss beside slopes that are measured. `tables`: the ids of embedding tables."""
 
-    def agree(parameters: dict[str, Tensor]) -> bool:
-        directions = {name: rng.normal(size=p.shape) for name, p in parameters.items()}
+    def __init__(self, scene: Scene, model: Transformer, batch: Batch, smoothing: float, tables: set[int]):
+        self.model, self.tables = model, tables
+        self.loss = lambda: scene.losses(model, batch, smoothing)[1]
+        self.rng = np.random.default_rng(11)
+
+    def disagreeing(self, own: set[int]) -> dict[str, Tensor]:
+        """The parameters whose gradients together are not the slope of the loss: a layer's own, or the tables that
+        gradients reach through it; {} where all agree."""
+        self.rng = np.random.default_rng(11)
+        self.model.clear_gradients()
+        self.loss().backward()
+        trained = [(name, p) for name, p in self.model.named_parameters() if p.grad is not None]
+        groups = ({name: p for name, p in trained if id(p) in group} for group in (own, self.tables - own))
+        return next((parameters for parameters in groups if parameters and not self.agree(parameters)), {})
+
+    def agree(self, parameters: dict[str, Tensor]) -> bool:
+        """Whether they do in a random direction."""
+        directions = {name: self.rng.normal(size=p.shape) for name, p in parameters.items()}
         for name, p in parameters.items():
-            if id(p) in tables:
+            if id(p) in self.tables:
                 directions[name][PAD] = 0.0  # padding's row stays zero, whatever reaches it
-        return _slopes_agree(parameters, directions, lambda: scene.losses(model, batch, smoothing)[1])
-
-    for group in (own, tables - own):  # its own parameters, and what gradients reach through it
-        parameters = {name: p for name, p in trained if id(p) in group}
-        if parameters and not agree(parameters):
-            return [name for name, p in parameters.items() if not agree({name: p})] or list(parameters)
-    return []
+        return _slopes_agree(parameters, directions, self.loss)
 
 
 def _slopes_agree(parameters: dict[str, Tensor], directions: dict[str, np.ndarray], loss: Callable[[], Tensor]) -> bool:
