@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import islice
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.heads import read_by
@@ -17,7 +18,7 @@ def html(run: Run, texts: Sequence[str], chosen: Sequence[str] = ()) -> str:
     """The maps of the chosen texts, or of the first one of a handy length; a sentence where nothing can be shown."""
     handy = (text for text in texts if PIECES[0] <= len(run.codec.source.tokenize(text)) <= PIECES[1])
     sentences, lacking = [], []
-    for text in chosen or [each for each in [next(handy, None)] if each is not None]:
+    for text in chosen or islice(handy, 1):
         try:
             reading = read_by(run, text)
         except UserError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,7 +77,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     """
     from paddle_tfm.comparison.claim_values import recorded
     from paddle_tfm.comparison.question import Question
-    from paddle_tfm.comparison.runs import collect
+    from paddle_tfm.comparison.runs import collect, sweep_of
     from paddle_tfm.comparison.table import compare
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.units import metric_and_test
@@ -95,12 +95,6 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     comparison = compare(results, name, out or folders[0], metric or best, baseline, question)
     comparison.claims = recorded(comparison, recorded_comparison(sweep))
     return comparison
-
-
-def sweep_of(runs: Iterable[Path]) -> Path | None:
-    """The folder of the sweep that all of these runs are of, whichever of its folders were named; None of several."""
-    sweeps = {run.parent.parent for run in runs}
-    return sweeps.pop() if len(sweeps) == 1 else None
 
 
 def recorded_baseline(sweep: Path, results: Sequence[Result]) -> str | None:
@@ -178,12 +172,10 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
 
 def _legend(comparison) -> list[str]:
     """What ± and the differences of the table mean."""
-    from paddle_tfm.comparison.columns import adjustment
+    from paddle_tfm.comparison.columns import adjustment, how_many_seeds
 
-    counts = [len(row.seeds) for row in comparison.rows]
-    fewest, seeds = min(counts), max(counts)
-    number = f"{seeds} seeds" if fewest == seeds else f"{fewest} to {seeds} seeds"
-    sentences = [f"mean ± standard deviation over {number}"] if seeds > 1 else []
+    seeds = max(len(row.seeds) for row in comparison.rows)
+    sentences = [f"mean ± standard deviation over {how_many_seeds(comparison)}"] if seeds > 1 else []
     if len(comparison.rows) > 1:
         adjusted = adjustment(comparison)
         interval = f"; its 95% interval{adjusted}{',' if adjusted else ''} must exclude 0 for a verdict"

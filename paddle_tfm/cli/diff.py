@@ -97,8 +97,8 @@ def _of_folders(what: Sequence[str]) -> list[Side]:
 
 def _variants(folder: Path) -> list[Side]:
     """The variants in a folder, the recorded baseline first; a run or the runs of one variant are one."""
-    from paddle_tfm.cli.compare import recorded_baseline, sweep_of
-    from paddle_tfm.comparison.runs import RESULTS, collect
+    from paddle_tfm.cli.compare import recorded_baseline
+    from paddle_tfm.comparison.runs import RESULTS, collect, sweep_of
     from paddle_tfm.comparison.sides import of_runs
     from paddle_tfm.comparison.sizes import at_largest
     from paddle_tfm.files import folders_with

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from paddle_tfm.comparison.claims import Claims, Judgement, judge
+from paddle_tfm.comparison.comparable import hashes_of_texts
 from paddle_tfm.comparison.runs import Result, grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.recipe.claims import GRADIENT_NORM, ClaimSettings
@@ -50,18 +51,9 @@ def _judgement(
         return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
     others = {run.seed: run for run in groups.get(claim.over, ())}
     pairs = [(run, others[run.seed]) for run in runs if run.seed in others]
-    pairs = [(run, other) for run, other in pairs if _same_texts(run, other, claim.metric)]
+    pairs = [pair for pair in pairs if len(hashes_of_texts(pair, claim.metric)) < 2]
     values, those = [_value(run, claim) for run, _ in pairs], [_value(other, claim) for _, other in pairs]
     return judge(name, claim, values, those, unit)
-
-
-def _same_texts(run: Result, other: Result, metric: str) -> bool:
-    """Whether both were scored on the same texts. A run that diverged before it was scored has none: its pair counts as
-    one without a value, and not as none."""
-    texts = {
-        each.texts(metric) for each in (run, other) if not (each.results.get("diverged") and not each.texts(metric))
-    }
-    return len(texts) < 2
 
 
 def _value(run: Result, claim: ClaimSettings) -> float:

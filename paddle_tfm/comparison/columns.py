@@ -7,7 +7,7 @@ from paddle_tfm.comparison.runs import directions
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change, smallest, verdict_text
-from paddle_tfm.units import listed
+from paddle_tfm.units import listed, plural
 
 SPREAD = "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none."
 FACTS = (
@@ -57,8 +57,15 @@ def method(comparison: Comparison) -> str:
         text += f" “Within ±{smallest(comparison)}”: the interval lies there, and a smaller difference does not matter."
     differences = [row.difference for row in comparison.rows if row.difference]
     if any(difference.diverged or difference.baseline_diverged for difference in differences):
-        text += " Where a run diverged, its pair is lost, the difference is the median, and the test that of signs."
+        text += " A run that diverged loses its pair: the difference is then the median, and the test that of signs."
     return text
+
+
+def how_many_seeds(comparison: Comparison) -> str:
+    """`5 seeds`, or `3 to 5 seeds` where variants were settled by fewer."""
+    counts = [len(row.seeds) for row in comparison.rows]
+    low, high = min(counts), max(counts)
+    return plural(high, "seed") if low == high else f"{low} to {high} seeds"
 
 
 def adjustment(comparison: Comparison) -> str:

@@ -55,7 +55,7 @@ def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str
 def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str) -> Obstacle | None:
     """Whether all runs were scored on the same texts."""
     _, test = units.metric_and_test(metric)
-    theirs, ours = (_hashes(group, metric) for group in (base, runs))
+    theirs, ours = (hashes_of_texts(group, metric) for group in (base, runs))
     for name, hashes in ((baseline, theirs), (variant, ours)):
         if test and "" in hashes:
             return Obstacle("no such test", f"“{name}” has no test “{test}”")
@@ -67,7 +67,7 @@ def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[S
     return Obstacle("other texts", f"“{variant}” is scored on other texts than “{baseline}”: {reason}")
 
 
-def _hashes(runs: Sequence[Scored], metric: str) -> set[str]:
+def hashes_of_texts(runs: Sequence[Scored], metric: str) -> set[str]:
     """What the runs were scored on; one that diverged before it could be scored says nothing of it."""
     return {texts for run in runs if (texts := run.texts(metric)) or not run.results.get("diverged")}
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from paddle_tfm import units
 from paddle_tfm.comparison import describe, sides
+from paddle_tfm.comparison.columns import how_many_seeds
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
 from paddle_tfm.comparison.models import Models
@@ -25,7 +26,7 @@ from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
-from paddle_tfm.units import listed, plural
+from paddle_tfm.units import listed
 
 T = TypeVar("T")
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -139,7 +140,7 @@ class Facts:
         what = NUMBERS[number].capitalize() if number < len(NUMBERS) else str(number)
         names = " and ".join(recipes)
         text = f"{what} {'variant' if number == 1 else 'variants'} of {names}, "
-        text += f"{'each ' if number > 1 else ''}trained with {self.how_many_seeds()} for {self.steps()}"
+        text += f"{'each ' if number > 1 else ''}trained with {how_many_seeds(comparison)} for {self.steps()}"
         text += f" on {self.task}" if self.task else ""
         text += f", and scored by {units.metric_name(comparison.metric)}"
         examples = self.about.get("examples", {}).get("test" if comparison.split == "test" else "valid")
@@ -148,12 +149,6 @@ class Facts:
         return text + (
             f" on {examples:,} {comparison.split} examples." if examples else f" on the {comparison.split} split."
         )
-
-    def how_many_seeds(self) -> str:
-        """`5 seeds`, or `3 to 5 seeds` where variants were settled by fewer."""
-        counts = [len(runs) for runs in self.groups.values()]
-        low, high = min(counts), max(counts)
-        return plural(high, "seed") if low == high else f"{low} to {high} seeds"
 
     def seeds(self) -> str:
         """`1, 2, 3`, or of which variants: `1, 2 and 3 of base; 1 and 2 of rms, batch`."""

@@ -7,7 +7,7 @@ from importlib import metadata
 
 from paddle_tfm import latex, units
 from paddle_tfm.comparison import describe
-from paddle_tfm.comparison.columns import method
+from paddle_tfm.comparison.columns import how_many_seeds, method
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.tuned import read_tuned
 from paddle_tfm.component_source import ComponentSource, papers
@@ -67,7 +67,7 @@ def _budget(facts: Facts) -> list[str]:
         whose = f" of the baseline {facts.baseline}" if differs else ""
         sentences.append(f"Training{whose}: {training.replace(' · ', '; ')}.")
     each = "Each variant was" if len(names) > 1 else "It was"
-    sentences.append(f"{each} trained with {facts.how_many_seeds()} ({facts.seeds()}).")
+    sentences.append(f"{each} trained with {how_many_seeds(facts.comparison)} ({facts.seeds()}).")
     if tuned := read_tuned(facts.comparison):
         trials = max((len(item.scores) for item in tuned.variants.values()), default=0)
         sentences.append(

@@ -70,8 +70,8 @@ def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
     """
     results: dict[Path, Result] = {}
     for folder in folders:
-        runs = folders_with(folder, RESULTS)
-        runs = [folder] if folder in runs else [run for run in runs if not is_beside(run)]
+        is_run = (folder / RESULTS).is_file()  # then nothing below it is looked at
+        runs = [folder] if is_run else [run for run in folders_with(folder, RESULTS) if not is_beside(run)]
         if not runs:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
         for run in runs:
@@ -84,6 +84,12 @@ def _read(file: Path, source: Path, with_curves: bool) -> Result:
     rows = read_rows(file.parent / "metrics.jsonl") if with_curves else []
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
     return Result(file.parent, results["variant"], results["seed"], results, source, curve)
+
+
+def sweep_of(runs: Iterable[Path]) -> Path | None:
+    """The folder of the sweep that all of these runs are of, whichever of its folders were named; None of several."""
+    sweeps = {run.parent.parent for run in runs}
+    return sweeps.pop() if len(sweeps) == 1 else None
 
 
 def directions(results: Sequence[Result]) -> dict[str, bool]:

@@ -79,10 +79,10 @@ def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]
             chosen, chosen_seed = of_seed, seed
     if not chosen:
         return []
-    # a source that the split has several times is shown once
-    rows = list({(row[0].source, row[0].reference): row for row in reversed(list(zip(*chosen.values())))}.values())[
-        ::-1
-    ]
+    unique: dict[tuple[str, str], Sequence[Prediction]] = {}  # the split may have a source several times
+    for outputs in zip(*chosen.values()):
+        unique.setdefault((outputs[0].source, outputs[0].reference), outputs)
+    rows = list(unique.values())
     likeness = [[similarity(item.reference, item.hypothesis) for item in row] for row in rows]
     return [
         SideBySide(

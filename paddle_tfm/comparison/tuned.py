@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.runs import collect, sweep_of
 from paddle_tfm.comparison.statistics.tuning import expected_best
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.errors import UserError
@@ -85,17 +84,12 @@ class Tuned:
 def read_tuned(comparison: Comparison) -> Tuned | None:
     """What tuning left of the sweep whose runs these are; None without one, of several sweeps, or where its record is
     damaged."""
-    folder = _sweep(comparison)
+    folder = sweep_of([run.folder for run in comparison.runs])
     try:
         record = read_json(folder / RECORD, ("metric", "higher_is_better", "spaces", "variants")) if folder else None
         return _tuned(record) if record else None
     except (UserError, KeyError, TypeError, ValueError, AttributeError, IndexError):
         return None
-
-
-def _sweep(comparison: Comparison) -> Path | None:
-    folders = {run.folder.parent.parent for run in comparison.runs}
-    return folders.pop() if len(folders) == 1 else None
 
 
 def _tuned(record: Mapping[str, Any]) -> Tuned:
@@ -118,7 +112,7 @@ def _number(score: float | None) -> float:
 
 def untuned(comparison: Comparison) -> Comparison | None:
     """The same comparison of the runs with the recipe's own values; None where there are none."""
-    folder = _sweep(comparison)
+    folder = sweep_of([run.folder for run in comparison.runs])
     files = sorted((folder / FOLDER).glob(f"*/{UNTUNED}*/results.json")) if folder else []
     if not files:
         return None

@@ -42,12 +42,12 @@ def _leads(comparison: Comparison) -> str:
     metric = comparison.metric
     best, *rest = comparison.comparable
     equal = [f"“{row.variant}”" for row in rest if math.isclose(row.mean[metric], best.mean[metric], rel_tol=1e-12)]
+    if equal:
+        return f"shares the best mean with {listed(equal)}"
     sign = 1 if comparison.higher_is_better else -1
-    if not equal and any(sign * row.mean[metric] > sign * best.mean[metric] for row in rest):
+    if any(sign * row.mean[metric] > sign * best.mean[metric] for row in rest):
         return "leads, as a run that diverged counts as the worst"
-    if not equal:
-        return "has the best mean"
-    return f"shares the best mean with {listed(equal)}"
+    return "has the best mean"
 
 
 def _standing(comparison: Comparison, others: list[Row]) -> str:

@@ -41,13 +41,14 @@ def _facts(facts: Facts) -> str:
     decided = (
         f"{name} on the {comparison.split} split, {'higher' if comparison.higher_is_better else 'lower'} is better"
     )
+    training, differs = facts.training()
     items = [
         ("task", _task(facts)),
         ("data", escape(describe.data(facts.about))),
         ("for example", describe.pairs(facts.samples())),
         ("model", escape(describe.model(facts.section("model")))),
         ("size", escape(_sizes(facts))),
-        (f"training of {facts.baseline}" if facts.training()[1] else "training", escape(facts.training()[0])),
+        (f"training of {facts.baseline}" if differs else "training", escape(training)),
         ("padding in batches", escape(describe.padding(facts.padding()))),
         ("seeds", escape(facts.seeds())),
         ("output by", escape(describe.component(facts.recipe.get("search", "")))),
