@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from matplotlib.typing import LineStyleType
 
+Picture = Literal["png", "svg", "pdf"]
+
 # Okabe and Ito's colours (https://jfly.uni-koeln.de/color/), which colour-blind readers tell apart; black is grey and
 # yellow is wine here, so that all eight show on white and on black.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A828C", "#A2386B")
@@ -133,7 +135,7 @@ def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None 
     return figure
 
 
-METADATA = {  # what would differ by time or version
+METADATA: dict[Picture, tuple[str, ...]] = {  # what would differ by time or version
     "svg": ("Creator", "Date", "Format", "Type"),
     "pdf": ("Creator", "CreationDate", "Producer"),
     "png": ("Software",),
@@ -152,7 +154,7 @@ def page_figure(figure: Figure) -> str:
     return f"<figure>{drawing}</figure>"
 
 
-def image(figure: Figure, kind: Literal["png", "svg", "pdf"] = "png", dpi: int = 160, crop: bool = False) -> bytes:
+def image(figure: Figure, kind: Picture = "png", dpi: int = 160, crop: bool = False) -> bytes:
     """`figure` as bytes, the same for the same figure; `crop`: as large as what is drawn, also beyond the figure's
     edges."""
     stream = io.BytesIO()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text
-from paddle_tfm.plotting import image
+from paddle_tfm.plotting import Picture, image
 from paddle_tfm.protocols import Section
 from paddle_tfm.registry import Registry
+
+FORMATS: tuple[Picture, ...] = ("svg", "pdf")  # of a figure, for a paper
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def parts(
         try:
             if (section.slow and not slow) or not section.applies(facts):
                 continue
-            result = part(name, section, facts, files)
+            result = part(name, section, facts, FORMATS if files else ())
             if taken := {file for other in results for file in other.files} & set(result.files):
                 raise ValueError(f"another section writes {sorted(taken)[0]} already")
             results.append(result)
@@ -66,24 +68,24 @@ def _sections(registry: Registry, report: Callable[[str], None]) -> list[tuple[s
     return sorted(sections, key=lambda item: (item[1].place, item[0]))
 
 
-def part(name: str, section: Section, facts: Facts, files: bool) -> Part:
-    """What a section says, with its tables and figures as files where they are wanted.
+def part(name: str, section: Section, facts: Facts, formats: Sequence[Picture] = FORMATS) -> Part:
+    """What a section says, with its tables and figures as files, the figures in `formats`; without any, no file.
 
     Raises:
         Exception: whatever the section raises; ValueError or TypeError where its data are no JSON.
     """
-    data, written = section.data(facts), _files(section, facts) if files else {}
+    data, written = section.data(facts), _files(section, facts, formats) if formats else {}
     json_text(data)
     return Part(name, section.heading or name, section.html(facts), tuple(section.text(facts)), data, written)
 
 
-def _files(section: Section, facts: Facts) -> dict[str, str | bytes]:
+def _files(section: Section, facts: Facts, formats: Sequence[Picture]) -> dict[str, str | bytes]:
     """Raises: whatever the section raises; ValueError for a name that no file has."""
     files: dict[str, str | bytes] = {}
     for key, table in section.tables(facts).items():
         files |= {f"{key}.csv": table.csv(), f"{key}.tex": table.latex(key)}
     for key, figure in section.figures(facts).items():
-        files |= {f"{key}.svg": image(figure, "svg"), f"{key}.pdf": image(figure, "pdf")}
+        files |= {f"{key}.{kind}": image(figure, kind) for kind in formats}
     for file in files:
         if not re.fullmatch(r"\w[\w-]*\.\w+", file):
             raise ValueError(f"a table or figure is called by letters, digits, - and _, and not {file!r}")

@@ -12,9 +12,11 @@ from mutants_catalogue import AS_KIND, IDLE, MASK, MUTANTS, OF_A_FILE, RIGHT, TW
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
+from paddle_tfm.testing.catalogue import CHECKS
 from paddle_tfm.testing.target import examine_class, load
 
 pytestmark = pytest.mark.conformance
+INVARIANTS = frozenset(check.name for kind in CHECKS for check in CHECKS[kind] if not check.information)
 
 
 def report(text: str, twin: str, only: frozenset[str] = frozenset()):
@@ -35,9 +37,13 @@ def report_of_a_file(path: Path, text: str, twin: str, check: str):
     return examine(*with_class(registry, cls), registry=registry, only=frozenset({check}))[check]
 
 
+def failures(text: str, twin: str) -> list[str]:
+    return [str(outcome) for outcome in report(text, twin, INVARIANTS).failures]
+
+
 @functools.cache
 def failures_of_twin(twin: str) -> list[str]:
-    return [str(outcome) for outcome in report(source(twin), twin).failures]
+    return failures(source(twin), twin)
 
 
 @pytest.mark.parametrize("twin", sorted(path.stem for path in TWINS.glob("*.py")))
@@ -47,7 +53,7 @@ def test_the_twin_passes(twin):
 
 @pytest.mark.parametrize("variant", RIGHT, ids=str)
 def test_a_right_variant_passes(variant):
-    assert [str(outcome) for outcome in report(variant.source(), variant.twin).failures] == []
+    assert failures(variant.source(), variant.twin) == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)

@@ -81,7 +81,8 @@ def values_of(kind, name, option):
     """Values that an option may have instead of its default."""
     if (kind, name, option.name) in BY_HAND:
         return BY_HAND[kind, name, option.name]
-    return HEAD_DIM if option.name == "head_dim" else other_values(option)
+    values = HEAD_DIM if option.name == "head_dim" else other_values(option)
+    return sorted({min(values), max(values)}) if isinstance(option.default, float) else values
 
 
 def varied_by_sizes(option):
@@ -145,11 +146,12 @@ def test_what_is_left_out_are_checks():
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_check_is_made_at_some_setting(kind):
-    remaining = {check.name for check in checks(kind)} - LEFT_OUT
+    """Those of OF_NONE_SHIPPED are not looked for: that takes all settings, four minutes."""
+    remaining = {check.name for check in checks(kind)} - LEFT_OUT - OF_NONE_SHIPPED[kind]
     for setting in ACCEPTED:
         if setting[0] == kind and remaining:
             remaining -= {each.check.name for each in outcomes_of(*setting, remaining) if each.status != SKIP}
-    assert remaining == OF_NONE_SHIPPED[kind]
+    assert not remaining
 
 
 def marks(kind, name):

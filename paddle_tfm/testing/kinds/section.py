@@ -17,6 +17,7 @@ from paddle_tfm.testing.subject import Subject
 
 if TYPE_CHECKING:  # what reports are written with takes a second to load, and no other kind needs it
     from paddle_tfm.comparison.parts import Part
+    from paddle_tfm.plotting import Picture
     from paddle_tfm.testing.trial_comparison import Trial
 
 VOID = {"img", "br", "hr", "input", "wbr", "col"}
@@ -65,8 +66,8 @@ def _trials(subject: Subject) -> AbstractContextManager[Sequence[Trial]]:
     return trials(subject.registry)
 
 
-def _part(subject: Subject, trial: Trial, files: bool = True) -> Part | None:
-    """What it says of a trial, with its tables and figures as files unless only the page is looked at; None where it
+def _part(subject: Subject, trial: Trial, formats: Sequence[Picture]) -> Part | None:
+    """What it says of a trial, with its tables and figures as files, unless only the page is looked at; None where it
     does not apply."""
     from paddle_tfm.comparison.parts import part
 
@@ -74,7 +75,7 @@ def _part(subject: Subject, trial: Trial, files: bool = True) -> Part | None:
     applies = section.applies(trial.facts)
     if not isinstance(applies, bool):
         raise TypeError(f"`applies` must return a bool, but returns {applies!r}")
-    return part(subject.name, section, trial.facts, files) if applies else None
+    return part(subject.name, section, trial.facts, formats) if applies else None
 
 
 @check(
@@ -86,11 +87,13 @@ def _part(subject: Subject, trial: Trial, files: bool = True) -> Part | None:
     decisive=True,
 )
 def renders(subject: Subject) -> Result:
+    from paddle_tfm.comparison.parts import FORMATS
+
     said = 0
     with _trials(subject) as all_trials:
         for trial in all_trials:
             try:
-                result = _part(subject, trial)
+                result = _part(subject, trial, FORMATS)
             except Exception as error:  # the section's own
                 return Failed(f"of {trial.what} it raises {type(error).__name__}: {error}", raised=True)
             said += result is not None
@@ -128,7 +131,7 @@ def users_text(subject: Subject) -> Result:
 def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
     """Failed with what is `wrong` with the first page of which anything is."""
     with _trials(subject) as all_trials:
-        pages = [(trial, _part(subject, trial, files=False)) for trial in all_trials]
+        pages = [(trial, _part(subject, trial, ())) for trial in all_trials]
     for trial, result in pages:
         if result and (sentence := wrong(Elements(result.html))):
             return Failed(f"of {trial.what}: {sentence}")
@@ -145,10 +148,10 @@ def same_again(subject: Subject) -> Result:
     with _trials(subject) as all_trials:
         for trial in all_trials:
             before = _state(trial)
-            first = _part(subject, trial)
+            first = _part(subject, trial, ("svg",))  # a PDF, drawn of the same figure, takes ten times as long
             if _state(trial) != before:
                 return Failed(f"of {trial.what}: it changes the comparison, or a file of its runs")
-            if first != (second := _part(subject, trial)):
+            if first != (second := _part(subject, trial, ("svg",))):
                 what = next(name for name, value in vars(first).items() if value != getattr(second, name, None))
                 return Failed(f"of {trial.what}: asked again, it gives other `{what}`")
     return Passed()
