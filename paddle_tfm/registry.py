@@ -11,6 +11,7 @@ from paddle_tfm.components import ComponentPlan, Entry, Spec
 from paddle_tfm.errors import Problem, UserError, unknown
 from paddle_tfm.hookspecs import KINDS, WrongOnPurpose
 from paddle_tfm.options import Option, coerce, component_kind, options_of, parameters
+from paddle_tfm.other_names import name_here
 from paddle_tfm.plugins import Plugins, Provider
 
 NEAR, MAX_NAMED = 0.55, 3  # how like a name must be to be meant, and how many components are named
@@ -105,6 +106,8 @@ class Registry:
                     problems.append(Problem(where, str(error)))
             elif key in parameters(cls):
                 problems.append(Problem(where, f"'{spec.name}' gets '{key}' from the model; it is no option"))
+            elif here := name_here(entry.kind, key):
+                problems.append(Problem(where, f"'{spec.name}' has no option '{key}'; here that is {here}"))
             else:
                 sentence = _no_option(spec.name, key, options) + self._others_with(key, entry.kind, options)
                 problems.append(Problem(where, sentence))

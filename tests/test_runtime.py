@@ -204,6 +204,7 @@ LEVELS = [
         "latex",
         "options",
         "ordinary_layers",
+        "other_names",
         "pages",
         "paddle_compat",
         "randomness",

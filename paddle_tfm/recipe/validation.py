@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin
 from pydantic import ValidationError
 
 from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.other_names import name_here
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
 from paddle_tfm.recipe.ladder import LadderSettings
@@ -111,8 +112,7 @@ def _problem(error: dict) -> Problem:
         path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
     kind, value = error["type"], error.get("input")
     if kind == "extra_forbidden":
-        section: Any = _OTHERS.get(error["loc"][0]) or _section(error["loc"][:-1])
-        return Problem(path, unknown("key", error["loc"][-1], section.model_fields))
+        return Problem(path, _unknown_key(error["loc"]))
     if kind == "missing":
         default = "start with `base: base.yaml`, which holds every default"
         return Problem(
@@ -127,6 +127,17 @@ def _problem(error: dict) -> Problem:
     elif _may_be_empty(error["loc"]):
         must_be += " or null"
     return Problem(path, f"must be {must_be}, but is {'empty' if value is None else repr(value)}")
+
+
+def _unknown_key(location: Sequence[str | int]) -> str:
+    """That it is unknown, and what it is called here where others call it so, or which section has it."""
+    *place, key = location
+    here = name_here(".".join(map(str, place)), key)
+    if not place:
+        sections = [name for name in Settings.model_fields if key in getattr(_section([name]), "model_fields", ())]
+        here = f"'{sections[0]}.{key}'" if sections else here
+    section: Any = _OTHERS.get(str(location[0])) or _section(place)
+    return f"unknown key '{key}'; here that is {here}" if here else unknown("key", key, section.model_fields)
 
 
 # sections with classes of their own, and what is said where a key of theirs is missing
