@@ -68,7 +68,7 @@ def _sections(registry: Registry, report: Callable[[str], None]) -> list[tuple[s
     return sorted(sections, key=lambda item: (item[1].place, item[0]))
 
 
-def part(name: str, section: Section, facts: Facts, formats: Sequence[Picture] = FORMATS) -> Part:
+def part(name: str, section: Section, facts: Facts, formats: Sequence[Picture]) -> Part:
     """What a section says, with its tables and figures as files, the figures in `formats`; without any, no file.
 
     Raises:

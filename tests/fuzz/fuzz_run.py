@@ -23,7 +23,7 @@ def with_atheris(name, corpus, inputs, seconds, seed):
         for number, begin in enumerate(fuzz_targets.SEEDS[name]()):
             (corpus / f"seed-{number}").write_bytes(begin)
             fuzz_targets.TARGETS[name](begin)  # within this block, for what is imported late
-    options = [f"-runs={inputs}", f"-max_total_time={seconds}", "-max_len=1024", "-rss_limit_mb=4096", f"-seed={seed}"]
+    options = [f"-runs={inputs}", f"-max_total_time={seconds}", "-max_len=4096", "-rss_limit_mb=4096", f"-seed={seed}"]
     target = fuzz_targets.TARGETS[name]
     arguments = [sys.argv[0], str(corpus), *options, f"-artifact_prefix={corpus.parent}/{name}-"]
     atheris.Setup(arguments, lambda data: fuzz_targets.guarded(target, data))
