@@ -301,6 +301,50 @@ def test_a_layer_list_finds_its_members_as_paddles_own():
     assert ours[3] is list(ours)[3]
 
 
+@pytest.mark.parametrize("arguments", [(), ("scope",), ("scope", "float64")])
+def test_a_layer_is_constructed_as_paddles_is(arguments):
+    usual, ours = nn.Layer(*arguments), paddle_compat.Layer(*arguments)
+    assert type(ours) is paddle_compat.Layer
+    own = ("_full_name", "_helper", "_op_recorder")  # objects, or numbers, of each layer
+    assert vars(ours).keys() == vars(usual).keys()
+    assert all(vars(ours)[name] == value for name, value in vars(usual).items() if name not in own)
+    assert ours.full_name().startswith("scope" if arguments else "layer")
+    weight = ours.create_parameter([2, 3])
+    assert weight.dtype == usual.create_parameter([2, 3]).dtype
+
+
+def test_the_constructor_of_another_base_class_is_called():
+    class Counted(nn.Layer):
+        def __init__(self, count=2):
+            super().__init__()
+            self.count, self.part = count, nn.Linear(2, 2)
+
+    class Both(paddle_compat.Layer, Counted):
+        pass
+
+    class Dict(paddle_compat.Layer, dict):
+        pass
+
+    assert Both().count == 2 and len(Both(count=3).parameters()) == 2
+    assert vars(Dict()).keys() == vars(nn.Layer()).keys() and Dict() == {}
+
+
+def test_a_parameter_before_the_constructor_is_still_refused():
+    class Early(paddle_compat.Layer):
+        def __init__(self):
+            self.weight = paddle.create_parameter([2], "float32")
+
+    with pytest.raises(ValueError, match="super"):
+        Early()
+
+
+def test_an_argument_that_the_constructor_does_not_have_leaves_the_class_as_it_was():
+    layer = paddle_compat.Layer.__new__(paddle_compat.Layer)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        layer.__init__(other=1)
+    assert type(layer) is paddle_compat.Layer
+
+
 # -------------------------------------------------------------------------------------------------------- optimizers
 
 
