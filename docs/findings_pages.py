@@ -85,12 +85,16 @@ class Page:
         claim = ClaimSettings.model_validate(stored["claim"])
         judgement = Judgement(stored["name"], claim, **{key: stored[key] for key in NUMBERS})
         says = claim.says if self.language == "en" else self.of_recipes[name]["claims"][stored["name"]]
-        source = re.sub(r"arXiv:(\d{4}\.\d{4,5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", claim.source)
         numbers = (
             _replaced(text, self.words["numbers"]) for text in (measured(judgement), claimed(claim, stored["unit"]))
         )
         verdict = self.words["verdicts"][judgement.verdict]
-        return [says, _replaced(source, self.words["sources"]), *numbers, f"**{verdict}**"]
+        return [says, self.source(claim.source), *numbers, f"**{verdict}**"]
+
+    def source(self, text: str) -> str:
+        """Where a claim is from, in this language, its papers as links."""
+        linked = re.sub(r"arXiv:(\d{4}\.\d{4,5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
+        return _replaced(linked, self.words["sources"])
 
     def _identity(self, result: Mapping[str, Any]) -> str:
         comma, semicolon = (", ", "; ") if self.language == "en" else ("、", "；")
