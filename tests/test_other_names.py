@@ -28,11 +28,21 @@ def problem(override):
         ("patience=2", "'evaluate.patience'"),
         ("seed=3", "'seeds'"),
         ("budget=tokens", "'equal'"),
+        ("model.steps=5", "'train.steps'"),
+        ("train.best=loss", "'evaluate.best'"),
     ],
 )
 def test_a_key(override, here):
     key = override.split("=")[0]
     assert problem(override).endswith(f"{key}  unknown key '{key.split('.')[-1]}'; here that is {here}")
+
+
+@pytest.mark.parametrize(
+    "override", ["seeds={at_most: 3, looks: [3], smallest_effect: 1}", "tune.baseline=x", "train.seeds=3"]
+)
+def test_a_key_that_stands_in_no_section(override):
+    section = override.partition("=")[0].partition(".")[0]
+    assert problem(override).splitlines()[-1].endswith(f"it stands outside of '{section}'")
 
 
 def test_what_is_misspelled_is_answered_with_the_nearest_key():

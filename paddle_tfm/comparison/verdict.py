@@ -34,7 +34,17 @@ def verdict(comparison: Comparison) -> str:
     if best.diverged:
         text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
     diverged = _diverged([row for row in comparison.comparable if row is not best])
-    return f"{text}.{diverged}{f' Not compared: {apart}.' if apart else ''}"
+    return f"{text}.{diverged}{f' Not compared: {apart}.' if apart else ''}{_same_everywhere(comparison)}"
+
+
+def _same_everywhere(comparison: Comparison) -> str:
+    """Where all runs have one value, as 0% where nothing has been learned yet: that it is the metric's doing."""
+    rows, metric = comparison.comparable, comparison.metric
+    same = [math.isclose(row.mean[metric], rows[0].mean[metric], rel_tol=1e-12) for row in rows]
+    if len(rows) < 2 or not all(same) or any(row.spread[metric] or row.diverged for row in rows):
+        return ""
+    other = "" if metric == "loss" else " (--metric loss may)"
+    return f" Every run has the same {units.metric_name(metric)}, which tells nothing apart{other}."
 
 
 def _leads(comparison: Comparison) -> str:

@@ -130,12 +130,12 @@ def _problem(error: dict) -> Problem:
 
 
 def _unknown_key(location: Sequence[str | int]) -> str:
-    """That it is unknown, and what it is called here where others call it so, or which section has it."""
+    """That it is unknown, and where it stands, or what it is called here where others call it so."""
     *place, key = location
-    here = name_here(".".join(map(str, place)), key)
-    if not place:
-        sections = [name for name in Settings.model_fields if key in getattr(_section([name]), "model_fields", ())]
-        here = f"'{sections[0]}.{key}'" if sections else here
+    if place and key in Settings.model_fields:
+        return f"unknown key '{key}'; it stands outside of '{place[0]}'"
+    sections = [name for name in Settings.model_fields if key in getattr(_section([name]), "model_fields", ())]
+    here = f"'{sections[0]}.{key}'" if sections else name_here(".".join(map(str, place)), key)
     section: Any = _OTHERS.get(str(location[0])) or _section(place)
     return f"unknown key '{key}'; here that is {here}" if here else unknown("key", key, section.model_fields)
 
