@@ -15,6 +15,7 @@ UNITS = {
     "points": "a score that is on a scale of 0 to 100 by itself: 34.21",
 }
 MAX_DECIMALS = 6
+HUGE = 1e6  # from here on three digits and a power of ten: a loss that explodes has twelve digits that say nothing
 AT = "@"  # between a metric and the further test (`evaluate.tests`) that it is of
 
 
@@ -78,7 +79,7 @@ def plus_minus(mean: float | None, spread: float | None, unit: str = "") -> str:
     if spread is None:
         return centre
     digits = centre.removesuffix("%").partition(".")[2]
-    if not digits.isdigit() and decimals(spread, unit) != 0:  # 1.2e-05 or a dash
+    if not digits.isdigit() and ("e" in centre or decimals(spread, unit) != 0):  # 1.2e-05, or a dash
         return f"{centre} ± {text(spread, unit)}"
     return f"{centre} ± {spread * _scale(unit):.{len(digits)}f}"
 
@@ -104,7 +105,10 @@ def _share_decimals(share: float) -> int:
 
 
 def _number(value: float, unit: str, sign: str = "", uncertainty: float | None = None) -> str:
-    if (places := decimals(uncertainty, unit)) is not None:
+    places = decimals(uncertainty, unit)
+    if HUGE <= abs(_scale(unit) * value) < math.inf and (places is None or abs(value) < 1000 * (uncertainty or 0.0)):
+        return f"{_scale(unit) * value:{sign}.3g}"
+    if places is not None:
         return f"{_scale(unit) * value:{sign}.{places}f}"
     if unit == "%":
         return f"{100 * value:{sign}.{1 if sign else _share_decimals(value)}f}"

@@ -23,6 +23,7 @@ from paddle_tfm.protocols import Metric
         (-0.001234, "", "-0.00123", "−0.00123", "−0.00123"),
         (0.0, "", "0.000", "+0.000", "+0.000"),
         (math.inf, "", "inf", "+inf", "+inf"),
+        (167271073776.4, "", "1.67e+11", "+1.67e+11", "+1.67e+11"),  # a loss that explodes
     ],
 )
 def test_a_value_and_a_difference(value, unit, text, signed, difference):
@@ -48,6 +49,9 @@ def test_nothing_is_a_dash(value, unit):
         (1e-5, 2e-6, "", "0.000010 ± 0.000002"),
         (1e-8, 2e-9, "", "1e-08 ± 2e-09"),
         (0.5, None, "%", "50.0%"),
+        (167271073776.4, 9227586888.0, "", "1.67e+11 ± 9.23e+09"),
+        (32000000.0, 4.0, "", "32000000 ± 4"),
+        (500.0, 3e7, "", "500 ± 30000000"),
     ],
 )
 def test_mean_and_spread_end_at_the_same_digit(mean, spread, unit, text):
