@@ -63,6 +63,23 @@ def test_what_stays_below_the_limits_is_read():
     assert sum(len(group) for part in data["e"] for one in part for group in one) == 9**3 * 9
 
 
+@pytest.mark.parametrize("dots", [20, *range(43, 51)])
+@pytest.mark.parametrize("value", ["1", "{a: 1}", "{a.b: [1]}", "[[1]]"])
+def test_what_is_resolved_can_be_read_again(dots, value):
+    """Dots, mappings, lists and places of components add up: what is too deep is refused before anything is trained."""
+    for override in (f"tokenizer{dots * '.a'}={value}", f"tokenizer.source{(dots - 1) * '.a'}={value}"):
+        try:
+            runs, problems = load("copy", [f"tokenizer={{name: word, b: {20 * '['}{20 * ']'}}}", override]).expand()
+        except UserError as error:
+            assert dots > 44 and "50 deep" in str(error)
+            continue
+        if problems:
+            assert dots > 44 and [problem.message for problem in problems] == ["nested more than 50 deep"]
+        else:
+            again, _ = yaml_lines.load(yaml_lines.dump(runs[0].data), "again")
+            assert again == runs[0].data
+
+
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
     (tmp_path / "large.yaml").write_text("base: base.yaml\n#" + "x" * limits.BYTES)
     with pytest.raises(UserError, match=r"large\.yaml: has 1,000,017 bytes, but a recipe has at most 1,000,000"):

@@ -4,7 +4,7 @@ hold, is refused with a sentence before it is built."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from paddle_tfm.errors import UserError
 
@@ -39,6 +39,12 @@ def require_path(name: str, line: int, path: str, depth: int = 0) -> None:
         raise UserError(f"{_place(name, line)}: nested more than {DEPTH} deep")
     if len(path) > PATH:
         raise UserError(f"{_place(name, line)}: a path of {len(path):,} characters; at most {PATH:,} are read")
+
+
+def levels(value: object) -> int:
+    """How many values stand within each other: 1 for a number, 2 for a list of numbers."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return 1 + max(map(levels, inside), default=0)
 
 
 def _place(name: str, line: int) -> str:

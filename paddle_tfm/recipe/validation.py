@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from paddle_tfm.errors import Problem, unknown
 from paddle_tfm.other_names import name_here
+from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
 from paddle_tfm.recipe.ladder import LadderSettings
@@ -60,8 +61,11 @@ def _named_settings(problem: Problem) -> Iterator[str]:
 
 def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Problem]]:
     """The settings, or all that their structure has wrong (components are the plan's to check)."""
+    deep = [key for key, value in data.items() if limits.levels(value) >= limits.DEPTH]  # by dots, overrides or sites
     try:
-        return Settings.model_validate(data), []
+        settings = Settings.model_validate(data)
+        problems = [Problem(key, f"nested more than {limits.DEPTH} deep") for key in deep]
+        return None if deep else settings, [locate(problem, origins) for problem in problems]
     except ValidationError as error:
         return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
 

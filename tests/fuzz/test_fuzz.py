@@ -97,10 +97,16 @@ FOUND = {
         DEEP,
         "? a" + ".a" * 500 + "\n: 1",
         "equal: tokens\ngrid: {a: 3}",
+        "tokenizer" + 49 * "." + "e: x",
         f"tune: {{space: {{{', '.join(f'model.{key}: {{int: [1, {9 * 10**98}]}}' for key in 'abcd')}, train.x: {{log: [1, 2]}}}}, trials: 2}}",
     ],
     "recipe_file": ["x: 1\nbase: " + "a" * 300],
-    "overrides": ["a" + ".a" * 500 + "=1", "ba\udcefeline=1", ASSIGNMENTS],
+    "overrides": [
+        "a" + ".a" * 500 + "=1",
+        "tokenizer" + 45 * ".e" + "={a: {b: {c: {d: 1}}}}",
+        "ba\udcefeline=1",
+        ASSIGNMENTS,
+    ],
     "tokenizers": [],
     "batches": [],
     "checkpoint": [
