@@ -42,10 +42,9 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
         "'train.precision'": "fp16 bf16 amp mixed_precision half",
         "'train.label_smoothing'": "smoothing",
         "'train.optimizer'": "weight_decay betas optim",
-        "'evaluate.patience'": "patience early_stopping",
+        "'evaluate.patience'": "early_stopping",
         "'evaluate.every'": "eval_steps valid_steps eval_every",
         "'seeds'": "seed",
-        "'model.dropout'": "dropout",
     },
     "optimizer": {LEARNING_RATE: "lr learning_rate"},
     "schedule": {

@@ -91,7 +91,8 @@ class Layer(nn.Layer):
     def __init__(self, *args: Any, **kwargs: Any):
         constructor, cls = super().__init__, type(self)
         if getattr(constructor, "__func__", None) is nn.Layer.__init__:  # another base class may set anything
-            kwargs = {"name_scope": cls.__name__.lower(), **kwargs} if not args else kwargs
+            if not args:
+                kwargs.setdefault("name_scope", cls.__name__.lower())
             with suppress(TypeError):  # instances of this class may be laid out otherwise, as with a base class `dict`
                 object.__setattr__(self, "__class__", _Unfilled)
         try:

@@ -61,13 +61,13 @@ def _named_settings(problem: Problem) -> Iterator[str]:
 
 def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Problem]]:
     """The settings, or all that their structure has wrong (components are the plan's to check)."""
-    deep = [key for key, value in data.items() if limits.levels(value) >= limits.DEPTH]  # by dots, overrides or sites
     try:
         settings = Settings.model_validate(data)
-        problems = [Problem(key, f"nested more than {limits.DEPTH} deep") for key in deep]
-        return None if deep else settings, [locate(problem, origins) for problem in problems]
     except ValidationError as error:
         return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
+    deep = [key for key, value in data.items() if limits.levels(value) >= limits.DEPTH]  # by dots, overrides or sites
+    problems = [locate(Problem(key, f"nested more than {limits.DEPTH} deep"), origins) for key in deep]
+    return None if problems else settings, problems
 
 
 def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, Any]:
