@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -136,11 +137,12 @@ def _problem(error: dict) -> Problem:
 def _unknown_key(location: Sequence[str | int]) -> str:
     """That it is unknown, and where it stands, or what it is called here where others call it so."""
     *place, key = location
-    if place and key in Settings.model_fields:
+    section: Any = _OTHERS.get(str(location[0])) or _section(place)
+    slip = difflib.get_close_matches(str(key), section.model_fields, n=1, cutoff=0.85)  # `size` for `ladder.sizes`
+    if place and key in Settings.model_fields and not slip:
         return f"unknown key '{key}'; it stands outside of '{place[0]}'"
     sections = [name for name in Settings.model_fields if key in getattr(_section([name]), "model_fields", ())]
     here = f"'{sections[0]}.{key}'" if sections else name_here(".".join(map(str, place)), key)
-    section: Any = _OTHERS.get(str(location[0])) or _section(place)
     return f"unknown key '{key}'; here that is {here}" if here else unknown("key", key, section.model_fields)
 
 
