@@ -1,8 +1,8 @@
 """Every attention against its paper's equations: softmax and linear, in the encoder, the decoder and across."""
 
 import functools
-import math
 
+import attention_numpy as twins
 import numpy as np
 import paper_equations as paper
 import pytest
@@ -15,166 +15,21 @@ EVEN = 4  # heads, where there must be pairs or groups of them
 WINDOW = 2
 
 
-# ---------------------------------------------------------------------------------------------- the papers' equations
-
-
-def project(t, w, name):
-    return paper.affine(t, w[f"{name}.weight"], w.get(f"{name}.bias"))
-
-
-def columns(x, head, width):
-    """The channels of one head."""
-    return x[..., head * width : (head + 1) * width]
-
-
-def join(heads, w, inner):
-    together = np.concatenate(heads, -1)
-    return project(together if inner is None else inner(together), w, "output")
-
-
-def grouped_query_attention(x, source, w, allowed, *, heads, kv_heads, look=None, inner=None):
-    """2305.13245, section 2.2: query heads are divided into G groups, each of which shares a single key head and value
-    head; with one group 1911.02150, section 3 (multi-query). Groups are of neighbours, as figure 2 draws them."""
-    look = (lambda h, *qkv: paper.scaled_dot_product_attention(*qkv)) if look is None else look
-    out, width = [], D_MODEL // heads
-    for b in range(len(x)):
-        q, k, v = project(x[b], w, "query"), project(source[b], w, "key"), project(source[b], w, "value")
-        groups = [g for g in range(kv_heads) for _ in range(heads // kv_heads)]  # of each head
-        per_head = [
-            look(h, columns(q, h, width), columns(k, g, width), columns(v, g, width), allowed[b])
-            for h, g in enumerate(groups)
-        ]
-        out.append(join(per_head, w, inner))
-    return np.stack(out)
-
-
-def sliding_window_attention(x, source, w, allowed, *, heads, window, look=None, inner=None):
-    """2004.05150, section 3.1 (Sliding Window): given a fixed window size w, each token attends to w / 2 tokens on each
-    side; here `window` is that half."""
-    near = np.array([[abs(i - j) <= window for j in range(source.shape[1])] for i in range(x.shape[1])])
-    with np.errstate(invalid="ignore"):  # padding beyond the window of every real key
-        return paper.multi_head_attention(x, source, w, heads, allowed & near, look=look, inner=inner)
-
-
-def talking_heads_attention(x, source, w, allowed, *, heads, inner=None):
-    """2003.02436: logits J = Q Kᵀ, L = J P_l over heads, weights W = softmax(L), U = W P_w over heads, O = U V.
-    With the division by sqrt(d_k) and the mask of 1706.03762, section 3.2."""
-    out, width = [], D_MODEL // heads
-    for b in range(len(x)):
-        q, k, v = project(x[b], w, "query"), project(source[b], w, "key"), project(source[b], w, "value")
-        logits = [columns(q, h, width) @ columns(k, h, width).T / math.sqrt(width) for h in range(heads)]
-        mixed = [sum(w["mix_scores"][h, g] * logits[h] for h in range(heads)) for g in range(heads)]
-        weights = [paper.softmax(scores, allowed[b]) for scores in mixed]
-        spoken = [sum(w["mix_weights"][h, g] * weights[h] for h in range(heads)) for g in range(heads)]
-        out.append(join([spoken[g] @ columns(v, g, width) for g in range(heads)], w, inner))
-    return np.stack(out)
-
-
-def unit(rows):
-    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
-
-
-def cosine_attention(x, source, w, allowed, *, heads, inner=None):
-    """2010.04245: softmax(g · Q̂ K̂ᵀ) V, each row of Q̂ and K̂ of a head divided by its Euclidean length."""
-
-    def look(_, q, k, v, allowed):
-        return paper.softmax(w["gain"] * (unit(q) @ unit(k).T), allowed) @ v
-
-    return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
-
-
-def qk_norm_attention(x, source, w, allowed, *, heads, norm=paper.rms_norm, per_head=True, inner=None):
-    """2302.05442, section 2.1: softmax(LN(X W^Q) (LN(X W^K))ᵀ / √d) X W^V. Qwen 3's and Gemma 3's code has an RMS norm
-    of each head, one weight for all; OLMo 2's (transformers, models/olmo2) one of all heads, before they are parted."""
-    w_q, w_k = w["query_norm.weight"], w["key_norm.weight"]
-
-    def look(_, q, k, v, allowed):
-        return paper.scaled_dot_product_attention(norm(q, w_q), norm(k, w_k), v, allowed)
-
-    if per_head:
-        return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
-    out, width = [], w_q.shape[0] // heads
-    for b in range(len(x)):
-        q, k = norm(project(x[b], w, "query"), w_q), norm(project(source[b], w, "key"), w_k)
-        parts = [[columns(t, h, width) for t in (q, k, project(source[b], w, "value"))] for h in range(heads)]
-        out.append(join([paper.scaled_dot_product_attention(*qkv, allowed[b]) for qkv in parts], w, inner))
-    return np.stack(out)
-
-
-def sinks_attention(x, source, w, allowed, *, heads, inner=None):
-    """2508.10925, section 2.3, and gpt-oss' code: a learned number b_h of each head is one more logit of its softmax,
-    whose weight is dropped: exp(s_j) / (exp(b_h) + Σ_k exp(s_k)). b_h = 0 is softmax1 of "Attention Is Off By One"."""
-
-    def look(h, q, k, v, allowed):
-        sink = w["sink"][h] if "sink" in w else 0.0
-        powers = np.where(allowed, np.exp(q @ k.T / math.sqrt(q.shape[-1])), 0.0)
-        return powers / (np.exp(sink) + powers.sum(-1, keepdims=True)) @ v
-
-    return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
-
-
-def sigmoid_attention(x, source, w, allowed, *, heads, length=None, inner=None):
-    """2409.04431, equation 3: σ(Q Kᵀ / √d + b) V with b = −log n, n the length of the sequence: here of what a query
-    may see, or `length`."""
-
-    def look(_, q, k, v, allowed):
-        n = allowed.sum(-1, keepdims=True) if length is None else length
-        return np.where(allowed, paper.sigmoid(q @ k.T / math.sqrt(q.shape[-1]) - np.log(n)), 0.0) @ v
-
-    return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
-
-
-def gated_attention(x, source, w, allowed, *, heads, inner=None):
-    """2505.06708: Y' = Y ⊙ σ(X W_θ), with Y the output of the heads before the output projection (its
-    position G1), a number for each channel of each head, X the input of the layer."""
-    out = []
-    for b in range(len(x)):
-        gate = paper.sigmoid(project(x[b], w, "gate"))
-
-        def gated(y, gate=gate):
-            return gate * y if inner is None else inner(gate * y)
-
-        one = slice(b, b + 1)
-        out.append(paper.multi_head_attention(x[one], source[one], w, heads, allowed[one], inner=gated)[0])
-    return np.stack(out)
-
-
-def differential_attention(x, source, w, allowed, *, heads, layer=0, look=None, inner=None):
-    """2410.05258, equations 1 to 3: (softmax(Q₁ K₁ᵀ / √d) − λ softmax(Q₂ K₂ᵀ / √d)) V with V twice as wide,
-    λ = exp(λ_q1 · λ_k1) − exp(λ_q2 · λ_k2) + λ_init, λ_init = 0.8 − 0.6 exp(−0.3 (l − 1)) for layer l = 1, 2, …, and
-    head_i ← (1 − λ_init) · RMSNorm(head_i). `heads` is what a Transformer of the same size has; here there are half as
-    many. Each head's columns of W^Q are those of Q₁, then those of Q₂, and W^K's alike; `look(q, k, allowed)` replaces
-    a softmax."""
-    look = (lambda q, k, allowed: paper.softmax(q @ k.T / math.sqrt(q.shape[-1]), allowed)) if look is None else look
-    start = 0.8 - 0.6 * math.exp(-0.3 * (layer + 1 - 1))
-    subtracted = math.exp(w["lambda_q1"] @ w["lambda_k1"]) - math.exp(w["lambda_q2"] @ w["lambda_k2"]) + start
-    out, d = [], D_MODEL // heads
-    for b in range(len(x)):
-        q, k, v = project(x[b], w, "query"), project(source[b], w, "key"), project(source[b], w, "value")
-        per_head = []
-        for h in range(heads // 2):
-            first, second = (look(columns(q, 2 * h + i, d), columns(k, 2 * h + i, d), allowed[b]) for i in range(2))
-            y = (first - subtracted * second) @ columns(v, h, 2 * d)
-            per_head.append((1 - start) * paper.rms_norm(y, w["head_norm.weight"], eps=1e-5))
-        out.append(join(per_head, w, inner))
-    return np.stack(out)
-
-
 REFERENCES = {
     "multihead": functools.partial(paper.multi_head_attention, heads=HEADS),
     "full_width_heads": functools.partial(paper.multi_head_attention, heads=HEADS),
     "linear": functools.partial(paper.multi_head_linear_attention, heads=HEADS),
     "single_head": paper.single_head_attention,
-    "grouped_query": functools.partial(grouped_query_attention, heads=HEADS, kv_heads=1),
-    "local": functools.partial(sliding_window_attention, heads=HEADS, window=WINDOW),
-    "talking_heads": functools.partial(talking_heads_attention, heads=HEADS),
-    "cosine": functools.partial(cosine_attention, heads=HEADS),
-    "qk_norm": functools.partial(qk_norm_attention, heads=HEADS),
-    "sinks": functools.partial(sinks_attention, heads=HEADS),
-    "sigmoid": functools.partial(sigmoid_attention, heads=HEADS),
-    "interleaved": functools.partial(sliding_window_attention, heads=HEADS, window=WINDOW),  # the lowest layer
-    "gated": functools.partial(gated_attention, heads=HEADS),
-    "differential": functools.partial(differential_attention, heads=EVEN),
+    "grouped_query": functools.partial(twins.grouped_query, heads=HEADS, kv_heads=1),
+    "local": functools.partial(twins.local, heads=HEADS, window=WINDOW),
+    "talking_heads": functools.partial(twins.talking_heads, heads=HEADS),
+    "cosine": functools.partial(twins.cosine, heads=HEADS),
+    "qk_norm": functools.partial(twins.qk_norm, heads=HEADS),
+    "sinks": functools.partial(twins.sinks, heads=HEADS),
+    "sigmoid": functools.partial(twins.sigmoid, heads=HEADS),
+    "interleaved": functools.partial(twins.local, heads=HEADS, window=WINDOW),  # the lowest layer
+    "gated": functools.partial(twins.gated, heads=HEADS),
+    "differential": functools.partial(twins.differential, heads=EVEN, site=ENCODER),
 }
 OPTIONS = {"local": {"window": WINDOW}, "interleaved": {"window": WINDOW}, "differential": {"num_heads": EVEN}}
 PLACES = [
@@ -309,9 +164,7 @@ def test_a_norm_with_running_statistics_is_refused_for_queries_keys_and_values(r
 def test_groups_of_heads_share_keys_and_values(build, precision, rng, site, heads, kv_heads):
     spec = {"name": "grouped_query", "num_heads": heads, "kv_heads": kv_heads}
     attention, w = build("attention", spec, **GIVEN, site=site)
-    compare(
-        attention, precision, site, rng, functools.partial(grouped_query_attention, heads=heads, kv_heads=kv_heads), w
-    )
+    compare(attention, precision, site, rng, functools.partial(twins.grouped_query, heads=heads, kv_heads=kv_heads), w)
 
 
 @pytest.mark.parametrize("site", SITES, ids=str)
@@ -324,7 +177,7 @@ def test_as_many_groups_as_heads_are_multi_head_attention(build, precision, rng,
 @pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
 def test_windows_of_other_sizes(build, precision, rng, site, window):
     attention, w = build("attention", {"name": "local", "window": window}, **GIVEN, site=site)
-    reference = functools.partial(sliding_window_attention, heads=HEADS, window=window)
+    reference = functools.partial(twins.local, heads=HEADS, window=window)
     compare(attention, precision, site, rng, reference, w)
 
 
@@ -349,7 +202,7 @@ def test_a_sink_that_is_not_learned_is_softmax_off_by_one(build, precision, rng,
 @pytest.mark.parametrize("site", SITES, ids=str)
 def test_sigmoids_of_a_given_length(build, precision, rng, site):
     attention, w = build("attention", {"name": "sigmoid", "length": 7}, **GIVEN, site=site)
-    compare(attention, precision, site, rng, functools.partial(sigmoid_attention, heads=HEADS, length=7), w)
+    compare(attention, precision, site, rng, functools.partial(twins.sigmoid, heads=HEADS, length=7), w)
 
 
 @pytest.mark.parametrize("name, expected", [("sigmoid", 7 / 8), ("sinks", 7 / 8)])
@@ -374,7 +227,7 @@ def test_qk_norms_are_those_of_the_models_that_have_them(build, precision, rng, 
     widths = {w[f"{part}_norm.weight"].shape for part in ("query", "key")}
     assert widths == {(4 if head_dim is None else 6,) if per_head else (12 if head_dim is None else 18,)}
     function = {"rms": paper.rms_norm, "layer": paper.layer_norm}[norm]
-    reference = functools.partial(qk_norm_attention, heads=HEADS, norm=function, per_head=per_head)
+    reference = functools.partial(twins.qk_norm, heads=HEADS, norm=function, per_head=per_head)
     compare(attention, precision, site, rng, reference, w)
 
 
@@ -395,7 +248,7 @@ def test_queries_and_keys_are_rotated_after_their_norm(build, precision, rng, si
 def test_what_is_subtracted_at_first_grows_with_the_layer(build, precision, rng, layer):
     site = LayerSite("decoder", "self", layer, 2, 8)
     attention, w = build("attention", {"name": "differential", "num_heads": EVEN}, **GIVEN, site=site)
-    compare(attention, precision, site, rng, functools.partial(differential_attention, heads=EVEN, layer=layer), w)
+    compare(attention, precision, site, rng, functools.partial(twins.differential, heads=EVEN, site=site), w)
 
 
 def rotary(h, q, k, v, allowed, w):
@@ -420,8 +273,8 @@ SPECS = {rotary: "rotary", alibi: "alibi", shaw: {"name": "shaw", "clip": 2}}
 def test_positions_where_heads_share_keys_or_see_a_window(build, precision, rng, name, position, site):
     """Rotated keys are those of the groups; Shaw's vectors and ALiBi's slopes belong to the heads of the queries."""
     reference, options = {
-        "grouped_query": (grouped_query_attention, {"kv_heads": 2}),
-        "local": (sliding_window_attention, {"window": 2}),
+        "grouped_query": (twins.grouped_query, {"kv_heads": 2}),
+        "local": (twins.local, {"window": 2}),
     }[name]
     attention, w = build("attention", {"name": name, "num_heads": 6, **options}, **GIVEN, site=site)
     encoding, tables = build("position", SPECS[position], num_heads=6, head_dim=D_MODEL // 6, site=site)
@@ -438,7 +291,15 @@ def test_the_two_softmaxes_of_a_difference_are_rotated_alike(build, precision, r
     def look(q, k, allowed):
         return paper.rotary_attention(q, k, np.eye(len(k)), np.arange(len(q)), np.arange(len(k)), allowed)
 
-    compare(attention, precision, site, rng, functools.partial(differential_attention, heads=6, look=look), w, encoding)
+    compare(
+        attention,
+        precision,
+        site,
+        rng,
+        functools.partial(twins.differential, heads=6, site=site, look=look),
+        w,
+        encoding,
+    )
 
 
 def test_scores_of_unit_vectors_start_at_the_papers_scale(registry):

@@ -1,7 +1,8 @@
 """Every head against its paper's equations: probabilities, the loss, and the loss with smoothed labels."""
 
-from itertools import pairwise
+import inspect
 
+import head_numpy as twins
 import numpy as np
 import paper_equations as paper
 import pytest
@@ -28,101 +29,15 @@ class Case:
         tensors = (precision.tensor(array) for array in (SOURCE_VALID, self.copy_ids))
         self.memory = Memory(precision.tensor(self.source), where, *tensors, EXTRA)
 
-
-def capped(h, matrix, bias, cap):
-    """2408.00118, section 2: logits ← soft_cap · tanh(logits / soft_cap), before the softmax."""
-    logits = h @ matrix + (0.0 if bias is None else bias)
-    return np.apply_along_axis(paper.softmax, -1, cap * np.tanh(logits / cap))
-
-
-def linear(w, case, cap=None):
-    parts = case.h, w["output.weight"], w.get("output.bias")
-    return paper.linear_head(*parts) if cap is None else capped(*parts, cap)
-
-
-def tied(w, case, cap=None):
-    """1608.05859: the output matrix is the embedding's, U = V."""
-    parts = case.h, w["table"].T, w.get("bias")
-    return paper.linear_head(*parts) if cap is None else capped(*parts, cap)
-
-
-def pointer(w, case, coverages=None):
-    """Equations 8 and 9 over a^t = softmax of scaled dot products (1706.03762, equation 1) instead of the paper's
-    additive scores (its equation 1), and P_vocab from the state alone, for in a Transformer it has looked at the source
-    already."""
-    p_vocab = paper.linear_head(case.h, w["output.weight"], w.get("output.bias"))
-    out = np.empty((*case.h.shape[:2], VOCABULARY + EXTRA))
-    gate = w["gate.weight"][:, 0]
-    for b, source in enumerate(case.source):
-        keys = paper.affine(source, w["key.weight"], w.get("key.bias"))
-        for t, state in enumerate(case.h[b]):
-            query = paper.affine(state, w["query.weight"], w.get("query.bias"))
-            covered = 0.0 if coverages is None else np.outer(sum(coverages[b]), w["coverage.weight"][0])
-            attention = paper.softmax((keys + covered) @ query / np.sqrt(D_MODEL), SOURCE_VALID[b])
-            if coverages is not None:
-                coverages[b].append(attention)
-            context = attention @ source  # h*_t, the paper's equation 3
-            p_gen = paper.generation_probability(context, state, gate[D_MODEL:], gate[:D_MODEL], w["gate.bias"][0])
-            out[b, t] = paper.pointer_distribution(p_vocab[b, t], attention, case.copy_ids[b], p_gen, EXTRA)
-    return out
-
-
-def pointer_coverage(w, case):
-    """Equations 10 and 11: c^t is the sum of the attention of all steps before, and a term of the scores; where these
-    are dot products, of the keys."""
-    return pointer(w, case, [[np.zeros(len(source))] for source in case.source])
-
-
-def fix(w, case):
-    """1710.01329: both vectors of a fixed length r in the softmax of W h + b, so that the logits are r² cos θ + b; r²
-    is a trained number here (1910.05895: the last ScaleNorm's g times FixNorm's 1)."""
-    table = w["weight"] if "weight" in w else w["table"]
-    scale = w["scale"][0] if "scale" in w else 5.0
-    out = np.empty((*case.h.shape[:2], VOCABULARY))
-    for b, t in np.ndindex(*out.shape[:2]):
-        h = case.h[b, t]
-        cosines = np.array([h @ row / (np.linalg.norm(h) * max(np.linalg.norm(row), 1e-300)) for row in table])
-        out[b, t] = paper.softmax(scale * cosines + w.get("bias", 0.0))
-    return out
-
-
-def adaptive(w, case, cutoffs=(5,)):
-    """1609.04309, section 4.2: p(v) of the short list, and p(cluster) · p(v | cluster) over projections of a quarter, a
-    sixteenth … of the width for the tail."""
-    bounds = [*cutoffs, VOCABULARY]
-    first = paper.linear_head(case.h, w["output.weight"], w.get("output.bias"))
-    parts = [first[..., : cutoffs[0]]]
-    for i, (begin, end) in enumerate(pairwise(bounds)):
-        projected = case.h @ w[f"narrow.{i}.weight"]
-        inside = paper.linear_head(projected, w[f"rare.{i}.weight"], w.get(f"rare.{i}.bias"))
-        assert inside.shape[-1] == end - begin and projected.shape[-1] == max(1, D_MODEL // 4 ** (i + 1))
-        parts.append(first[..., cutoffs[0] + i, None] * inside)
-    return np.concatenate(parts, -1)
-
-
-def pointer_network(w, case, output="word"):
-    """1506.03134, equation 3: u_j = vᵀ tanh(W_1 e_j + W_2 d), softmax over j. A word has the sum over the places that
-    hold it; of positions, the j-th piece is place j, EOS the place of the source's end token. What has none is told as
-    1e-30."""
-    beyond = EXTRA if output == "word" else 0
-    out = np.zeros((*case.h.shape[:2], VOCABULARY + beyond))
-    for b, t in np.ndindex(*out.shape[:2]):
-        hidden = np.tanh(case.source[b] @ w["memory.weight"] + case.h[b, t] @ w["state.weight"])
-        p = paper.softmax((hidden @ w["score.weight"])[:, 0], SOURCE_VALID[b])
-        for j in np.flatnonzero(SOURCE_VALID[b]):
-            word = case.copy_ids[b, j]
-            out[b, t, word if output == "word" or word == EOS else 4 + j] += p[j]
-    return np.maximum(out, 1e-30)
+    def facts(self):
+        """By the names that a reference asks for."""
+        seen = {"source": self.source, "source_valid": SOURCE_VALID, "copy_ids": self.copy_ids, "extra": EXTRA}
+        return {"h": self.h, "vocab_size": VOCABULARY, **seen}
 
 
 REFERENCES = {
-    "linear": linear,
-    "tied": tied,
-    "pointer": pointer,
-    "pointer_coverage": pointer_coverage,
-    "fix": fix,
-    "adaptive": adaptive,
-    "pointer_network": pointer_network,
+    name: getattr(twins, name)
+    for name in ("linear", "tied", "pointer", "pointer_coverage", "fix", "adaptive", "pointer_network")
 }
 SETTINGS = {
     "linear": [{}, {"bias": False}, {"cap": 1.5}],
@@ -149,9 +64,10 @@ each_head = pytest.mark.parametrize(
 
 
 def probabilities(name, options, w, case):
-    """The reference under these options; most of them show in which parameters there are."""
-    arguments = {key: value for key, value in options.items() if key in ("cutoffs", "output", "cap")}
-    return REFERENCES[name](w, case, **arguments)
+    """exp of the twin under these options; most of them show in which parameters there are."""
+    known = {"cutoffs": [5], **options, **case.facts(), "w": w, "table": w["table"]}
+    twin = REFERENCES[name]
+    return np.exp(twin(**{key: known[key] for key in inspect.signature(twin).parameters if key in known}))
 
 
 @pytest.fixture
@@ -206,7 +122,7 @@ def test_the_coverage_loss_is_the_papers(make, precision, options, smoothing):
     """Equations 12 and 13: λ Σ_i min(a_i^t, c_i^t) of each token, λ = 1, added to its −log P."""
     head, w, case = make("pointer_coverage", **options)
     coverages = [[np.zeros(len(source))] for source in case.source]
-    p = pointer(w, case, coverages)
+    p = twins.copying(case.h, w, case.source, SOURCE_VALID, case.copy_ids, EXTRA, coverages)
     ours = head.loss(precision.tensor(case.h), precision.tensor(case.target), case.memory, smoothing).numpy()
     expected = np.empty(ours.shape)
     for b, t in np.ndindex(*ours.shape):

@@ -1,108 +1,18 @@
 """What stands in the place of dot-product attention against its paper's equations: synthesized weights, a recurrent
 network, a convolution. All of them look at one text, so that there is no cross-attention."""
 
-import numpy as np
+import functools
+
+import attention_numpy as twins
 import paper_equations as paper
 import pytest
 from paper_cases import D_MODEL, DECODER, ENCODER, HEADS, MAX_LENGTH, VALID, attend
 
-# ------------------------------------------------------------------------------------------------------- equations
-
-
-def synthesizer(x, valid, w, *, causal, heads=HEADS, longest=MAX_LENGTH, inner=None):
-    """Y = softmax(B) G(X), B_i = W_2 max(0, W_1 x_i + b_1) + b_2 (Dense Synthesizer) or B = R, or R_1 R_2ᵀ (Random and
-    Factorized Random Synthesizer): 2005.00743; for each head, of which 1706.03762, section 3.2.2, makes one.
-
-    B_i has an entry for each position below `longest`. Ours: later positions take the last entry (the paper has none).
-    """
-    allowed = paper.visible(valid, x.shape[1], causal)
-    last = [min(j, longest - 1) for j in range(x.shape[1])]
-    out = []
-    for b in range(len(x)):
-        value, per_head = paper.affine(x[b], w["value.weight"], w.get("value.bias")), []
-        dim = value.shape[1] // heads
-        if "rows" not in w:
-            hidden = np.maximum(0, paper.affine(x[b], w["hidden.weight"], w.get("hidden.bias")))
-        for h in range(heads):
-            if "rows" not in w:
-                units = w["columns"].shape[2]
-                scores = hidden[:, h * units : (h + 1) * units] @ w["columns"][h].T
-                scores = scores + w["column_bias"][h, :, 0] if "column_bias" in w else scores
-            else:
-                table = w["rows"][h] @ w["columns"][h].T if "columns" in w else w["rows"][h]
-                scores = table[last]
-            weights = paper.softmax(scores[:, last], allowed[b])
-            per_head.append(weights @ value[:, h * dim : (h + 1) * dim])
-        together = np.concatenate(per_head, -1)
-        together = together if inner is None else inner(together)
-        out.append(paper.affine(together, w["output.weight"], w.get("output.bias")))
-    return np.stack(out)
-
-
-def lstm(x, w):
-    """h_1 … h_T of one text x [T, C]: i, f, o = σ(W x_t + U h_{t−1} + b), g = tanh(W x_t + U h_{t−1} + b),
-    c_t = f c_{t−1} + i g, h_t = o tanh(c_t). Hochreiter and Schmidhuber 1997 with the forget gate of Gers 2000."""
-    (w_i, w_f, w_g, w_o), (u_i, u_f, u_g, u_o) = w["input"], w["hidden"]
-    b_i, b_f, b_g, b_o = np.split(w["bias"], 4)
-    h, c, out = np.zeros(len(b_i)), np.zeros(len(b_i)), []
-    for row in x:
-        i = paper.sigmoid(w_i @ row + u_i @ h + b_i)
-        f = paper.sigmoid(w_f @ row + u_f @ h + b_f)
-        g = np.tanh(w_g @ row + u_g @ h + b_g)
-        o = paper.sigmoid(w_o @ row + u_o @ h + b_o)
-        c = f * c + i * g
-        h = o * np.tanh(c)
-        out.append(h)
-    return np.array(out)
-
-
-def recurrent(x, valid, w, *, causal, inner=None):
-    """An LSTM over the real tokens of each text; where both sides are seen a second one from the end, and both side by
-    side (cf. 1804.09849). Ours: at padding, where the paper has nothing, the output is that of h = 0."""
-    ahead, back = (
-        {name.removeprefix(f"{way}."): value for name, value in w.items() if name.startswith(f"{way}.")}
-        for way in ("ahead", "back")
-    )
-    out = []
-    for text, real in zip(x, valid):
-        states = lstm(text[real], ahead)
-        if not causal:
-            states = np.concatenate([states, lstm(text[real][::-1], back)[::-1]], -1)
-        together = np.zeros((len(text), states.shape[1]))
-        together[real] = states
-        together = together if inner is None else inner(together)
-        out.append(paper.affine(together, w["output.weight"], w["output.bias"]))
-    return np.stack(out)
-
-
-def convolution(x, valid, w, *, causal, heads=HEADS, inner=None):
-    """LightConv(X, W_h, i, c) = Σ_j softmax(W_h)_j X_{i + j − ⌈(k + 1) / 2⌉, c} for j = 1 … k, or W = f(X_i)
-    (DynamicConv): 1901.10430, sections 3 and 4; between a gated linear unit and an output matrix (section 3, "Module").
-
-    In a decoder the kernel ends at i; what is no token is zero.
-    """
-    out = []
-    for text, real in zip(x, valid):
-        gate = paper.sigmoid(paper.affine(text, w["gate.weight"], w.get("gate.bias")))
-        u = paper.affine(text, w["value.weight"], w.get("value.bias")) * gate * real[:, None]
-        width = w["weight"].shape[1] if "weight" in w else w["predict.weight"].shape[1] // heads
-        together = np.zeros_like(u)
-        for i in range(len(u)):
-            kernels = w["weight"] if "weight" in w else (u[i] @ w["predict.weight"]).reshape(heads, width)
-            kernels = paper.softmax(kernels)
-            for c in range(u.shape[1]):
-                for j in range(1, width + 1):
-                    at = i + j - (width if causal else (width + 1) // 2)
-                    if 0 <= at < len(u):
-                        together[i, c] += kernels[c * heads // u.shape[1], j - 1] * u[at, c]
-        together = together if inner is None else inner(together)
-        out.append(paper.affine(together, w["output.weight"], w.get("output.bias")))
-    return np.stack(out)
-
-
-REFERENCES = {"synthesizer": synthesizer, "recurrent": recurrent, "convolution": convolution}
-
-# ----------------------------------------------------------------------------------------------------------- tests
+REFERENCES = {
+    "synthesizer": functools.partial(twins.synthesizer, heads=HEADS, max_length=MAX_LENGTH),
+    "recurrent": twins.recurrent,
+    "convolution": functools.partial(twins.convolution, heads=HEADS),
+}
 
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "max_length": MAX_LENGTH}
 SPECS = [
@@ -148,7 +58,7 @@ def test_a_kernel_of_even_width_ends_at_the_token(build, precision, rng, dynamic
 def test_positions_beyond_the_last_share_its_weights(build, precision, rng, options, site):
     spec = {"name": "synthesizer", **options}
     attention, w = build("attention", spec, **{**GIVEN, "max_length": 4}, site=site)
-    compare(attention, precision, site, rng, "synthesizer", w, longest=4)
+    compare(attention, precision, site, rng, "synthesizer", w, max_length=4)
 
 
 @sites

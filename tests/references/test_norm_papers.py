@@ -1,8 +1,9 @@
 """Every norm against its paper's equations; those with running statistics in training, these statistics, and at
 evaluation."""
 
-import math
+import functools
 
+import norm_numpy as twins
 import numpy as np
 import paddle
 import paper_equations as paper
@@ -12,46 +13,6 @@ from paper_cases import D_MODEL, ENCODER, LENGTH, MAX_LENGTH, VALID, positions
 from paddle_tfm.protocols import Tap
 
 GIVEN = {"d_model": D_MODEL, "site": ENCODER, "max_length": MAX_LENGTH}
-
-
-def layer(x, w, eps):
-    return paper.layer_norm(x, w["weight"], w.get("bias"), eps)
-
-
-def layer_std(x, w, eps):
-    return paper.layer_norm_std(x, w["weight"], w["bias"], eps)
-
-
-def rms(x, w, eps):
-    return paper.rms_norm(x, w["weight"], eps)
-
-
-def scale(x, w, eps):
-    """g · x / ‖x‖: 1910.05895 (ScaleNorm); `eps` is the least ‖x‖, as in the authors' released code."""
-    length = np.sqrt((x * x).sum(-1, keepdims=True))
-    return w["weight"] * x / np.where(length < eps, eps, length)
-
-
-def group(x, w, eps, groups=4):
-    """γ (x − μ) / sqrt(σ² + ε) + β, μ and σ over the channels of a group: 1803.08494, section 3, the set S_i being
-    cut down to the one position."""
-    y = np.empty_like(x)
-    for part in np.split(np.arange(x.shape[-1]), groups):
-        mean = x[..., part].mean(-1, keepdims=True)
-        sigma = np.sqrt(((x[..., part] - mean) ** 2).mean(-1, keepdims=True) + eps)
-        y[..., part] = w["weight"][part] * (x[..., part] - mean) / sigma + w["bias"][part]
-    return y
-
-
-def dyt(x, w):
-    """γ ∗ tanh(α x) + β: 2503.10622, section 4."""
-    grown = np.exp(2.0 * w["alpha"] * x)
-    return w["weight"] * (grown - 1.0) / (grown + 1.0) + w["bias"]
-
-
-def derf(x, w):
-    """γ erf(α x + s) + β: 2512.10938, equation 10."""
-    return w["weight"] * np.vectorize(math.erf)(w["alpha"] * x + w["shift"]) + w["bias"]
 
 
 class Power:
@@ -86,11 +47,17 @@ class Power:
         return w["weight"] * x / np.sqrt(self.square + self.eps) + w["bias"]
 
 
-TOKEN_WISE = {"layer": layer, "layer_std": layer_std, "rms": rms, "scale": scale, "group": group}
+TOKEN_WISE = {
+    "layer": twins.layer,
+    "layer_std": twins.layer_std,
+    "rms": twins.rms,
+    "scale": twins.scale,
+    "group": functools.partial(twins.group, groups=4),
+}
 REFERENCES = {
     **TOKEN_WISE,
-    "dyt": dyt,
-    "derf": derf,
+    "dyt": twins.dyt,
+    "derf": twins.derf,
     "power": Power,
     "batch": paper.batch_norm,
     "regularized_batch": paper.batch_norm,
@@ -133,14 +100,14 @@ def test_layer_norm_without_its_bias(build, precision, rng):
     norm, w = build("norm", {"name": "layer", "bias": False}, **GIVEN)
     assert set(w) == {"weight"}
     x = inputs(rng)
-    precision.same(norm(precision.tensor(x)), layer(x, w, 1e-5))
+    precision.same(norm(precision.tensor(x)), twins.layer(x, w, 1e-5))
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_group_norm_with_other_groups(build, precision, rng, groups):
     norm, w = build("norm", {"name": "group", "groups": groups}, **GIVEN)
     x = inputs(rng)
-    precision.same(norm(precision.tensor(x)), group(x, w, 1e-5, groups))
+    precision.same(norm(precision.tensor(x)), twins.group(x, w, 1e-5, groups))
 
 
 def test_scale_norm_of_vectors_shorter_than_eps(build, precision, rng):
@@ -148,7 +115,7 @@ def test_scale_norm_of_vectors_shorter_than_eps(build, precision, rng):
     x = inputs(rng, 0.0)
     lengths = np.linalg.norm(x, axis=-1)
     assert (lengths < 5.0).any() and (lengths > 5.0).any()
-    precision.same(norm(precision.tensor(x)), scale(x, w, 5.0))
+    precision.same(norm(precision.tensor(x)), twins.scale(x, w, 5.0))
 
 
 def test_dynamic_tanh_is_the_papers(build, precision, rng):
@@ -157,7 +124,7 @@ def test_dynamic_tanh_is_the_papers(build, precision, rng):
     x = rng.normal(size=(3, LENGTH, D_MODEL)) * 3.0
     for mode in (norm.train, norm.eval):
         mode()
-        precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), dyt(x, w))
+        precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), twins.dyt(x, w))
 
 
 def test_dynamic_erf_is_the_papers(build, registry, precision, rng):
@@ -171,10 +138,12 @@ def test_dynamic_erf_is_the_papers(build, registry, precision, rng):
     x = rng.normal(size=(3, LENGTH, D_MODEL)) * 3.0
     for mode in (norm.train, norm.eval):
         mode()
-        precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), derf(x, w))
+        precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), twins.derf(x, w))
     started = registry.build("norm", "derf", **GIVEN)  # α₀ = 0.5 and s₀ = 0, section 4
     x = precision.tensor(x)
-    precision.same(started(x), derf(x.numpy(), {"alpha": 0.5, "shift": 0.0, "weight": np.ones(D_MODEL), "bias": 0.0}))
+    precision.same(
+        started(x), twins.derf(x.numpy(), {"alpha": 0.5, "shift": 0.0, "weight": np.ones(D_MODEL), "bias": 0.0})
+    )
 
 
 def test_initial_numbers_of_scale_norm_and_dynamic_tanh(registry, precision):

@@ -1,10 +1,12 @@
 """Every placement against its paper's formula, around branches that are known functions, one layer of three."""
 
 import functools
+import inspect
 
 import numpy as np
 import paddle
 import paper_equations as paper
+import placement_numpy as twins
 import pytest
 from paper_cases import (
     CROSS,
@@ -27,106 +29,13 @@ DECODER_SITES = [DECODER, CROSS, FEED_FORWARD]
 ENCODER_SITES = [ENCODER, LayerSite("encoder", "feed_forward", 0, 2, 3)]
 
 
-def admin(x, branches, norms, w):
-    omegas = [w[f"omegas.{i}"] for i in range(len(branches))]
-    return paper.admin(x, branches, norms, omegas)
-
-
-def without_parameters(equation):
-    return lambda x, branches, norms, w: equation(x, branches, norms)
-
-
-def norm_of(w, name):
-    return functools.partial(paper.layer_norm, weight=w[f"{name}.weight"], bias=w[f"{name}.bias"])
-
-
-def sandwich(x, branches, norms, w):
-    """x ← x + LN(f(LN(x))): 2105.13290, Sandwich-LN, pre-norm with one more LN at the end of each residual branch."""
-    for i, (f, n) in enumerate(zip(branches, norms)):
-        x = x + norm_of(w, f"branch_norms.{i}")(f(n(x)))
-    return x
-
-
-def peri(x, branches, norms, w):
-    """y_0 = Norm(x_0), y ← y + Norm(Module(Norm(y))): 2502.02732, Peri-LN with the optional norm of the embeddings."""
-    return sandwich(norm_of(w, "embedding_norm")(x), branches, norms, w)
-
-
-def deepnorm_constants(stack, n, m):
-    """α and β for n encoder and m decoder layers: 2203.00555, figure 2."""
-    if stack == "encoder":
-        if m == 0:
-            return (2 * n) ** (1 / 4), (8 * n) ** (-1 / 4)
-        return 0.81 * (n**4 * m) ** (1 / 16), 0.87 * (n**4 * m) ** (-1 / 16)
-    if n == 0:
-        return (2 * m) ** (1 / 4), (8 * m) ** (-1 / 4)
-    return (3 * m) ** (1 / 4), (12 * m) ** (-1 / 4)
-
-
-def deepnorm(x, branches, norms, w):
-    """x ← LN(α x + f(x)): 2203.00555, figure 2; the sites below are those of 2 + 3 layers."""
-    alpha, _ = deepnorm_constants({2: "encoder", 3: "decoder"}[len(branches)], 2, 3)
-    for f, n in zip(branches, norms):
-        x = n(alpha * x + f(x))
-    return x
-
-
-def rezero(x, branches, norms, w):
-    """x_{i+1} = x_i + α_i F(x_i): 2003.04887, equation 1; all sublayers of a layer have one α (the authors' code)."""
-    for f in branches:
-        x = x + w["gates.0"] * f(x)
-    return x
-
-
-def layer_scale(x, branches, norms, w):
-    """x' = x + diag(λ_1, …, λ_d) f(η(x)): 2103.17239, section 2, LayerScale."""
-    for i, (f, n) in enumerate(zip(branches, norms)):
-        x = x + f(n(x)) @ np.diag(w[f"scales.{i}"])
-    return x
-
-
-def hybrid_norm(x, branches, norms, w):
-    """Y = Attention(X) + X, X' = FFN(Norm(Y)) + Norm(Y): 2503.04598, equations 7 and 8, a norm in front of the last branch
-    only; those inside of attention are in test_attention_papers.py."""
-    for f in branches[:-1]:
-        x = x + f(x)
-    y = norms[0](x)
-    return y + branches[-1](y)
-
-
-def hyper_connections(x, branches, norms, w, streams=4, dynamic=True):
-    """2409.19606, appendix J: width connection, layer, depth connection, over h [B, T, n, C]; copied at first, summed at
-    the end."""
-    h = np.stack([x] * streams, 2)
-    for i, (f, n) in enumerate(zip(branches, norms)):
-        alpha, beta = w[f"alphas.{i}"], w[f"betas.{i}"]
-        if dynamic:
-            normed = norm_of(w, f"state_norms.{i}")(h)
-            alpha = alpha + np.tanh(normed @ w[f"maps.{i}"][:, :-1]) * w[f"alpha_scales.{i}"]
-            beta = beta + np.tanh(normed @ w[f"maps.{i}"][:, -1]) * w[f"beta_scales.{i}"]
-        mix = np.swapaxes(np.broadcast_to(alpha, (*h.shape[:2], *alpha.shape[-2:])), -1, -2) @ h
-        out = f(n(mix[:, :, 0]))
-        h = np.einsum("btc,btn->btnc", out, np.broadcast_to(beta, h.shape[:3])) + mix[:, :, 1:]
-    return h.sum(2)
-
-
 REFERENCES = {
-    "post": without_parameters(paper.post_norm),
-    "pre": without_parameters(paper.pre_norm),
-    "res_post": without_parameters(paper.res_post_norm),
-    "parallel": without_parameters(paper.parallel),
-    "sub_ln": without_parameters(paper.pre_norm),  # what sets it apart stands inside the branches: below, and per kind
-    "admin": admin,
-    "hybrid_norm": hybrid_norm,
-    "mix_ln": without_parameters(paper.post_norm),  # of a bottom layer; a whole stack is below
-    "residual_dual": without_parameters(paper.post_norm),  # of a layer that is not the top one; a whole stack is below
-    "hyper_connections": hyper_connections,
-    "sandwich": sandwich,
-    "peri": peri,
-    "deepnorm": deepnorm,
-    "rezero": rezero,
-    "layer_scale": layer_scale,
-}
+    name: getattr(twins, name)
+    for name in (
+        "post", "pre", "res_post", "parallel", "sub_ln", "admin", "hybrid_norm", "mix_ln", "residual_dual",
+        "hyper_connections", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
+    )
+}  # fmt: skip
 WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero", "residual_dual"}
 NORMS = {  # of an encoder and a decoder layer
     "parallel": (1, 1), "rezero": (0, 0), "sandwich": (4, 6), "peri": (5, 7), "hybrid_norm": (1, 1),
@@ -142,8 +51,21 @@ def place(build, registry, name, sites):
     return build("placement", name, d_model=D_MODEL, dropout=0.0, sites=sites, norm=norm_factory(registry))
 
 
+def norm_of(w, name):
+    return functools.partial(paper.layer_norm, weight=w[f"{name}.weight"], bias=w[f"{name}.bias"])
+
+
 def norms_of(w, count):
     return [norm_of(w, f"norms.{i}") for i in range(count)]
+
+
+def twin_of(name, sites, w):
+    """The twin of a placement in the layer of these sites, which has its default options."""
+    site, twin = sites[0], REFERENCES[name]
+    known = {"w": w, "layer": site.layer, "layers": site.depth, "share": 0.25, "stack": site.stack}
+    known |= {"encoder_layers": site.encoder_layers, "decoder_layers": site.decoder_layers}
+    known |= {"named": functools.partial(norm_of, w)}
+    return functools.partial(twin, **{key: known[key] for key in inspect.signature(twin).parameters if key in known})
 
 
 @pytest.mark.parametrize("sites", [ENCODER_SITES, DECODER_SITES], ids=["encoder", "decoder"])
@@ -165,8 +87,7 @@ def test_placement_is_the_papers(build, registry, precision, rng, name, sites):
     ours = placement.leave(state, info)
     branches = [lambda y, matrix=matrix: np.tanh(y @ matrix) for matrix in matrices]
     assert len([key for key in w if key.endswith("weight")]) == NORMS.get(name, (2, 3))[len(sites) - 2]
-    count = min(len(sites), NORMS.get(name, (2, 3))[0 if len(sites) == 2 else 1])
-    precision.same(ours, REFERENCES[name](x, branches, norms_of(w, count), w))
+    precision.same(ours, twin_of(name, sites, w)(x, branches))
     assert called == list(range(len(sites)))
 
 
@@ -249,7 +170,8 @@ def test_hybrid_norm_with_its_first_layer_pre_norm_is_the_papers(build, registry
     x = paper.pre_norm(whole.x, branches[:count], norms_of(whole.made[0][1], count))
     for i in (1, 2):
         w = whole.made[i][1]
-        x = hybrid_norm(x, branches[i * count : (i + 1) * count], norms_of(w, 1), w)
+        layer = branches[i * count : (i + 1) * count]
+        x = twins.hybrid_norm(x, layer, i, pre_first=True, named=functools.partial(norm_of, w))
     precision.same(whole.ours(), x)
 
 
@@ -259,7 +181,8 @@ def test_hyper_connections_with_other_options(build, registry, precision, rng, s
     whole = WholeStack(build, registry, precision, rng, spec, "decoder", 1)
     ((_, w),) = whole.made
     assert any(name.startswith("maps") for name in w) is dynamic
-    expected = hyper_connections(whole.x, whole.branches(), whole.norms(), w, streams, dynamic)
+    named = functools.partial(norm_of, w)
+    expected = twins.hyper_connections(whole.x, whole.branches(), w, streams, dynamic, named=named)
     precision.same(whole.ours(), expected)
 
 
@@ -322,7 +245,7 @@ def test_deepnorm_constants_are_the_papers(registry, encoder_layers, decoder_lay
             placement = registry.build(
                 "placement", "deepnorm", d_model=D_MODEL, dropout=0.0, sites=sites, norm=norm_factory(registry)
             )
-            expected = deepnorm_constants(stack, encoder_layers, decoder_layers)
+            expected = twins.deepnorm_constants(stack, encoder_layers, decoder_layers)
             assert (placement.alpha, placement.branch_gain) == pytest.approx(expected, rel=1e-12)
 
 

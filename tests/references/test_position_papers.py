@@ -1,11 +1,13 @@
 """Every position encoding against its paper's equations, inside an attention, and the facts known about each."""
 
 import functools
+import inspect
 import math
 from dataclasses import replace
 
 import numpy as np
 import paper_equations as paper
+import position_numpy as twins
 import pytest
 from paper_cases import (
     CROSS,
@@ -26,228 +28,46 @@ GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "head_dim": HEAD_DIM, "max_leng
 CLIP = 2
 
 
-def sinusoidal(x, at, w):
-    return x + paper.sinusoidal(at, D_MODEL)
-
-
-def learned(x, at, w):
-    return paper.learned(x, at, w["weight"])
-
-
-def rotary(h, q, k, v, allowed, w):
-    return paper.rotary_attention(q, k, v, np.arange(len(q)), np.arange(len(k)), allowed)
-
-
-def alibi(h, q, k, v, allowed, w):
-    bias = paper.alibi_bias(paper.alibi_slopes(HEADS), np.arange(len(q)), np.arange(len(k)))
-    return paper.scaled_dot_product_attention(q, k, v, allowed, bias[h])
-
-
-def shaw(h, q, k, v, allowed, w):
-    tables = w["key_table"], w.get("value_table")
-    return paper.shaw_attention(q, k, v, np.arange(len(q)), np.arange(len(k)), *tables, CLIP, allowed)
-
-
-# ------------------------------------------------------------------------------- equations that only this file needs
-
-
-def softplus(x):
-    return np.log1p(np.exp(x))
-
-
-def biased(bias):
-    """Attention with `bias(n, m, h, w, causal)`, a number for query n, key m and head h, added to the scaled scores."""
-
-    def look(h, q, k, v, allowed, w):
-        terms = np.array([[bias(n, m, h, w, w["causal"]) for m in range(len(k))] for n in range(len(q))])
-        return paper.scaled_dot_product_attention(q, k, v, allowed, terms)
-
-    return look
-
-
-def t5_bias(n, m, h, w, causal):
-    """A scalar for each range of offsets, ranges growing logarithmically up to `T5_MOST`: 1910.10683, section 2.1. As
-    the authors' code counts them: half of a direction's buckets hold one offset each, and where both directions are
-    seen, the later half of the table is for m > n."""
-    buckets, offset, distance = T5_BUCKETS, 0, n - m
-    if not causal:
-        buckets //= 2
-        offset, distance = (buckets if m > n else 0), abs(distance)
-    distance, exact = max(distance, 0), buckets // 2
-    if distance >= exact:
-        grown = math.log(distance / exact) / math.log(T5_MOST / exact) * (buckets - exact)
-        distance = min(exact + math.floor(grown), buckets - 1)
-    return w["table"][offset + distance, h]
-
-
-def kerple_log_bias(n, m, h, w, causal):
-    """−r1 log(1 + r2 |m − n|), r1, r2 > 0: the logarithmic variant of 2205.09921. (Ours: r = softplus of a
-    parameter.)"""
-    return -softplus(w["raw1"][h]) * math.log(1 + softplus(w["raw2"][h]) * abs(m - n))
-
-
-def kerple_power_bias(n, m, h, w, causal):
-    """−r1 |m − n|^r2, r1 > 0 and 0 < r2 ≤ 2: the power variant of 2205.09921. (Ours: r2 = twice the sigmoid of a
-    parameter.)"""
-    return -softplus(w["raw1"][h]) * abs(m - n) ** (2 * paper.sigmoid(w["raw2"][h])) if m != n else 0.0
-
-
-def fire_bias(n, m, h, w, causal):
-    """f(ψ(i − j) / ψ(max(L, i))), ψ(x) = log(c x + 1): 2310.04418. f: 1 → width → H with a ReLU.
-
-    1e-6 in the divisor and absolute values of c and L are the authors' code's. Where keys behind the query are seen,
-    ours takes |i − j| and max(L, i, j); before it they are the paper's. Ours has no bias at the end of f.
-    """
-    c, most = abs(w["c"][0]), abs(w["factor"][0]) * FIRE_L
-    last = n if causal else max(n, m)
-    share = math.log(c * abs(n - m) + 1) / (math.log(c * max(most, last) + 1) + 1e-6)
-    hidden = np.maximum(0, share * w["inner.weight"][0] + w["inner.bias"])
-    return hidden @ w["outer.weight"][:, h]
-
-
-def transformer_xl(h, q, k, v, allowed, w):
-    """1901.02860, section 3.3: A_ij = q_iᵀ k_j + q_iᵀ W R_{i−j} + uᵀ k_j + vᵀ W R_{i−j}, divided by sqrt(d) as in its
-    code.
-
-    R interleaves sines and cosines; the paper's code has the sines first, which permutes W's rows."""
-    dim, scores = q.shape[-1], np.empty((len(q), len(k)))
-    projection = w["relative.weight"][:, h * dim : (h + 1) * dim]
-    for i, j in np.ndindex(*scores.shape):
-        r = paper.sinusoidal(i - j, D_MODEL) @ projection
-        scores[i, j] = q[i] @ k[j] + q[i] @ r + w["u"][h] @ k[j] + w["v"][h] @ r
-    return paper.softmax(scores / math.sqrt(dim), allowed) @ v
-
-
-def xpos(h, q, k, v, allowed, w):
-    """2212.10554: the product of f_q(q, n) = A e^{iθn} ζ^n and f_k(k, m) = A e^{iθm} ζ^{−m} is
-    Re Σ_i (q_i k_i*) e^{iθ_i(n−m)} ζ_i^{n−m}, here in powers of (n − m) / scale base, ζ_i = (i / (d/2) + γ) / (1 + γ)
-    with γ = 0.4, and θ_i = 10000^{−2i/d}."""
-    width = q.shape[-1]
-    q, k = (rows[:, 0::2] + 1j * rows[:, 1::2] for rows in (q, k))
-    i = np.arange(width // 2)
-    zeta, theta = (i / (width / 2) + 0.4) / 1.4, 10000.0 ** (-2 * i / width)
-    scores = np.zeros((len(q), len(k)))
-    for n, m in np.ndindex(*scores.shape):
-        if n >= m:
-            fade = np.exp(1j * theta * (n - m)) * zeta ** ((n - m) / XPOS_BASE)
-            scores[n, m] = (q[n] * k[m].conj() * fade).real.sum()
-    return paper.softmax(scores / math.sqrt(width), allowed) @ v
-
-
-def yarn_frequencies(width, factor, length, base=10000.0, by_turns=False):
-    """2309.00071, section 3.2: h(θ_d) = (1 − γ) θ_d / s + γ θ_d, γ 0 below α = 1 turns within L, 1 above β = 32, between
-    them linear in the turns. The authors' code (LlamaYaRNScaledRotaryEmbedding) has it linear in d, from the largest
-    integer at which a pair turns β times to the smallest at which it turns α times."""
-    theta = np.array([base ** (-2 * d / width) for d in range(width // 2)])
-    if by_turns:
-        gamma = [min(max((length * t / (2 * math.pi) - 1) / 31, 0.0), 1.0) for t in theta]
-    else:
-        low, high = (width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base)) for turns in (32, 1))
-        low, high = max(math.floor(low), 0), min(math.ceil(high), width - 1)
-        gamma = [1 - min(max((d - low) / (high - low), 0.0), 1.0) for d in range(width // 2)]
-    return np.array([(1 - g) * t / factor + g * t for g, t in zip(gamma, theta)])
-
-
-def turned_scores(q, k, theta):
-    """Re Σ_d q_d k_d* e^{iθ_d(n−m)}, pairs being neighbouring channels."""
-    q, k = (rows[:, 0::2] + 1j * rows[:, 1::2] for rows in (q, k))
-    apart = np.arange(len(q))[:, None] - np.arange(len(k))[None, :]
-    return np.einsum("nd,md,nmd->nm", q, k.conj(), np.exp(1j * apart[..., None] * theta)).real
-
-
-def yarn(h, q, k, v, allowed, w, by_turns=False):
-    """softmax(qᵀk / (t sqrt(d))) with sqrt(1 / t) = 0.1 ln(s) + 1: 2309.00071, equations 21 and 22."""
-    theta = yarn_frequencies(q.shape[1], YARN_FACTOR, YARN_LENGTH, by_turns=by_turns)
-    temperature = (0.1 * math.log(YARN_FACTOR) + 1) ** -2
-    return paper.softmax(turned_scores(q, k, theta) / (temperature * math.sqrt(q.shape[1])), allowed) @ v
-
-
-def yarn_by_turns(h, q, k, v, allowed, w):
-    return yarn(h, q, k, v, allowed, w, by_turns=True)
-
-
-def rotary_partial(h, q, k, v, allowed, w):
-    """GPT-NeoX (2204.06745): the first half of the channels turns, θ_d = 10000^{−2d/(D/2)}; the others do not."""
-    half = q.shape[1] // 2
-    theta = 10000.0 ** (-2 * np.arange(half // 2) / half)
-    scores = turned_scores(q[:, :half], k[:, :half], theta) + q[:, half:] @ k[:, half:].T
-    return paper.softmax(scores / math.sqrt(q.shape[1]), allowed) @ v
-
-
-def rotary_ntk(h, q, k, v, allowed, w):
-    """2309.00071, section 3.1: b' = b s^{D/(D−2)}, here s = 8."""
-    width = q.shape[1]
-    theta = (10000.0 * 8 ** (width / (width - 2))) ** (-2 * np.arange(width // 2) / width)
-    return paper.softmax(turned_scores(q, k, theta) / math.sqrt(width), allowed) @ v
-
-
-def cope(h, q, k, v, allowed, w):
-    """2405.18719, equations 3 to 5: g_ij = σ(q_i k_j), p_ij = Σ_{k=j}^{i} g_ik, at most p_max, and
-    a_ij = softmax(q_iᵀ (k_j + e[p_ij])), e[p] = (p − ⌊p⌋) e[⌈p⌉] + (1 − p + ⌊p⌋) e[⌊p⌋]; both products over sqrt(d) as in
-    the authors' code."""
-    dim, table, scores = q.shape[-1], w["table"], np.zeros((len(q), len(k)))
-    for i, j in np.ndindex(*scores.shape):
-        if j <= i:
-            p = sum(paper.sigmoid(q[i] @ k[n] / math.sqrt(dim)) for n in range(j, i + 1))
-            p = min(p, len(table) - 1)
-            e = (p - math.floor(p)) * table[math.ceil(p)] + (1 - p + math.floor(p)) * table[math.floor(p)]
-            scores[i, j] = q[i] @ (k[j] + e)
-    return paper.softmax(scores / math.sqrt(dim), allowed) @ v
-
-
-def scaled_sinusoidal(x, at, w):
-    """x_i = prenet(phoneme_i) + α PE(i): 1809.08895, section 3.2."""
-    return x + w["alpha"][0] * paper.sinusoidal(at, D_MODEL)
-
-
-def randomized(x, drawn, w):
-    """RPE(j, ·) := PE(i_j, ·) with I = {i_1 < … < i_n} a subset of {1 … L} drawn without replacement: 2305.16843.
-    (Ours counts from 0.)"""
-    return x + paper.sinusoidal(drawn, D_MODEL)
-
-
-T5_BUCKETS, T5_MOST, FIRE_L, XPOS_BASE = 8, 5, 2.5, 3.0  # so that five tokens reach all there is
-YARN_FACTOR, YARN_LENGTH = 4.0, 120  # of two pairs, one stays, or nearly, and one is slowed down
-EMBEDDED = {"sinusoidal": sinusoidal, "learned": learned, "scaled_sinusoidal": scaled_sinusoidal}
+EMBEDDED = {name: getattr(twins, name) for name in ("sinusoidal", "learned", "scaled_sinusoidal")}
+YARN = {
+    "name": "yarn",
+    "factor": 4.0,
+    "trained_length": 120,
+}  # of two pairs, one stays, or nearly, and one is slowed down
 IN_ATTENTION = {
-    "rotary": rotary,
-    "rotary partial": rotary_partial,
-    "rotary ntk": rotary_ntk,
-    "yarn": yarn,
-    "yarn by turns": yarn_by_turns,
-    "cope": cope,
-    "cope few": cope,
-    "xpos": xpos,
-    "alibi": alibi,
-    "t5": biased(t5_bias),
-    "kerple": biased(kerple_log_bias),
-    "kerple power": biased(kerple_power_bias),
-    "fire": biased(fire_bias),
-    "shaw": shaw,
-    "transformer_xl": transformer_xl,
-}
-SPECS = {
-    "shaw": {"name": "shaw", "clip": CLIP},
-    "t5": {"name": "t5", "buckets": T5_BUCKETS, "max_distance": T5_MOST},
-    "kerple power": {"name": "kerple", "kernel": "power"},
-    "fire": {"name": "fire", "threshold": FIRE_L},
-    "xpos": {"name": "xpos", "scale_base": XPOS_BASE},
+    "rotary": {"name": "rotary"},
     "rotary partial": {"name": "rotary", "fraction": 0.5},
     "rotary ntk": {"name": "rotary", "ntk_factor": 8.0},
-    "yarn": {"name": "yarn", "factor": YARN_FACTOR, "trained_length": YARN_LENGTH},
-    "yarn by turns": {"name": "yarn", "factor": YARN_FACTOR, "trained_length": YARN_LENGTH, "by_turns": True},
+    "yarn": YARN,
+    "yarn by turns": {**YARN, "by_turns": True},
+    "cope": {"name": "cope"},
     "cope few": {"name": "cope", "positions": 3},  # so that most counts are cut off
+    "xpos": {"name": "xpos", "scale_base": 3.0},
+    "alibi": {"name": "alibi"},
+    "t5": {"name": "t5", "buckets": 8, "max_distance": 5},  # so that five tokens reach all there is
+    "kerple": {"name": "kerple"},
+    "kerple power": {"name": "kerple", "kernel": "power"},
+    "fire": {"name": "fire", "threshold": 2.5},
+    "shaw": {"name": "shaw", "clip": CLIP},
+    "transformer_xl": {"name": "transformer_xl"},
 }
 REFERENCES = {
     **EMBEDDED,
-    **{name: look for name, look in IN_ATTENTION.items() if " " not in name},  # with their default options
-    "randomized": randomized,
-    "nope_hybrid": rotary,
+    **{spec["name"]: getattr(twins, spec["name"]) for spec in IN_ATTENTION.values()},
+    "randomized": twins.randomized,
+    "nope_hybrid": twins.nope_hybrid,
     "none": "composition",
     "chain": "composition",
 }
 CAUSAL = ("xpos", "cope", "cope few")
 WHERE = [(name, site) for name in IN_ATTENTION for site in SITES if name not in CAUSAL or site.causal]
+
+
+def twin_of(spec, site, w):
+    """The twin of an encoding under its options, as far as it takes them, w too."""
+    twin = getattr(twins, spec["name"])
+    known = {**GIVEN, "causal": site.causal, "site": site, "w": w, **spec}
+    return functools.partial(twin, **{key: known[key] for key in inspect.signature(twin).parameters if key in known})
 
 
 @pytest.mark.parametrize("name", EMBEDDED)
@@ -256,18 +76,18 @@ def test_embedded_encoding_is_the_papers(build, precision, rng, name, at):
     encoding, w = build("position", name, **GIVEN, site=ENCODER)
     x = rng.normal(size=(2, len(at), D_MODEL))
     ours = encoding.embed(precision.tensor(x), precision.tensor(np.array(at)[None]))
-    precision.same(ours, EMBEDDED[name](x, np.array(at), w))
+    precision.same(ours, twin_of({"name": name}, ENCODER, w)(x, np.array(at)))
     assert encoding.uses() == {"embed"}
 
 
 @pytest.mark.parametrize("name, site", WHERE, ids=str)
 def test_encoding_in_an_attention_is_the_papers(build, precision, rng, name, site):
     attention, w = build("attention", "multihead", **GIVEN, dropout=0.0, site=site)
-    encoding, tables = build("position", SPECS.get(name, name), **GIVEN, site=site)
+    encoding, tables = build("position", IN_ATTENTION[name], **GIVEN, site=site)
     x, x_valid, source, source_valid = sentences(rng, site)
     ours = attend(attention, precision, site, x, x_valid, source, source_valid, encoding)
     allowed = paper.visible(source_valid, LENGTH, site.causal)
-    look = functools.partial(IN_ATTENTION[name], w=tables | {"causal": site.causal})
+    look = twin_of(IN_ATTENTION[name], site, tables)
     precision.same(ours, paper.multi_head_attention(x, source, w, HEADS, allowed, look=look))
     without = paper.multi_head_attention(x, source, w, HEADS, allowed)
     assert np.abs(ours.numpy() - without).max() > 1e-2
@@ -276,13 +96,13 @@ def test_encoding_in_an_attention_is_the_papers(build, precision, rng, name, sit
 @pytest.mark.parametrize("longest", [5, 6, 500])
 def test_randomized_is_the_other_encoding_at_positions_of_a_longer_range(build, precision, rng, longest):
     spec = {"name": "randomized", "encoding": "sinusoidal", "longest": longest}
-    encoding, w = build("position", spec, **GIVEN, site=ENCODER)
+    encoding, _ = build("position", spec, **GIVEN, site=ENCODER)
     encoding.train()
     x = rng.normal(size=(2, 5, D_MODEL))
     drawn = encoding.remap(positions(5), lambda: rng)
     at = drawn.numpy()[0]
     assert len(set(at)) == 5 and set(at) <= set(range(longest)) and list(at) == sorted(at)
-    precision.same(encoding.embed(precision.tensor(x), drawn), randomized(x, at, w))
+    precision.same(encoding.embed(precision.tensor(x), drawn), twins.sinusoidal(x, at))
 
 
 @pytest.mark.parametrize("every, layers", [(4, (3, 7)), (2, (1, 3, 5, 7))])
@@ -295,7 +115,7 @@ def test_nope_hybrid_has_no_positions_in_every_nth_layer(build, precision, rng, 
         spec = {"name": "nope_hybrid", "encoding": "rotary", "every": every}
         encoding, _ = build("position", spec, **GIVEN, site=replace(DECODER, layer=layer))
         ours = attend(attention, precision, DECODER, x, valid, x, valid, encoding)
-        look = None if layer in layers else functools.partial(rotary, w={})
+        look = None if layer in layers else twins.rotary
         precision.same(ours, paper.multi_head_attention(x, x, w, HEADS, allowed, look=look))
 
 
@@ -307,7 +127,7 @@ def test_yarn_keeps_the_fastest_pair_and_slows_the_slowest(build, precision, by_
     encoding, _ = build("position", spec, head_dim=128, max_length=65536)
     theta = 10000.0 ** (-2 * np.arange(64) / 128)
     ratio = encoding.frequency.numpy() / theta
-    np.testing.assert_allclose(encoding.frequency.numpy(), yarn_frequencies(128, 16.0, 4096, by_turns=by_turns))
+    np.testing.assert_allclose(encoding.frequency.numpy(), twins.yarn_frequencies(128, 16.0, 4096, by_turns=by_turns))
     np.testing.assert_allclose(ratio[:21], 1.0)
     np.testing.assert_allclose(ratio[46:], 1 / 16)
     assert (np.diff(ratio[21:46]) < 0).all() or by_turns
@@ -355,7 +175,7 @@ def test_shaw_without_its_term_on_the_values(build, precision, rng):
     assert set(tables) == {"key_table"} and tables["key_table"].shape == (2 * CLIP + 1, HEAD_DIM)
     x, valid, _, _ = sentences(rng, ENCODER)
     ours = attend(attention, precision, ENCODER, x, valid, x, valid, encoding)
-    look = functools.partial(shaw, w=tables)
+    look = functools.partial(twins.shaw, w=tables, clip=CLIP)
     precision.same(ours, paper.multi_head_attention(x, x, w, HEADS, paper.visible(valid, LENGTH, False), look=look))
 
 

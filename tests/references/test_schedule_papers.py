@@ -2,22 +2,18 @@
 
 import math
 
-import paper_equations as paper
 import pytest
+import schedule_numpy as twins
 
 STEPS, WIDTH = 200, 64
 
 
-def constant(step, **options):
-    return options["learning_rate"]
-
-
 CASES = {
-    "constant": (constant, {"learning_rate": 0.25}, {}),
-    "noam": (paper.noam, {"warmup": 40, "factor": 2.0}, {"d_model": WIDTH}),
-    "inverse_sqrt": (paper.inverse_sqrt, {"peak": 0.002, "warmup": 40}, {}),
-    "cosine": (paper.cosine, {"peak": 0.002, "warmup": 40, "floor": 0.0001}, {"steps": STEPS}),
-    "wsd": (paper.wsd, {"peak": 0.002, "warmup": 40, "decay": 0.2, "floor": 0.0001}, {"steps": STEPS}),
+    "constant": (twins.constant, {"learning_rate": 0.25}, {}),
+    "noam": (twins.noam, {"warmup": 40, "factor": 2.0}, {"d_model": WIDTH}),
+    "inverse_sqrt": (twins.inverse_sqrt, {"peak": 0.002, "warmup": 40}, {}),
+    "cosine": (twins.cosine, {"peak": 0.002, "warmup": 40, "floor": 0.0001}, {"steps": STEPS}),
+    "wsd": (twins.wsd, {"peak": 0.002, "warmup": 40, "decay": 0.2, "floor": 0.0001}, {"steps": STEPS}),
 }
 REFERENCES = {name: formula for name, (formula, _, _) in CASES.items()}
 

@@ -1,0 +1,72 @@
+"""Every feed-forward network of the zoo in NumPy, as its paper has it: `plugin check … --reference feed_forward_numpy.py`.
+
+x [B, T, C], w: name → parameter; `inner` is Sub-LN's norm in front of the output matrix (2210.06423, section 2.1).
+"""
+
+import numpy as np
+import paper_equations as paper
+from paper_equations import feed_forward_gelu as gelu
+from paper_equations import feed_forward_relu as relu
+from paper_equations import feed_forward_swiglu as swiglu
+
+__all__ = ["gelu", "relu", "swiglu"]
+
+
+def gated(x, w, activation, inner=None):
+    """(activation(x W) ⊗ x V) W2: 2002.05202, section 2, whose equations have no biases."""
+    y = activation(paper.affine(x, w["gate.weight"], w.get("gate.bias")))
+    y = y * paper.affine(x, w["up.weight"], w.get("up.bias"))
+    y = y if inner is None else inner(y)
+    return paper.affine(y, w["output.weight"], w.get("output.bias"))
+
+
+def geglu(x, w, inner=None):
+    """(GELU(x W) ⊗ x V) W2 with GELU(x) = x Φ(x): 2002.05202, equation 6."""
+    return gated(x, w, lambda y: y * paper.normal_cdf(y), inner)
+
+
+def reglu(x, w, inner=None):
+    """(max(0, x W) ⊗ x V) W2: 2002.05202, equation 6."""
+    return gated(x, w, lambda y: np.maximum(0, y), inner)
+
+
+def relu_squared(x, w, inner=None):
+    """max(0, x W1)² W2: 2109.08668, squared ReLU in the Transformer's feed-forward block."""
+    y = np.maximum(0, paper.affine(x, w["inner.weight"], w.get("inner.bias"))) ** 2
+    y = y if inner is None else inner(y)
+    return paper.affine(y, w["output.weight"], w.get("output.bias"))
+
+
+# One expert: the gate is the Switch Transformer's p_i, through which the router learns; 1701.06538's would always be 1.
+GATES = {1: paper.gates_switch}
+
+
+def mixture_of_experts(x, w, experts, top_k):
+    """1701.06538, equation 1; for one expert a token 2101.03961, equation 2. Without the noise of training."""
+    gates = GATES.get(top_k, paper.gates_shazeer)
+    return paper.mixture_of_experts(x.reshape(-1, x.shape[-1]), w, top_k, experts, gates).reshape(x.shape)
+
+
+def part(w, prefix):
+    return {name.removeprefix(prefix): array for name, array in w.items() if name.startswith(prefix)}
+
+
+def sparse_experts(x, w, top_k, b):
+    """2412.19437, equations 12 to 16: h' = Σ FFN(s)(u) + Σ g_i FFN(r)(u), g' = s where s + b is among the K highest, else
+    0, g = g' / Σ g', s = Sigmoid(u · e). Tokens x [N, C], one at a time. Also how many tokens selected each."""
+    s, out, load = paper.sigmoid(x @ w["router.weight"]), np.zeros_like(x), np.zeros(len(b))
+    for t, token in enumerate(x):
+        chosen = sorted(range(len(b)), key=lambda i: s[t, i] + b[i])[-top_k:]
+        for i in chosen:
+            out[t] += (
+                s[t, i] / sum(s[t, j] for j in chosen) * paper.feed_forward_swiglu(token, part(w, f"experts.{i}."))
+            )
+            load[i] += 1
+        if any(name.startswith("shared.") for name in w):
+            out[t] += paper.feed_forward_swiglu(token, part(w, "shared."))
+    return out, load
+
+
+def deepseek_moe(x, w, top_k):
+    """The bias b as training left it."""
+    return sparse_experts(x.reshape(-1, x.shape[-1]), w, top_k, w["balance"])[0].reshape(x.shape)

@@ -1,0 +1,132 @@
+"""Every placement of the zoo in NumPy, as its paper has it: `plugin check … --reference placement_numpy.py`.
+
+One layer: x [B, T, C] and its sublayers, functions of x. `norm` normalizes a token; `named`, if there is one, gives each
+norm by its name in the layer instead, norms.0, norms.1 …. w: name → parameter. `layer` of `layers` counts from 0.
+"""
+
+import math
+
+import numpy as np
+import paper_equations as paper
+
+
+def norms_of(sublayers, norm, named):
+    """The norm of each sublayer, and a function that gives any by its name."""
+    named = (lambda name: norm) if named is None else named
+    return [named(f"norms.{i}") for i in range(len(sublayers))], named
+
+
+def post(x, sublayers, norm=None, named=None):
+    return paper.post_norm(x, sublayers, norms_of(sublayers, norm, named)[0])
+
+
+def pre(x, sublayers, norm=None, named=None):
+    return paper.pre_norm(x, sublayers, norms_of(sublayers, norm, named)[0])
+
+
+def res_post(x, sublayers, norm=None, named=None):
+    return paper.res_post_norm(x, sublayers, norms_of(sublayers, norm, named)[0])
+
+
+def parallel(x, sublayers, norm=None, named=None):
+    return paper.parallel(x, sublayers, norms_of(sublayers[:1], norm, named)[0])
+
+
+def sub_ln(x, sublayers, norm=None, named=None):
+    """What sets it apart from pre-norm, 2210.06423, stands inside the branches."""
+    return pre(x, sublayers, norm, named)
+
+
+def admin(x, sublayers, w, norm=None, named=None):
+    omegas = [w[f"omegas.{i}"] for i in range(len(sublayers))]
+    return paper.admin(x, sublayers, norms_of(sublayers, norm, named)[0], omegas)
+
+
+def sandwich(x, sublayers, norm=None, named=None):
+    """x ← x + LN(f(LN(x))): 2105.13290, Sandwich-LN, pre-norm with one more LN at the end of each residual branch."""
+    norms, named = norms_of(sublayers, norm, named)
+    for i, (f, n) in enumerate(zip(sublayers, norms)):
+        x = x + named(f"branch_norms.{i}")(f(n(x)))
+    return x
+
+
+def peri(x, sublayers, layer, embedding_norm=True, norm=None, named=None):
+    """y_0 = Norm(x_0), y ← y + Norm(Module(Norm(y))): 2502.02732, Peri-LN with the optional norm of the embeddings."""
+    if embedding_norm and layer == 0:
+        x = norms_of(sublayers, norm, named)[1]("embedding_norm")(x)
+    return sandwich(x, sublayers, norm, named)
+
+
+def deepnorm_constants(stack, n, m):
+    """α and β for n encoder and m decoder layers: 2203.00555, figure 2."""
+    if stack == "encoder":
+        if m == 0:
+            return (2 * n) ** (1 / 4), (8 * n) ** (-1 / 4)
+        return 0.81 * (n**4 * m) ** (1 / 16), 0.87 * (n**4 * m) ** (-1 / 16)
+    if n == 0:
+        return (2 * m) ** (1 / 4), (8 * m) ** (-1 / 4)
+    return (3 * m) ** (1 / 4), (12 * m) ** (-1 / 4)
+
+
+def deepnorm(x, sublayers, stack, encoder_layers, decoder_layers, norm=None, named=None):
+    """x ← LN(α x + f(x)): 2203.00555, figure 2."""
+    alpha, _ = deepnorm_constants(stack, encoder_layers, decoder_layers)
+    for f, n in zip(sublayers, norms_of(sublayers, norm, named)[0]):
+        x = n(alpha * x + f(x))
+    return x
+
+
+def rezero(x, sublayers, w, share_gate=True):
+    """x_{i+1} = x_i + α_i F(x_i): 2003.04887, equation 1; all sublayers of a layer have one α in the authors' code."""
+    for i, f in enumerate(sublayers):
+        x = x + w[f"gates.{0 if share_gate else i}"] * f(x)
+    return x
+
+
+def layer_scale(x, sublayers, w, norm=None, named=None):
+    """x' = x + diag(λ_1, …, λ_d) f(η(x)): 2103.17239, section 2, LayerScale."""
+    for i, (f, n) in enumerate(zip(sublayers, norms_of(sublayers, norm, named)[0])):
+        x = x + f(n(x)) @ np.diag(w[f"scales.{i}"])
+    return x
+
+
+def hybrid_norm(x, sublayers, layer, pre_first=False, norm=None, named=None):
+    """Y = Attention(X) + X, X' = FFN(Norm(Y)) + Norm(Y): 2503.04598, equations 7 and 8, a norm in front of the last branch
+    only; those of queries, keys and values stand inside of attention. HybridNorm*: the bottom layer is pre-norm."""
+    if pre_first and layer == 0:
+        return pre(x, sublayers, norm, named)
+    for f in sublayers[:-1]:
+        x = x + f(x)
+    y = norms_of(sublayers[:1], norm, named)[0][0](x)
+    return y + sublayers[-1](y)
+
+
+def mix_ln(x, sublayers, layer, layers, share, norm=None, named=None):
+    """2412.13795, section 4: the first ⌊αL⌋ layers are Post-LN, the others Pre-LN; ours is ⌈αL⌉, the same where αL is
+    whole, as in the paper's 12 to 32 layers."""
+    return (post if layer < math.ceil(share * layers) else pre)(x, sublayers, norm, named)
+
+
+def residual_dual(x, sublayers, layer, layers, norm=None, named=None):
+    """2304.14802, equations 5 to 7, of a stack of this one layer: x + LN(dual) at its end if it is the top one."""
+    dual, (norms, named) = x, norms_of(sublayers, norm, named)
+    for f, n in zip(sublayers, norms):
+        branch = f(x)
+        x, dual = n(x + branch), dual + branch
+    return x + named("dual_norm")(dual) if layer == layers - 1 else x
+
+
+def hyper_connections(x, sublayers, w, streams=4, dynamic=True, norm=None, named=None):
+    """2409.19606, appendix J: width connection, layer, depth connection, over h [B, T, n, C]; copied at first, summed at
+    the end: a stack of this one layer."""
+    h, (norms, named) = np.stack([x] * streams, 2), norms_of(sublayers, norm, named)
+    for i, (f, n) in enumerate(zip(sublayers, norms)):
+        alpha, beta = w[f"alphas.{i}"], w[f"betas.{i}"]
+        if dynamic:
+            normed = named(f"state_norms.{i}")(h)
+            alpha = alpha + np.tanh(normed @ w[f"maps.{i}"][:, :-1]) * w[f"alpha_scales.{i}"]
+            beta = beta + np.tanh(normed @ w[f"maps.{i}"][:, -1]) * w[f"beta_scales.{i}"]
+        mix = np.swapaxes(np.broadcast_to(alpha, (*h.shape[:2], *alpha.shape[-2:])), -1, -2) @ h
+        out = f(n(mix[:, :, 0]))
+        h = np.einsum("btc,btn->btnc", out, np.broadcast_to(beta, h.shape[:3])) + mix[:, :, 1:]
+    return h.sum(2)

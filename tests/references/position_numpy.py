@@ -1,0 +1,222 @@
+"""Every positional encoding of the zoo in NumPy, as its paper has it: `plugin check … --reference position_numpy.py`.
+
+What is added to embeddings is a function of x [B, T, C] and positions [T]; what acts in attention is the attention of one
+head h, q [T, D], k [S, D] and v [S, D] → [T, D], under it. w: name → parameter. `q_positions` and `k_positions` None: 0, 1
+… of a text.
+"""
+
+import math
+
+import numpy as np
+import paper_equations as paper
+
+
+def places(rows, positions):
+    return np.arange(len(rows)) if positions is None else np.asarray(positions)
+
+
+def softplus(x):
+    return np.log1p(np.exp(x))
+
+
+# ------------------------------------------------------------------------------------------------ added to embeddings
+
+
+def none(x):
+    return x
+
+
+def sinusoidal(x, positions, base=10000.0):
+    return x + paper.sinusoidal(positions, x.shape[-1], base)
+
+
+def learned(x, positions, w):
+    return paper.learned(x, positions, w["weight"])
+
+
+def scaled_sinusoidal(x, positions, w, base=10000.0):
+    """x_i = prenet(phoneme_i) + α PE(i): 1809.08895, section 3.2."""
+    return x + w["alpha"][0] * paper.sinusoidal(positions, x.shape[-1], base)
+
+
+def randomized(x, positions, max_length=0, longest=None, stride=1):
+    """RPE(j, ·) := PE(i_j, ·) with I = {i_1 < … < i_n} a subset of {1 … L} drawn without replacement: 2305.16843, over
+    sinusoidal positions. (Ours counts from 0; in evaluation i_j = j · stride, by default L / max_length.)"""
+    longest = max_length if longest is None else longest
+    stride = max(1, longest // max_length) if stride is None else stride
+    return x + paper.sinusoidal(np.asarray(positions) * stride, x.shape[-1])
+
+
+def chain(x, positions, w):
+    """Of `sinusoidal`, then `learned`."""
+    return learned(sinusoidal(x, positions), positions, {"weight": w["parts.1.weight"]})
+
+
+# ----------------------------------------------------------------------------------------------------- turned by angles
+
+
+def turned_scores(q, k, theta, q_positions=None, k_positions=None):
+    """Re Σ_d q_d k_d* e^{iθ_d(n−m)}, pairs being neighbouring channels."""
+    apart = places(q, q_positions)[:, None] - places(k, k_positions)[None, :]
+    q, k = (rows[:, 0::2] + 1j * rows[:, 1::2] for rows in (q, k))
+    return np.einsum("nd,md,nmd->nm", q, k.conj(), np.exp(1j * apart[..., None] * theta)).real
+
+
+def rotary(h, q, k, v, allowed, base=10000.0, fraction=1.0, ntk_factor=1.0, q_positions=None, k_positions=None):
+    """2104.09864, equation 16, with θ_d = base^{−2d/R}. R: of D, GPT-NeoX (2204.06745) turns the first channels only;
+    `ntk_factor` s: b' = b s^{R/(R−2)}, 2309.00071, section 3.1."""
+    width = int(q.shape[1] * fraction)
+    base = base * ntk_factor ** (width / (width - 2)) if ntk_factor > 1 else base
+    theta = base ** (-2 * np.arange(width // 2) / width)
+    scores = turned_scores(q[:, :width], k[:, :width], theta, q_positions, k_positions) + q[:, width:] @ k[:, width:].T
+    return paper.softmax(scores / math.sqrt(q.shape[1]), allowed) @ v
+
+
+def nope_hybrid(h, q, k, v, allowed, every, site, q_positions=None, k_positions=None):
+    """Llama 4's configuration: layers i from 0 with (i + 1) % 4 == 0 have no positions, the others are rotary; 2501.18795
+    has one in four as well."""
+    if (site.layer + 1) % every == 0:
+        return paper.scaled_dot_product_attention(q, k, v, allowed)
+    return rotary(h, q, k, v, allowed, q_positions=q_positions, k_positions=k_positions)
+
+
+def yarn_frequencies(width, factor, length, base=10000.0, fast=32.0, slow=1.0, by_turns=False):
+    """2309.00071, section 3.2: h(θ_d) = (1 − γ) θ_d / s + γ θ_d, γ 0 below α = 1 turns within L, 1 above β = 32, between
+    them linear in the turns. The authors' code (LlamaYaRNScaledRotaryEmbedding) has it linear in d, from the largest
+    integer at which a pair turns β times to the smallest at which it turns α times."""
+    theta = np.array([base ** (-2 * d / width) for d in range(width // 2)])
+    if by_turns:
+        gamma = [min(max((length * t / (2 * math.pi) - slow) / (fast - slow), 0.0), 1.0) for t in theta]
+    else:
+        low, high = (width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base)) for turns in (fast, slow))
+        low, high = max(math.floor(low), 0), min(math.ceil(high), width - 1)
+        high = high + 0.001 if low == high else high  # as in the authors' code
+        gamma = [1 - min(max((d - low) / (high - low), 0.0), 1.0) for d in range(width // 2)]
+    return np.array([(1 - g) * t / factor + g * t for g, t in zip(gamma, theta)])
+
+
+def yarn(
+    h, q, k, v, allowed, max_length=0, factor=16.0, trained_length=None, base=10000.0, fast=32.0, slow=1.0,
+    by_turns=False, q_positions=None, k_positions=None,
+):  # fmt: skip
+    """softmax(qᵀk / (t sqrt(d))) with sqrt(1 / t) = 0.1 ln(s) + 1: 2309.00071, equations 21 and 22."""
+    length = max(1.0, max_length / factor) if trained_length is None else trained_length
+    theta = yarn_frequencies(q.shape[1], factor, length, base, fast, slow, by_turns)
+    temperature = (0.1 * math.log(factor) + 1) ** -2
+    scores = turned_scores(q, k, theta, q_positions, k_positions)
+    return paper.softmax(scores / (temperature * math.sqrt(q.shape[1])), allowed) @ v
+
+
+def xpos(h, q, k, v, allowed, base=10000.0, scale_base=512.0, gamma=0.4, q_positions=None, k_positions=None):
+    """2212.10554: the product of f_q(q, n) = A e^{iθn} ζ^n and f_k(k, m) = A e^{iθm} ζ^{−m} is
+    Re Σ_i (q_i k_i*) e^{iθ_i(n−m)} ζ_i^{n−m}, here in powers of (n − m) / scale base, ζ_i = (i / (d/2) + γ) / (1 + γ)
+    with γ = 0.4, and θ_i = 10000^{−2i/d}."""
+    width = q.shape[-1]
+    n, m = places(q, q_positions), places(k, k_positions)
+    q, k = (rows[:, 0::2] + 1j * rows[:, 1::2] for rows in (q, k))
+    i = np.arange(width // 2)
+    zeta, theta = (i / (width / 2) + gamma) / (1 + gamma), base ** (-2.0 * i / width)
+    scores = np.zeros((len(q), len(k)))
+    for a, b in np.ndindex(*scores.shape):
+        if n[a] >= m[b]:
+            fade = np.exp(1j * theta * (n[a] - m[b])) * zeta ** ((n[a] - m[b]) / scale_base)
+            scores[a, b] = (q[a] * k[b].conj() * fade).real.sum()
+    return paper.softmax(scores / math.sqrt(width), allowed) @ v
+
+
+# --------------------------------------------------------------------------------------------- added to scaled scores
+
+
+def biased(q, k, v, allowed, bias, q_positions, k_positions):
+    """Attention with `bias(n, m)`, a number for query n and key m, added to the scaled scores."""
+    terms = [[bias(int(n), int(m)) for m in places(k, k_positions)] for n in places(q, q_positions)]
+    return paper.scaled_dot_product_attention(q, k, v, allowed, np.array(terms))
+
+
+def alibi(h, q, k, v, allowed, num_heads, q_positions=None, k_positions=None):
+    bias = paper.alibi_bias(paper.alibi_slopes(num_heads), places(q, q_positions), places(k, k_positions))
+    return paper.scaled_dot_product_attention(q, k, v, allowed, bias[h])
+
+
+def t5(h, q, k, v, allowed, w, buckets, max_distance, causal, q_positions=None, k_positions=None):
+    """A scalar for each range of offsets, ranges growing logarithmically up to `max_distance`: 1910.10683, section 2.1. As
+    the authors' code counts them: half of a direction's buckets hold one offset each, and where both directions are
+    seen, the later half of the table is for m > n."""
+
+    def bias(n, m):
+        most, offset, distance = buckets, 0, n - m
+        if not causal:
+            most //= 2
+            offset, distance = (most if m > n else 0), abs(distance)
+        distance, exact = max(distance, 0), most // 2
+        if distance >= exact:
+            grown = math.log(distance / exact) / math.log(max_distance / exact) * (most - exact)
+            distance = min(exact + math.floor(grown), most - 1)
+        return w["table"][offset + distance, h]
+
+    return biased(q, k, v, allowed, bias, q_positions, k_positions)
+
+
+def kerple(h, q, k, v, allowed, w, kernel="log", q_positions=None, k_positions=None):
+    """2205.09921: −r1 log(1 + r2 |m − n|) with r1, r2 > 0, or −r1 |m − n|^r2 with r1 > 0 and 0 < r2 ≤ 2. (Ours: r1 =
+    softplus of a parameter, r2 that or twice its sigmoid.)"""
+
+    def bias(n, m):
+        if kernel == "log":
+            return -softplus(w["raw1"][h]) * math.log(1 + softplus(w["raw2"][h]) * abs(m - n))
+        return -softplus(w["raw1"][h]) * abs(m - n) ** (2 * paper.sigmoid(w["raw2"][h])) if m != n else 0.0
+
+    return biased(q, k, v, allowed, bias, q_positions, k_positions)
+
+
+def fire(h, q, k, v, allowed, w, threshold, causal, q_positions=None, k_positions=None):
+    """f(ψ(i − j) / ψ(max(L, i))), ψ(x) = log(c x + 1): 2310.04418. f: 1 → width → H with a ReLU.
+
+    1e-6 in the divisor and absolute values of c and L are the authors' code's. Where keys behind the query are seen,
+    ours takes |i − j| and max(L, i, j); before it they are the paper's. Ours has no bias at the end of f.
+    """
+    c, most = abs(w["c"][0]), abs(w["factor"][0]) * threshold
+
+    def bias(n, m):
+        last = n if causal else max(n, m)
+        share = math.log(c * abs(n - m) + 1) / (math.log(c * max(most, last) + 1) + 1e-6)
+        hidden = np.maximum(0, share * w["inner.weight"][0] + w["inner.bias"])
+        return hidden @ w["outer.weight"][:, h]
+
+    return biased(q, k, v, allowed, bias, q_positions, k_positions)
+
+
+# ------------------------------------------------------------------------------ of what queries, keys and values hold
+
+
+def shaw(h, q, k, v, allowed, w, clip, q_positions=None, k_positions=None):
+    tables = w["key_table"], w.get("value_table")
+    return paper.shaw_attention(q, k, v, places(q, q_positions), places(k, k_positions), *tables, clip, allowed)
+
+
+def transformer_xl(h, q, k, v, allowed, w, base=10000.0, q_positions=None, k_positions=None):
+    """1901.02860, section 3.3: A_ij = q_iᵀ k_j + q_iᵀ W R_{i−j} + uᵀ k_j + vᵀ W R_{i−j}, divided by sqrt(d) as in its
+    code.
+
+    R interleaves sines and cosines; the paper's code has the sines first, which permutes W's rows."""
+    dim, scores = q.shape[-1], np.empty((len(q), len(k)))
+    n, m = places(q, q_positions), places(k, k_positions)
+    projection = w["relative.weight"][:, h * dim : (h + 1) * dim]
+    for i, j in np.ndindex(*scores.shape):
+        r = paper.sinusoidal(n[i] - m[j], len(projection), base) @ projection
+        scores[i, j] = q[i] @ k[j] + q[i] @ r + w["u"][h] @ k[j] + w["v"][h] @ r
+    return paper.softmax(scores / math.sqrt(dim), allowed) @ v
+
+
+def cope(h, q, k, v, allowed, w):
+    """2405.18719, equations 3 to 5: g_ij = σ(q_i k_j), p_ij = Σ_{k=j}^{i} g_ik, at most p_max, and
+    a_ij = softmax(q_iᵀ (k_j + e[p_ij])), e[p] = (p − ⌊p⌋) e[⌈p⌉] + (1 − p + ⌊p⌋) e[⌊p⌋]; both products over sqrt(d) as in
+    the authors' code."""
+    dim, table, scores = q.shape[-1], w["table"], np.zeros((len(q), len(k)))
+    for i, j in np.ndindex(*scores.shape):
+        if j <= i:
+            p = sum(paper.sigmoid(q[i] @ k[n] / math.sqrt(dim)) for n in range(j, i + 1))
+            p = min(p, len(table) - 1)
+            e = (p - math.floor(p)) * table[math.ceil(p)] + (1 - p + math.floor(p)) * table[math.floor(p)]
+            scores[i, j] = q[i] @ (k[j] + e)
+    return paper.softmax(scores / math.sqrt(dim), allowed) @ v
