@@ -36,13 +36,21 @@ class Case:
 
 
 def built(
-    subject: Subject, site: LayerSite | None, rng: np.random.Generator, widths=WIDTHS, **kwargs: object
+    subject: Subject,
+    site: LayerSite | None,
+    rng: np.random.Generator,
+    widths=WIDTHS,
+    *,
+    embedding: Callable[[int], nn.Layer] | None = None,
+    **kwargs: object,
 ) -> tuple[nn.Layer, dict]:
     """The component at the first of these widths that it takes, its parameters drawn, in evaluation; and what it was
-    built with."""
+    built with. `embedding`: d_model → the target's, for a head."""
     error = None
     for d_model, heads in widths:
         size = {"d_model": d_model, "num_heads": heads, "head_dim": d_model // heads, "d_ff": D_FF, **kwargs}
+        if embedding is not None:
+            size["embedding"] = embedding(d_model)
         try:
             layer = subject.build(site, **{"max_length": MAX_LENGTH, **size})
         except RecipeError as refusal:

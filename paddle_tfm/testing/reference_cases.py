@@ -9,8 +9,10 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm.data.vocabulary import EOS, PAD, SPECIAL, UNKNOWN
 from paddle_tfm.errors import UserError
-from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.layers import Embedding
+from paddle_tfm.protocols import LayerSite, Mask, Memory, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.reference_case import Case, built, of_few_and_many_heads
 from paddle_tfm.testing.reference_position import cases_of_positions
 from paddle_tfm.testing.subject import Subject
@@ -19,7 +21,7 @@ DEPTHS = {"encoder": 3, "decoder": 5}  # of two layers 2 N, N ** 2 and N + 2 are
 RUNS = ((64, 500), (96, 300), (128, 20_000))  # (d_model, steps)
 LENGTHS = ((5, 3, 1), (1,), (70,))  # of the sentences of a batch
 SOURCE_LENGTHS = ((2, 7, 4), (3,), (33,))  # of what is looked at across
-VOCABULARY = 13
+VOCABULARY, EXTRA = 13, 2  # words of the target, and of the source beyond them
 
 
 def functions_of(kind: str, component: str) -> tuple[str, ...]:
@@ -61,10 +63,15 @@ def _norm(subject: Subject, functions: Sequence[str], rng: np.random.Generator) 
         x, valid, facts = _texts(lengths, size["d_model"], rng)
         info = token_info(valid)
 
-        def ours(inputs: dict[str, Tensor], info: TokenInfo = info) -> Tensor:
-            return layer(inputs["x"], info.valid, info.positions)
+        for training in (False, True):
 
-        yield Case(f"lengths {_listed(lengths)}", layer, ours, {"x": x}, {**size, **facts}, valid)
+            def ours(inputs: dict[str, Tensor], info: TokenInfo = info, training: bool = training) -> Tensor:
+                layer.train() if training else layer.eval()
+                return layer(inputs["x"], info.valid, info.positions)
+
+            what = f"lengths {_listed(lengths)}" + ", in training" * training
+            asks = frozenset({"training"} if training else ())
+            yield Case(what, layer, ours, {"x": x}, {**size, **facts, "training": training}, valid, asks=asks)
 
 
 def _feed_forward(subject: Subject, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -104,22 +111,44 @@ def _attention(subject: Subject, functions: Sequence[str], rng: np.random.Genera
 
 
 def _head(subject: Subject, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
-    size = {"vocab_size": VOCABULARY, "pad_id": 0, "unknown_id": 3, "embedding": None}
-    layer, built_with = built(subject, None, rng, **size)
+    size = {"vocab_size": VOCABULARY, "pad_id": PAD, "unknown_id": UNKNOWN}
+
+    def embedding(d_model: int) -> Embedding:
+        table = Embedding(VOCABULARY, d_model, PAD, UNKNOWN)
+        words = rng.normal(scale=0.5, size=(VOCABULARY, d_model))
+        words[PAD] = 0.0
+        table.weight.set_value(words)
+        return table
+
+    layer, built_with = built(subject, None, rng, embedding=embedding, **size)
     x, valid, facts = _texts(LENGTHS[0], built_with["d_model"], rng)
-    facts |= {**size, **built_with, "V": VOCABULARY}
+    source, source_valid, there = _texts(SOURCE_LENGTHS[0], built_with["d_model"], rng)
+    copy_ids = np.where(source_valid, rng.integers(len(SPECIAL), VOCABULARY + EXTRA, source_valid.shape), PAD)
+    copy_ids[np.arange(len(copy_ids)), source_valid.sum(1) - 1] = EOS
+    facts |= {**size, **built_with, "V": VOCABULARY, "source_valid": source_valid, "copy_ids": copy_ids, "extra": EXTRA}
+    facts |= {"table": built_with["embedding"].weight.numpy()}
+    places, shown, words = (paddle.to_tensor(array) for array in (there["at"][None], source_valid, copy_ids))
+
+    def memory(inputs: dict[str, Tensor]) -> Memory:
+        return Memory(inputs["source"], places, shown, words, EXTRA)
+
+    inputs = {"h": x, "source": source}
     function = "log_probs" if "log_probs" in functions else "forward"
-    yield Case("log_probs", layer, lambda inputs: layer.log_probs(inputs["h"], None), {"h": x}, facts, valid, function)
+
+    def log_probs(inputs: dict[str, Tensor]) -> Tensor:
+        return layer.log_probs(inputs["h"], memory(inputs))
+
+    yield Case("log_probs", layer, log_probs, inputs, facts, valid, function)
     if "loss" in functions:
         target = rng.integers(1, VOCABULARY, valid.shape)
         ids = paddle.to_tensor(target)
         for smoothing in (0.0, 0.1):
 
             def loss(inputs: dict[str, Tensor], smoothing: float = smoothing) -> Tensor:
-                return layer.loss(inputs["h"], ids, None, smoothing)
+                return layer.loss(inputs["h"], ids, memory(inputs), smoothing)
 
             more = {**facts, "target": target, "smoothing": smoothing}
-            yield Case(f"loss, label smoothing {smoothing:g}", layer, loss, {"h": x}, more, valid, "loss")
+            yield Case(f"loss, label smoothing {smoothing:g}", layer, loss, inputs, more, valid, "loss")
 
 
 class _Plain(nn.Layer):
@@ -148,7 +177,7 @@ def _placement(subject: Subject, functions: Sequence[str], rng: np.random.Genera
             info = token_info(valid)
 
             def ours(inputs: dict[str, Tensor], layer=layer, branches=branches, info=info) -> Tensor:
-                return layer(inputs["x"], branches, info)
+                return layer.leave(layer(layer.enter(inputs["x"], info), branches, info), info)
 
             facts |= {
                 **size,

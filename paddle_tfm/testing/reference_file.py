@@ -43,7 +43,8 @@ class Bind:
 
 
 def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[str, Bind]:
-    """Name of a function, one of `known` -> the reference of it. Whatever else FILE.py:NAME names is `forward`.
+    """Name of a function, one of `known` -> the reference of it. Whatever else FILE.py:NAME names is `forward`, and
+    so is, of a file with none of these, the function of the component's name.
 
     Raises:
         UserError: there is no such file, or nothing of that name in it that can be called.
@@ -56,17 +57,15 @@ def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[s
     module = load(Path(file))
     if not attribute:
         functions = {name: getattr(module, name) for name in known if callable(getattr(module, name, None))}
-        if not functions:
-            raise UserError(f"{file} holds no function {' or '.join(known)}; or say which: {file}:NAME")
-        return {name: Bind(function, f"{file}:{name}") for name, function in functions.items()}
+        if functions:
+            return {name: Bind(function, f"{file}:{name}") for name, function in functions.items()}
+        if not callable(getattr(module, component, None)):
+            raise UserError(f"{file} holds no function {' or '.join([*known, component])}; or say which: {file}:NAME")
+        attribute, reference = component, f"{file}:{component}"
     value = getattr(module, attribute, None)
-    if isinstance(value, Mapping):
-        if component not in value:
-            raise UserError(f"{reference} has no '{component}'{nearest(component, [*map(str, value)])}")
-        value = value[component]
     if not callable(value):
         names = [name for name, each in vars(module).items() if callable(each) and not name.startswith("_")]
-        raise UserError(f"{reference}: there is no such function, class or table{nearest(attribute, names)}")
+        raise UserError(f"{reference}: there is no such function or class{nearest(attribute, names)}")
     if isinstance(value, type) and not _is_module(value):
         return {name: Bind(each, reference) for name, each in _in_docstring(value, reference, known).items()}
     return {attribute if attribute in known else "forward": Bind(value, reference)}
@@ -165,8 +164,8 @@ def _asked(function: Callable[..., Any], known: Mapping[str, object], name: str)
             asked.append(key)
         elif parameter.default is parameter.empty:
             raise UserError(
-                f"{name} asks for `{key}`, which the kit does not have{nearest(key, list(known)) or '; '}"
-                f"it has {', '.join(sorted(known))}"
+                f"{name} asks for `{key}`, which the kit does not have{nearest(key, list(known)) or '.'} "
+                f"It has {', '.join(sorted(known))}"
             )
     return asked
 

@@ -42,10 +42,11 @@ def _cases(subject: Subject, functions: Sequence[str], rng: np.random.Generator,
         for (encoding, size), at in texts:
             length = len(at)
             size["causal"] = site.causal
-            ids = paddle.to_tensor(at[None])
+            ids = encoding.remap(paddle.to_tensor(at[None]), None)
             facts = {**size, "positions": at, "at": at, "q_positions": at, "k_positions": at}
             what = f"{name}, {size['heads']} heads, positions 0 … {at[-1]}"
-            if "embed" in encoding.uses() and {"embed", "forward"} & set(functions):
+            uses = encoding.uses()
+            if ("embed" in uses or not uses) and {"embed", "forward"} & set(functions):
                 x = rng.normal(size=(2, length, size["d_model"]))
                 function = "embed" if "embed" in functions else "forward"
 
@@ -53,13 +54,13 @@ def _cases(subject: Subject, functions: Sequence[str], rng: np.random.Generator,
                     return encoding.embed(inputs["x"], ids)
 
                 yield Case(f"{what}, embed", encoding, embedded, {"x": x}, facts, function=function)
-            if "bias" in encoding.uses() and "bias" in functions:
+            if "bias" in uses and "bias" in functions:
 
                 def biased(inputs: dict[str, Tensor], encoding=encoding, ids=ids) -> Tensor:
                     return encoding.bias(ids, ids)[0]
 
                 yield Case(f"{what}, bias", encoding, biased, {}, facts, function="bias")
-            if "attend" in functions or ("forward" in functions and encoding.uses() - {"embed"}):
+            if "attend" in functions or ("forward" in functions and uses - {"embed"}):
                 yield _attended(encoding, ids, what, facts, "attend" if "attend" in functions else "forward", rng)
 
 

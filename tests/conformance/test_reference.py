@@ -16,6 +16,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.plugin_template import REFERENCED, write
 from paddle_tfm.testing import FAIL, PASS, Report, with_class
 from paddle_tfm.testing.reference import Reference
+from paddle_tfm.testing.reference_cases import CASES
 from paddle_tfm.testing.reference_gap import explained
 from paddle_tfm.testing.target import find
 
@@ -30,30 +31,68 @@ def held_to(text, kind, name, options, registry):
     return Reference(text, kind, name, options, registry).outcome()
 
 
-@pytest.mark.parametrize(
-    "kind, name, file, options",
-    [
-        ("norm", "layer", "test_norm_papers.py:REFERENCES", {}),
-        ("norm", "group", "test_norm_papers.py:group", {"groups": 4}),
-        ("feed_forward", "swiglu", "test_feed_forward_papers.py:REFERENCES", {}),
-        ("attention", "multihead", "paper_equations.py:multi_head_attention", {}),
-        ("attention", "local", "test_attention_papers.py:REFERENCES", {"window": 3}),
-        ("attention", "qk_norm", "test_attention_papers.py:REFERENCES", {}),
-        ("position", "rotary", "test_position_papers.py:rotary", {}),
-        ("position", "learned", "test_position_papers.py:learned", {}),
-    ],
-    ids=str,
-)
-def test_a_shipped_component_agrees_with_the_papers_equations(kind, name, file, options):
-    outcome = held_to(str(REFERENCES / file), kind, name, options, create_registry())
+REQUIRED = {"chain": {"parts": ["sinusoidal", "learned"]}, "randomized": {"encoding": "sinusoidal"}}
+EVERY = [
+    (entry.kind, entry.name)
+    for entry in create_registry()
+    if entry.kind in CASES and entry.provider.source == "paddle-tfm" and not entry.wrong_on_purpose
+]
+
+
+@pytest.mark.parametrize("kind, name", EVERY)
+def test_every_component_of_the_zoo_agrees_with_its_reference(kind, name):
+    """By the name of its file alone: it holds a function of the component's name, and none of another use."""
+    outcome = held_to(str(REFERENCES / f"{kind}_numpy.py"), kind, name, REQUIRED.get(name, {}), create_registry())
     assert outcome.status == PASS and "gradients agree" in outcome.detail, outcome.detail
+
+
+@pytest.mark.parametrize(
+    "kind, name, function, options, sentence",
+    [
+        ("norm", "layer", "rms", {"eps": 1e-5}, "lengths 5, 3, 1: "),
+        ("norm", "group", "group", {"groups": 4}, ""),
+        ("attention", "local", "local", {"window": 3}, ""),
+        ("attention", "interleaved", "local", {"every": 1}, "lengths 70"),
+        ("position", "randomized", "randomized", {"encoding": "sinusoidal", "stride": 3}, ""),
+        ("position", "randomized", "sinusoidal", {"encoding": "sinusoidal", "stride": 3}, "positions 0 … 4, embed"),
+        ("position", "rotary", "rotary", {"fraction": 0.5}, ""),
+        ("placement", "hyper_connections", "pre", {}, "encoder, layer 0: "),
+        ("placement", "residual_dual", "post", {}, "encoder, layer 2: "),
+        ("placement", "mix_ln", "post", {}, "encoder, layer 1: "),
+        ("head", "pointer_network", "pointer_network", {"output": "position"}, ""),
+        ("head", "pointer_coverage", "pointer", {}, "log_probs: "),
+        ("head", "tied", "tied", {"bias": True, "cap": 0.5}, ""),
+    ],
+)
+def test_another_formula_and_other_options_are_told_apart(kind, name, function, options, sentence):
+    """The difference shows where it first is: beyond a window, in an upper layer, in what is copied."""
+    outcome = held_to(str(REFERENCES / f"{kind}_numpy.py:{function}"), kind, name, options, create_registry())
+    assert outcome.status == (FAIL if sentence else PASS) and sentence in outcome.detail, outcome.detail
+
+
+@pytest.mark.parametrize(
+    "valid, sentence",
+    [("valid", ""), ("valid | True", "lengths 5, 3, 1, in training: ")],
+    ids=["right", "of-padding-too"],
+)
+def test_a_norm_is_compared_in_training_where_its_reference_asks(valid, sentence, tmp_path):
+    (tmp_path / "theirs.py").write_text(
+        "def batch(x, w, valid, eps, training):\n"
+        "    mean, variance = w['running_mean'], w['running_variance']\n"
+        f"    tokens = x[{valid}]\n"
+        "    if training and len(tokens) > 1:\n"
+        "        mean, variance = tokens.mean(0), tokens.var(0)\n"
+        "    return (x - mean) / (variance + eps) ** 0.5 * w['weight'] + w['bias']\n"
+    )
+    outcome = held_to(str(tmp_path / "theirs.py"), "norm", "batch", {}, create_registry())
+    assert outcome.status == (FAIL if sentence else PASS) and sentence in outcome.detail, outcome.detail
 
 
 UNSEEN = [  # what breaks no invariant
     ("attention/local", "a window of one more", "(q - k).abs() <= self.window", "(q - k).abs() <= self.window + 1",
-     "test_attention_papers.py:REFERENCES"),
-    ("norm/layer", "epsilon beside the deviation", None, None, "test_norm_papers.py:layer_std"),
-    ("feed_forward/relu", "ReLU squared", None, None, "test_feed_forward_papers.py:feed_forward_relu_squared"),
+     "attention_numpy.py:local"),
+    ("norm/layer", "epsilon beside the deviation", None, None, "norm_numpy.py:layer_std"),
+    ("feed_forward/relu", "ReLU squared", None, None, "feed_forward_numpy.py:relu_squared"),
 ]  # fmt: skip
 
 
@@ -63,11 +102,8 @@ def test_what_no_check_can_see_a_reference_does(twin, name, was, becomes, file):
     if was is not None:
         cls = build(Mutant(twin, name, was, becomes, "reference").source(), twin)
         kind, component = with_class(registry, cls, component + "_mutant")
-        table = REFERENCES / file
-        outcome = held_to(f"{table.with_name('test_attention_papers.py')}:sliding_window_attention", kind, component,
-                          {"window": 2}, registry)  # fmt: skip
-    else:
-        outcome = held_to(str(REFERENCES / file), kind, component, {}, registry)
+    options = {"window": 2} if kind == "attention" else {}
+    outcome = held_to(str(REFERENCES / file), kind, component, options, registry)
     assert outcome.status == FAIL and "the reference" in outcome.detail, outcome.detail
 
 
@@ -77,7 +113,7 @@ def test_a_gradient_that_is_cut_off_is_seen(tmp_path):
         source.replace("variance = (centred * centred)", "variance = (centred * centred).detach()"), "layer_norm"
     )
     registry = create_registry()
-    outcome = held_to(str(REFERENCES / "test_norm_papers.py:layer"), *with_class(registry, cls), {}, registry)
+    outcome = held_to(str(REFERENCES / "norm_numpy.py:layer"), *with_class(registry, cls), {}, registry)
     assert outcome.status == FAIL and "along x its gradient says" in outcome.detail, outcome.detail
 
 
@@ -221,11 +257,14 @@ def test_how_many_cases_were_compared_is_said_and_which_functions_were_not(tmp_p
 @pytest.mark.parametrize(
     "text, name, sentence",
     [
-        ("def forward(x, wight):\n    return x\n", "", "asks for `wight`, which the kit does not have; it has "),
-        ("def forward(site_, x):\n    return x\n", "", "`site_`, which the kit does not have; did you mean 'site'"),
-        ("def other(x):\n    return x\n", "", "holds no function forward; or say which: "),
-        ("def other(x):\n    return x\n", ":othr", "there is no such function, class or table; did you mean 'other'?"),
-        ("other = {'layr': print}\n", ":other", "has no 'layer'; did you mean 'layr'?"),
+        ("def forward(x, wight):\n    return x\n", "", "asks for `wight`, which the kit does not have. It has "),
+        (
+            "def forward(site_, x):\n    return x\n",
+            "",
+            "`site_`, which the kit does not have; did you mean 'site'\\? It has ",
+        ),
+        ("def other(x):\n    return x\n", "", "holds no function forward or layer; or say which: "),
+        ("def other(x):\n    return x\n", ":othr", "there is no such function or class; did you mean 'other'?"),
         ("def forward(x, w):\n    return x * w['wight']\n", "", r"no parameter w\['wight'\]; did you mean 'weight'"),
         ("def forward(x):\n    return x @ x\n", "", "forward raises ValueError: matmul: .*theirs.py line 2"),
         ("class Mine:\n    pass\n", ":Mine", "is a class. It must be a torch.nn.Module, or its docstring must define"),

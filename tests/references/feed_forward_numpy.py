@@ -53,14 +53,14 @@ def part(w, prefix):
 
 def sparse_experts(x, w, top_k, b):
     """2412.19437, equations 12 to 16: h' = Σ FFN(s)(u) + Σ g_i FFN(r)(u), g' = s where s + b is among the K highest, else
-    0, g = g' / Σ g', s = Sigmoid(u · e). Tokens x [N, C], one at a time. Also how many tokens selected each."""
+    0, g = g' / Σ g', s = Sigmoid(u · e). (Ours: for K = 1, where that is 1, g = s.) Tokens x [N, C], one at a time. Also
+    how many tokens selected each."""
     s, out, load = paper.sigmoid(x @ w["router.weight"]), np.zeros_like(x), np.zeros(len(b))
     for t, token in enumerate(x):
         chosen = sorted(range(len(b)), key=lambda i: s[t, i] + b[i])[-top_k:]
         for i in chosen:
-            out[t] += (
-                s[t, i] / sum(s[t, j] for j in chosen) * paper.feed_forward_swiglu(token, part(w, f"experts.{i}."))
-            )
+            gate = s[t, i] / sum(s[t, j] for j in chosen) if top_k > 1 else s[t, i]
+            out[t] += gate * paper.feed_forward_swiglu(token, part(w, f"experts.{i}."))
             load[i] += 1
         if any(name.startswith("shared.") for name in w):
             out[t] += paper.feed_forward_swiglu(token, part(w, "shared."))

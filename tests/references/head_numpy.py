@@ -77,16 +77,19 @@ def fix(h, w, table, scale=None):
     return np.log(out)
 
 
-def adaptive(h, w, vocab_size, cutoffs):
+def adaptive(h, w, vocab_size, cutoffs=None, factor=4):
     """1609.04309, section 4.2: p(v) of the short list, and p(cluster) · p(v | cluster) over projections of a quarter, a
-    sixteenth … of the width for the tail."""
-    first = paper.linear_head(h, w["output.weight"], w.get("output.bias"))
-    parts = [first[..., : cutoffs[0]]]
+    sixteenth … of the width for the tail. (Ours: by default cut at an eighth, 5 at least, and at half of the vocabulary,
+    twice that at least.)"""
+    first = max(vocab_size // 8, 5)
+    cutoffs = [first, max(vocab_size // 2, 2 * first)] if cutoffs is None else cutoffs
+    short = paper.linear_head(h, w["output.weight"], w.get("output.bias"))
+    parts = [short[..., : cutoffs[0]]]
     for i, (begin, end) in enumerate(pairwise([*cutoffs, vocab_size])):
         projected = h @ w[f"narrow.{i}.weight"]
         inside = paper.linear_head(projected, w[f"rare.{i}.weight"], w.get(f"rare.{i}.bias"))
-        assert inside.shape[-1] == end - begin and projected.shape[-1] == max(1, h.shape[-1] // 4 ** (i + 1))
-        parts.append(first[..., cutoffs[0] + i, None] * inside)
+        assert inside.shape[-1] == end - begin and projected.shape[-1] == max(1, h.shape[-1] // factor ** (i + 1))
+        parts.append(short[..., cutoffs[0] + i, None] * inside)
     return np.log(np.concatenate(parts, -1))
 
 

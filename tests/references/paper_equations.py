@@ -183,11 +183,9 @@ def shaw_attention(q, k, v, q_positions, k_positions, key_table, value_table, cl
     a_ij = w_{clip(j − i, k)} (section 3.2). `value_table` None: without its term in equation 3 (section 4.3)."""
     out = []
     for i in range(len(q)):
-        at = [int(min(max(n - q_positions[i], -clip), clip)) + clip for n in k_positions]
-        scores = np.array([q[i] @ (k[j] + key_table[at[j]]) for j in range(len(k))]) / math.sqrt(q.shape[-1])
-        alpha = softmax(scores, allowed[i])
-        terms = [v[j] if value_table is None else v[j] + value_table[at[j]] for j in range(len(k))]
-        out.append(sum(alpha[j] * terms[j] for j in range(len(k))))
+        at = np.clip(k_positions - q_positions[i], -clip, clip) + clip  # of each key
+        alpha = softmax((k + key_table[at]) @ q[i] / math.sqrt(q.shape[-1]), allowed[i])
+        out.append(alpha @ (v if value_table is None else v + value_table[at]))
     return np.stack(out)
 
 

@@ -116,21 +116,12 @@ def xpos(h, q, k, v, allowed, base=10000.0, scale_base=512.0, gamma=0.4, q_posit
     q, k = (rows[:, 0::2] + 1j * rows[:, 1::2] for rows in (q, k))
     i = np.arange(width // 2)
     zeta, theta = (i / (width / 2) + gamma) / (1 + gamma), base ** (-2.0 * i / width)
-    scores = np.zeros((len(q), len(k)))
-    for a, b in np.ndindex(*scores.shape):
-        if n[a] >= m[b]:
-            fade = np.exp(1j * theta * (n[a] - m[b])) * zeta ** ((n[a] - m[b]) / scale_base)
-            scores[a, b] = (q[a] * k[b].conj() * fade).real.sum()
+    apart = np.maximum(n[:, None] - m[None, :], 0)[..., None]  # what is ahead is not allowed
+    scores = np.einsum("nd,md,nmd->nm", q, k.conj(), np.exp(1j * theta * apart) * zeta ** (apart / scale_base)).real
     return paper.softmax(scores / math.sqrt(width), allowed) @ v
 
 
 # --------------------------------------------------------------------------------------------- added to scaled scores
-
-
-def biased(q, k, v, allowed, bias, q_positions, k_positions):
-    """Attention with `bias(n, m)`, a number for query n and key m, added to the scaled scores."""
-    terms = [[bias(int(n), int(m)) for m in places(k, k_positions)] for n in places(q, q_positions)]
-    return paper.scaled_dot_product_attention(q, k, v, allowed, np.array(terms))
 
 
 def alibi(h, q, k, v, allowed, num_heads, q_positions=None, k_positions=None):
@@ -154,19 +145,20 @@ def t5(h, q, k, v, allowed, w, buckets, max_distance, causal, q_positions=None, 
             distance = min(exact + math.floor(grown), most - 1)
         return w["table"][offset + distance, h]
 
-    return biased(q, k, v, allowed, bias, q_positions, k_positions)
+    terms = [[bias(int(n), int(m)) for m in places(k, k_positions)] for n in places(q, q_positions)]
+    return paper.scaled_dot_product_attention(q, k, v, allowed, np.array(terms))
 
 
 def kerple(h, q, k, v, allowed, w, kernel="log", q_positions=None, k_positions=None):
     """2205.09921: −r1 log(1 + r2 |m − n|) with r1, r2 > 0, or −r1 |m − n|^r2 with r1 > 0 and 0 < r2 ≤ 2. (Ours: r1 =
     softplus of a parameter, r2 that or twice its sigmoid.)"""
 
-    def bias(n, m):
-        if kernel == "log":
-            return -softplus(w["raw1"][h]) * math.log(1 + softplus(w["raw2"][h]) * abs(m - n))
-        return -softplus(w["raw1"][h]) * abs(m - n) ** (2 * paper.sigmoid(w["raw2"][h])) if m != n else 0.0
-
-    return biased(q, k, v, allowed, bias, q_positions, k_positions)
+    r1, distance = softplus(w["raw1"][h]), np.abs(places(q, q_positions)[:, None] - places(k, k_positions)[None, :])
+    if kernel == "log":
+        bias = -r1 * np.log(1 + softplus(w["raw2"][h]) * distance)
+    else:
+        bias = -r1 * distance ** (2 * paper.sigmoid(w["raw2"][h]))
+    return paper.scaled_dot_product_attention(q, k, v, allowed, bias)
 
 
 def fire(h, q, k, v, allowed, w, threshold, causal, q_positions=None, k_positions=None):
@@ -176,14 +168,11 @@ def fire(h, q, k, v, allowed, w, threshold, causal, q_positions=None, k_position
     ours takes |i − j| and max(L, i, j); before it they are the paper's. Ours has no bias at the end of f.
     """
     c, most = abs(w["c"][0]), abs(w["factor"][0]) * threshold
-
-    def bias(n, m):
-        last = n if causal else max(n, m)
-        share = math.log(c * abs(n - m) + 1) / (math.log(c * max(most, last) + 1) + 1e-6)
-        hidden = np.maximum(0, share * w["inner.weight"][0] + w["inner.bias"])
-        return hidden @ w["outer.weight"][:, h]
-
-    return biased(q, k, v, allowed, bias, q_positions, k_positions)
+    n, m = places(q, q_positions)[:, None], places(k, k_positions)[None, :]
+    last = n if causal else np.maximum(n, m)
+    share = np.log(c * np.abs(n - m) + 1) / (np.log(c * np.maximum(most, last) + 1) + 1e-6)
+    hidden = np.maximum(0, share[..., None] * w["inner.weight"][0] + w["inner.bias"])
+    return paper.scaled_dot_product_attention(q, k, v, allowed, hidden @ w["outer.weight"][:, h])
 
 
 # ------------------------------------------------------------------------------ of what queries, keys and values hold
@@ -199,12 +188,10 @@ def transformer_xl(h, q, k, v, allowed, w, base=10000.0, q_positions=None, k_pos
     code.
 
     R interleaves sines and cosines; the paper's code has the sines first, which permutes W's rows."""
-    dim, scores = q.shape[-1], np.empty((len(q), len(k)))
-    n, m = places(q, q_positions), places(k, k_positions)
+    dim, n, m = q.shape[-1], places(q, q_positions), places(k, k_positions)
     projection = w["relative.weight"][:, h * dim : (h + 1) * dim]
-    for i, j in np.ndindex(*scores.shape):
-        r = paper.sinusoidal(n[i] - m[j], len(projection), base) @ projection
-        scores[i, j] = q[i] @ k[j] + q[i] @ r + w["u"][h] @ k[j] + w["v"][h] @ r
+    r = paper.sinusoidal(n[:, None] - m[None, :], len(projection), base) @ projection  # [T, S, D]
+    scores = q @ k.T + np.einsum("id,ijd->ij", q, r) + w["u"][h] @ k.T + r @ w["v"][h]
     return paper.softmax(scores / math.sqrt(dim), allowed) @ v
 
 
@@ -213,10 +200,10 @@ def cope(h, q, k, v, allowed, w):
     a_ij = softmax(q_iᵀ (k_j + e[p_ij])), e[p] = (p − ⌊p⌋) e[⌈p⌉] + (1 − p + ⌊p⌋) e[⌊p⌋]; both products over sqrt(d) as in
     the authors' code."""
     dim, table, scores = q.shape[-1], w["table"], np.zeros((len(q), len(k)))
-    for i, j in np.ndindex(*scores.shape):
-        if j <= i:
-            p = sum(paper.sigmoid(q[i] @ k[n] / math.sqrt(dim)) for n in range(j, i + 1))
-            p = min(p, len(table) - 1)
+    gates = paper.sigmoid(q @ k.T / math.sqrt(dim))
+    for i in range(len(q)):
+        for j in range(i + 1):
+            p = min(gates[i, j : i + 1].sum(), len(table) - 1)
             e = (p - math.floor(p)) * table[math.ceil(p)] + (1 - p + math.floor(p)) * table[math.floor(p)]
             scores[i, j] = q[i] @ (k[j] + e)
     return paper.softmax(scores / math.sqrt(dim), allowed) @ v

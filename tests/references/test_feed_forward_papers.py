@@ -20,7 +20,6 @@ DENSE = {
 }
 
 
-REFERENCES = {**DENSE, "mixture_of_experts": twins.mixture_of_experts, "deepseek_moe": twins.sparse_experts}
 EXPERTS = 4
 
 

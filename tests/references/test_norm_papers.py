@@ -54,16 +54,6 @@ TOKEN_WISE = {
     "scale": twins.scale,
     "group": functools.partial(twins.group, groups=4),
 }
-REFERENCES = {
-    **TOKEN_WISE,
-    "dyt": twins.dyt,
-    "derf": twins.derf,
-    "power": Power,
-    "batch": paper.batch_norm,
-    "regularized_batch": paper.batch_norm,
-    "batch_per_position": paper.batch_norm,
-    "none": "composition",
-}
 
 
 def inputs(rng, shift=3.0):

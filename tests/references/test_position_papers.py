@@ -51,14 +51,6 @@ IN_ATTENTION = {
     "shaw": {"name": "shaw", "clip": CLIP},
     "transformer_xl": {"name": "transformer_xl"},
 }
-REFERENCES = {
-    **EMBEDDED,
-    **{spec["name"]: getattr(twins, spec["name"]) for spec in IN_ATTENTION.values()},
-    "randomized": twins.randomized,
-    "nope_hybrid": twins.nope_hybrid,
-    "none": "composition",
-    "chain": "composition",
-}
 CAUSAL = ("xpos", "cope", "cope few")
 WHERE = [(name, site) for name in IN_ATTENTION for site in SITES if name not in CAUSAL or site.causal]
 
