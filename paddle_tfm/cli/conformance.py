@@ -97,7 +97,11 @@ def _reference(wanted: Request, components: Sequence[tuple[str, str]], registry:
     text = wanted.reference
     if text is not None and (wanted.target is None or len(components) > 1):
         named = wanted.target or "all"
-        raise UserError(f"--reference is of one component, but {named} is {len(components)}: name one")
+        if named.endswith(".py"):
+            one = f", {named}:CLASS"
+        else:
+            one = f": {' or '.join(f'{kind}:{name}' for kind, name in components)}" if wanted.target else ""
+        raise UserError(f"--reference is of one component, but {named} is {len(components)}; name one{one}")
     _refuse_unknown(wanted.only, {kind for kind, _ in components}, {REFERENCE} if text is not None else set())
     return Reference(text, *components[0], wanted.options, registry) if text is not None else None
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+OTHER = "another formula: no factor, constant, order or shift makes one of the other; compare them term by term"
 NEAR = 1e-5  # of the largest number: what counts as the same under a factor, an order or a shift
 
 
 def explained(ours: np.ndarray, expected: np.ndarray, real: np.ndarray) -> str:
-    """What makes the one of the other; "" where no factor, constant, order or shift does. `real`: which numbers count.
-    Raises nothing: arrays have one shape, and numbers that are not finite have no explanation."""
+    """What makes the one of the other: a factor, constant, order or shift, or that it is none of these. `real`: which
+    numbers count. "" where they are too few, or not finite: those have no explanation."""
     if real.sum() < 2 or not (np.isfinite(ours[real]).all() and np.isfinite(expected[real]).all()):
         return ""
     near = NEAR * max(1e-12, float(np.abs(expected[real]).max()))
@@ -21,12 +22,10 @@ def explained(ours: np.ndarray, expected: np.ndarray, real: np.ndarray) -> str:
         return f"it is {factor:.4g} times the reference: a factor is missing, or stands there twice"
     if np.ptp(b) > near and np.ptp(a - b) <= near:
         return f"it is the reference and {float((a - b).mean()):.4g}: a constant is missing, or is there once too often"
-    if not real.all():
-        return ""
-    for axis in range(ours.ndim):
+    for axis in range(ours.ndim if real.all() else 0):
         if sentence := _in_another_order(np.moveaxis(ours, axis, 0), np.moveaxis(expected, axis, 0), near):
             return f"along axis {axis} of {list(ours.shape)} {sentence}"
-    return ""
+    return OTHER
 
 
 def _in_another_order(ours: np.ndarray, expected: np.ndarray, near: float) -> str:

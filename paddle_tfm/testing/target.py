@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER, PROJECT
 from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.plugin_errors import FILE_MODULE
@@ -47,7 +47,10 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
                 f"'{target}' is a kind; `paddle-tfm plugin check --kind {target}` checks all that is installed"
             )
         names = sorted({entry.name for entry in registry if checks(entry.kind)} | {*listeners(registry.plugins)})
-        raise UserError(f"{unknown('component', target, names)}. A class: package.module:Class, or FILE.py:Class")
+        raise UserError(
+            f"unknown component '{target}'{nearest(target, names) or '.'} `paddle-tfm ls components` lists those that "
+            f"are installed. A class: package.module:Class, or FILE.py:Class"
+        )
     return entries
 
 

@@ -125,7 +125,7 @@ GAPS = [
      "order [2, 1, 0]"),
     ("a position behind", lambda x: np.roll(x, 1, 2) * (np.arange(4) > 0)[:, None], "at i what the reference has at i - 1"),
     ("a position ahead", lambda x: np.roll(x, -1, 2) * (np.arange(4) < 3)[:, None], "at i what the reference has at i + 1"),
-    ("another formula", np.tanh, ""),
+    ("another formula", np.tanh, "another formula: no factor"),
     ("not finite", lambda x: x / 0.0, ""),
 ]  # fmt: skip
 
