@@ -1,5 +1,5 @@
 """docs/plugins.md is followed to the letter: its files are written, its commands are run, its tables are those of the
-kit. What computes for minutes (the kit over each class) is marked `conformance`."""
+kit. What computes for minutes (the kit over each class) is marked `pages`."""
 
 import os
 import re
@@ -285,7 +285,7 @@ def test_the_layer_of_the_clinic_looks_ahead(clinic, tmp_path, monkeypatch, caps
     assert fail.removesuffix(" […]") in out
 
 
-@pytest.mark.conformance
+@pytest.mark.pages
 @pytest.mark.parametrize("clinic", CLINICS)
 def test_as_many_checks_fail_as_the_clinic_says(clinic, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -302,7 +302,7 @@ def _checked():
     return [line for line in checked if any(name in line for name in _files(PAGE))]
 
 
-@pytest.mark.conformance
+@pytest.mark.pages
 @pytest.mark.parametrize("line", _checked())
 def test_the_kit_says_what_the_page_shows(line, folder, capsys):
     """The last line, with its counts, stands in the page."""
@@ -325,7 +325,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.conformance
+@pytest.mark.pages
 @pytest.mark.parametrize("name", MISTAKES)
 def test_the_mistakes_of_the_page_are_seen(name, folder, capsys):
     right, wrong, options = MISTAKES[name]
@@ -341,7 +341,7 @@ def test_the_mistakes_of_the_page_are_seen(name, folder, capsys):
     assert fails[0] in shown and fails[-1] in shown
 
 
-@pytest.mark.conformance
+@pytest.mark.pages
 def test_the_test_of_the_package_runs(folder, monkeypatch, capsys):
     _tell(capsys, "plugin", "new", "my-norm", "--kind", "norm")
     (test,) = [text for language, text in _blocks(PAGE) if language == "python" and "pytest" in text]

@@ -90,7 +90,7 @@ def _shown_checks(readme):
     ]
 
 
-@pytest.mark.parametrize("options", [["--only", "causal"], pytest.param([], marks=pytest.mark.conformance)])
+@pytest.mark.parametrize("options", [["--only", "causal"], pytest.param([], marks=pytest.mark.pages)])
 def test_the_check_of_the_readme_says_what_is_shown(options, tmp_path):
     """Line by line; all of it with the marker, the fast check without."""
     right, wrong = _shown_checks(READMES[0])

@@ -37,7 +37,7 @@ def test_both_languages_have_the_same_cells(name):
             assert re.search("[\u4e00-\u9fff]", source(other))
 
 
-@pytest.mark.conformance
+@pytest.mark.pages
 @pytest.mark.skipif(importlib.util.find_spec("nbclient") is None, reason="needs the extra [docs]")
 @pytest.mark.parametrize("name", ENGLISH)
 def test_a_notebook_runs_as_it_is(name, tmp_path, monkeypatch):

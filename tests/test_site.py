@@ -117,7 +117,7 @@ def test_the_menu_is_translated_whole():
     assert set(languages[1]["nav_translations"]) == titles
 
 
-@pytest.mark.conformance
+@pytest.mark.pages
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra [docs]")
 def test_the_site_builds_strictly_and_fetches_nothing(tmp_path):
     """Strict: a link or an anchor that leads nowhere is an error. Nothing is loaded from another host."""

@@ -12,7 +12,7 @@ from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.testing import EXPECTED_FAILURE, checks, examine
 from paddle_tfm.testing.results import Failed
 from paddle_tfm.testing.scene import Scene
-from paddle_tfm.testing.size import USUAL
+from paddle_tfm.testing.size import ONE_SITE, USUAL, Size
 from paddle_tfm.testing.subject import Subject
 
 pytestmark = pytest.mark.conformance
@@ -146,13 +146,13 @@ def subject_of(kind: str, name: str) -> Subject:
     return Subject(REGISTRY, kind, name)
 
 
-def scene_of(row: dict[str, str]) -> Scene:
+def scene_of(row: dict[str, str], size: Size = USUAL) -> Scene:
     """A model of these variants, each wherever it may stand, and base.yaml's elsewhere."""
     subjects = [subject_of(kind, name) for kind, name in row.items()]
     values = {each.kind: each.at(each.site_names) if each.site_names else each.spec for each in subjects}
     subject = subjects[0]
-    settings = subject.settings(USUAL, values.pop(subject.kind), **values)
-    return Scene(subject, USUAL, settings, " ".join(row.values()))
+    settings = subject.settings(size, values.pop(subject.kind), **values)
+    return Scene(subject, size, settings, " ".join(row.values()))
 
 
 def problems_of(scene: Scene) -> list[str]:
@@ -170,7 +170,7 @@ def test_which_pairs_are_refused(one, two):
     """One refusal more is a variant that people can no longer combine, one less a check that is gone."""
     refused = set()
     for pair in itertools.product(installed(one), installed(two)):
-        problems = problems_of(scene_of(dict(zip((one, two), pair))))
+        problems = problems_of(scene_of(dict(zip((one, two), pair)), ONE_SITE))
         assert all("does not support" in each or "which the placement asks for" in each for each in problems), problems
         if problems:
             refused.add(tuple(zip((one, two), pair)))
