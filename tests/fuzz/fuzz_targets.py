@@ -7,11 +7,11 @@ the long run as many as there is time for (`fuzz_run.py`). Paddle is imported by
 
 import itertools
 import json
+import pickle
 import random
 import re
 import sys
 import tempfile
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -76,8 +76,13 @@ def text_of(data):
 
 
 @cache
+def _pickled_base():
+    return pickle.dumps(read(shipped()["base"]))
+
+
 def _base():
-    return read(shipped()["base"])
+    """What base.yaml holds, and where: a copy, which takes a tenth of the time in this way."""
+    return pickle.loads(_pickled_base())
 
 
 def recipe(data):
@@ -85,7 +90,7 @@ def recipe(data):
     one is the same after it was written and read again."""
     try:
         own, lines = yaml_lines.load(data.decode("utf-8", "replace"), "fuzz.yaml")
-        merged, origins = (deepcopy(part) for part in _base())
+        merged, origins = _base()
         for key, value in own.items():
             override(merged, key, value, origins, lines)
         loaded = Recipe("fuzz.yaml", merged, origins)
@@ -127,7 +132,7 @@ def overrides(data):
     """Arguments NAME=VALUE, a line each: they are set as YAML would set them, or a sentence says what is wrong."""
     arguments = [line for line in text_of(data).split("\n") if line][:4]
     try:
-        merged, origins = (deepcopy(part) for part in _base())
+        merged, origins = _base()
         loaded = _overridden("base", arguments, merged, origins)
         runs, problems = loaded.expand()
     except UserError as error:
