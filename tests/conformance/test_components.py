@@ -73,19 +73,23 @@ def covering(table: dict[str, list[str]]) -> list[dict[str, str]]:
     """Rows such that every pair of values of two columns stands in one of them: greedily, the row that covers most."""
     rng = np.random.default_rng(5)
     columns = list(table)
+    number = {column: i for i, column in enumerate(columns)}
 
     def place(pair: tuple[str, str]) -> int:
-        return columns.index(pair[0])
+        return number[pair[0]]
+
+    def pair_of(one: tuple[str, str], other: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:
+        return (one, other) if place(one) < place(other) else (other, one)
 
     missing = {((a, x), (b, y)) for a, b in itertools.combinations(columns, 2) for x in table[a] for y in table[b]}
     rows = []
     while missing:
-        best, covered = None, -1
+        best, covered, candidates = None, -1, sorted(missing)
         for _ in range(12):
-            row = dict(sorted(missing)[rng.integers(len(missing))])
+            row = dict(candidates[rng.integers(len(candidates))])
             for column in rng.permutation([column for column in columns if column not in row]):
                 gains = [
-                    sum(tuple(sorted([(column, value), other], key=place)) in missing for other in row.items())
+                    sum(pair_of((column, value), other) in missing for other in row.items())
                     for value in table[column]
                 ]
                 row[str(column)] = table[column][int(rng.choice(np.flatnonzero(np.array(gains) == max(gains))))]

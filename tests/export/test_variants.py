@@ -78,13 +78,13 @@ def pairwise() -> list[dict[str, str]]:
     }
     rng, rows = np.random.default_rng(0), []
     while pairs:
-        best, gain = {}, frozenset()
+        best, gain, candidates = {}, frozenset(), sorted(pairs)
         for _ in range(60):
-            a, x, b, y = sorted(pairs)[rng.integers(len(pairs))]
+            a, x, b, y = candidates[rng.integers(len(candidates))]
             row = {name: FACTORS[name][rng.integers(len(FACTORS[name]))] for name in names} | {a: x, b: y}
             row = row if possible(row) else row | {"shape": "both" if possible(row | {"shape": "both"}) else "decoder"}
             if possible(row):
-                new = {pair for pair in pairs if row[pair[0]] == pair[1] and row[pair[2]] == pair[3]}
+                new = pairs & {(a, row[a], b, row[b]) for a, b in itertools.combinations(names, 2)}
                 best, gain = (row, frozenset(new)) if len(new) > len(gain) else (best, gain)
         if not gain:
             break  # what is left stands in no possible model
