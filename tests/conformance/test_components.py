@@ -89,8 +89,7 @@ def covering(table: dict[str, list[str]]) -> list[dict[str, str]]:
             row = dict(candidates[rng.integers(len(candidates))])
             for column in rng.permutation([column for column in columns if column not in row]):
                 gains = [
-                    sum(pair_of((column, value), other) in missing for other in row.items())
-                    for value in table[column]
+                    sum(pair_of((column, value), other) in missing for other in row.items()) for value in table[column]
                 ]
                 row[str(column)] = table[column][int(rng.choice(np.flatnonzero(np.array(gains) == max(gains))))]
             new = set(itertools.combinations(sorted(row.items(), key=place), 2)) & missing
