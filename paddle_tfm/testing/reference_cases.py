@@ -62,7 +62,6 @@ def _norm(subject: Subject, functions: Sequence[str], rng: np.random.Generator) 
     for lengths in LENGTHS:
         x, valid, facts = _texts(lengths, size["d_model"], rng)
         info = token_info(valid)
-
         for training in (False, True):
 
             def ours(inputs: dict[str, Tensor], info: TokenInfo = info, training: bool = training) -> Tensor:
