@@ -49,7 +49,8 @@ def unknown(what: str, name: object, known: Iterable[str], unlisted: Iterable[st
     return f"unknown {what} '{name}'{hint} Known: {', '.join(known) if known else 'none'}"
 
 
-def nearest(name: object, known: Sequence[str], what: str = "") -> str:
-    """`; did you mean '…'?` with the nearest of `known`; nothing where none is near. `what` stands before the name."""
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.55)
+def nearest(name: object, known: Sequence[str], what: str = "", cutoff: float = 0.55) -> str:
+    """`; did you mean '…'?` with the nearest of `known`; nothing where none is near. `what` stands before the name,
+    `cutoff` is how near it must be, of 1."""
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=cutoff)
     return f"; did you mean {what}'{near[0]}'?" if near else ""

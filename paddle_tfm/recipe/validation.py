@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 
-from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.errors import Problem, nearest, unknown
 from paddle_tfm.other_names import name_here
 from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.claims import ClaimSettings
@@ -138,7 +137,7 @@ def _unknown_key(location: Sequence[str | int]) -> str:
     """That it is unknown, and where it stands, or what it is called here where others call it so."""
     *place, key = location
     section: Any = _OTHERS.get(str(location[0])) or _section(place)
-    slip = difflib.get_close_matches(str(key), section.model_fields, n=1, cutoff=0.85)  # `size` for `ladder.sizes`
+    slip = nearest(key, list(section.model_fields), cutoff=0.85)  # `size` for `ladder.sizes`
     if place and key in Settings.model_fields and not slip:
         return f"unknown key '{key}'; it stands outside of '{place[0]}'"
     sections = [name for name in Settings.model_fields if key in getattr(_section([name]), "model_fields", ())]

@@ -179,10 +179,10 @@ def synthesizer(x, valid, w, *, causal, heads, max_length, inner=None):
     last = [min(j, max_length - 1) for j in range(x.shape[1])]
     out = []
     for b in range(len(x)):
-        value, per_head = paper.affine(x[b], w["value.weight"], w.get("value.bias")), []
+        value, per_head = project(x[b], w, "value"), []
         dim = value.shape[1] // heads
         if "rows" not in w:
-            hidden = np.maximum(0, paper.affine(x[b], w["hidden.weight"], w.get("hidden.bias")))
+            hidden = np.maximum(0, project(x[b], w, "hidden"))
         for h in range(heads):
             if "rows" not in w:
                 units = w["columns"].shape[2]
@@ -192,10 +192,8 @@ def synthesizer(x, valid, w, *, causal, heads, max_length, inner=None):
                 table = w["rows"][h] @ w["columns"][h].T if "columns" in w else w["rows"][h]
                 scores = table[last]
             weights = paper.softmax(scores[:, last], allowed[b])
-            per_head.append(weights @ value[:, h * dim : (h + 1) * dim])
-        together = np.concatenate(per_head, -1)
-        together = together if inner is None else inner(together)
-        out.append(paper.affine(together, w["output.weight"], w.get("output.bias")))
+            per_head.append(weights @ columns(value, h, dim))
+        out.append(join(per_head, w, inner))
     return np.stack(out)
 
 
@@ -230,8 +228,7 @@ def recurrent(x, valid, w, *, causal, inner=None):
             states = np.concatenate([states, lstm(text[real][::-1], back)[::-1]], -1)
         together = np.zeros((len(text), states.shape[1]))
         together[real] = states
-        together = together if inner is None else inner(together)
-        out.append(paper.affine(together, w["output.weight"], w["output.bias"]))
+        out.append(join([together], w, inner))
     return np.stack(out)
 
 
@@ -243,8 +240,8 @@ def convolution(x, valid, w, *, causal, heads, inner=None):
     """
     out = []
     for text, real in zip(x, valid):
-        gate = paper.sigmoid(paper.affine(text, w["gate.weight"], w.get("gate.bias")))
-        u = paper.affine(text, w["value.weight"], w.get("value.bias")) * gate * real[:, None]
+        gate = paper.sigmoid(project(text, w, "gate"))
+        u = project(text, w, "value") * gate * real[:, None]
         width = w["weight"].shape[1] if "weight" in w else w["predict.weight"].shape[1] // heads
         together = np.zeros_like(u)
         for i in range(len(u)):
@@ -255,8 +252,7 @@ def convolution(x, valid, w, *, causal, heads, inner=None):
                     at = i + j - (width if causal else (width + 1) // 2)
                     if 0 <= at < len(u):
                         together[i, c] += kernels[c * heads // u.shape[1], j - 1] * u[at, c]
-        together = together if inner is None else inner(together)
-        out.append(paper.affine(together, w["output.weight"], w.get("output.bias")))
+        out.append(join([together], w, inner))
     return np.stack(out)
 
 
@@ -312,9 +308,7 @@ def forgetting(x, valid, w, *, heads, base=None, inner=None):
                     weights.append(np.prod(gates[j + 1 : i + 1, h]) * np.exp(a @ c / math.sqrt(d)))
                 rows.append(np.array(weights) @ columns(v[: i + 1], h, d) / sum(weights))
             per_head.append(np.stack(rows))
-        together = np.concatenate(per_head, -1)
-        together = together if inner is None else inner(together)
-        out[b][valid[b]] = paper.affine(together, w["output.weight"], w.get("output.bias"))
+        out[b][valid[b]] = join(per_head, w, inner)
     return out
 
 

@@ -39,7 +39,7 @@ def scaled_sinusoidal(x, positions, w, base=10000.0):
     return x + w["alpha"][0] * paper.sinusoidal(positions, x.shape[-1], base)
 
 
-def randomized(x, positions, max_length=0, longest=None, stride=1):
+def randomized(x, positions, max_length, longest=None, stride=None):
     """RPE(j, ·) := PE(i_j, ·) with I = {i_1 < … < i_n} a subset of {1 … L} drawn without replacement: 2305.16843, over
     sinusoidal positions. (Ours counts from 0; in evaluation i_j = j · stride, by default L / max_length.)"""
     longest = max_length if longest is None else longest

@@ -1,12 +1,10 @@
 """Every head against its paper's equations: probabilities, the loss, and the loss with smoothed labels."""
 
-import inspect
-
 import head_numpy as twins
 import numpy as np
 import paper_equations as paper
 import pytest
-from paper_cases import D_MODEL, LENGTH, SOURCE_VALID
+from paper_cases import D_MODEL, LENGTH, SOURCE_VALID, with_known
 
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Memory
@@ -35,10 +33,6 @@ class Case:
         return {"h": self.h, "vocab_size": VOCABULARY, **seen}
 
 
-REFERENCES = {
-    name: getattr(twins, name)
-    for name in ("linear", "tied", "pointer", "pointer_coverage", "fix", "adaptive", "pointer_network")
-}
 SETTINGS = {
     "linear": [{}, {"bias": False}, {"cap": 1.5}],
     "tied": [{}, {"bias": True}, {"bias": True, "cap": 0.5}],
@@ -66,8 +60,7 @@ each_head = pytest.mark.parametrize(
 def probabilities(name, options, w, case):
     """exp of the twin under these options; most of them show in which parameters there are."""
     known = {"cutoffs": [5], **options, **case.facts(), "w": w, "table": w["table"]}
-    twin = REFERENCES[name]
-    return np.exp(twin(**{key: known[key] for key in inspect.signature(twin).parameters if key in known}))
+    return np.exp(with_known(getattr(twins, name), known)())
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Every placement against its paper's formula, around branches that are known functions, one layer of three."""
 
 import functools
-import inspect
 
 import numpy as np
 import paddle
@@ -21,6 +20,7 @@ from paper_cases import (
     VALID,
     parameters,
     positions,
+    with_known,
 )
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, Profile, TokenInfo
@@ -29,13 +29,10 @@ DECODER_SITES = [DECODER, CROSS, FEED_FORWARD]
 ENCODER_SITES = [ENCODER, LayerSite("encoder", "feed_forward", 0, 2, 3)]
 
 
-REFERENCES = {
-    name: getattr(twins, name)
-    for name in (
-        "post", "pre", "res_post", "parallel", "sub_ln", "admin", "hybrid_norm", "mix_ln", "residual_dual",
-        "hyper_connections", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
-    )
-}  # fmt: skip
+PLACEMENTS = (
+    "post", "pre", "res_post", "parallel", "sub_ln", "admin", "hybrid_norm", "mix_ln", "residual_dual",
+    "hyper_connections", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
+)  # fmt: skip
 WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero", "residual_dual"}
 NORMS = {  # of an encoder and a decoder layer
     "parallel": (1, 1), "rezero": (0, 0), "sandwich": (4, 6), "peri": (5, 7), "hybrid_norm": (1, 1),
@@ -61,15 +58,15 @@ def norms_of(w, count):
 
 def twin_of(name, sites, w):
     """The twin of a placement in the layer of these sites, which has its default options."""
-    site, twin = sites[0], REFERENCES[name]
+    site = sites[0]
     known = {"w": w, "layer": site.layer, "layers": site.depth, "share": 0.25, "stack": site.stack}
     known |= {"encoder_layers": site.encoder_layers, "decoder_layers": site.decoder_layers}
     known |= {"named": functools.partial(norm_of, w)}
-    return functools.partial(twin, **{key: known[key] for key in inspect.signature(twin).parameters if key in known})
+    return with_known(getattr(twins, name), known)
 
 
 @pytest.mark.parametrize("sites", [ENCODER_SITES, DECODER_SITES], ids=["encoder", "decoder"])
-@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("name", PLACEMENTS)
 def test_placement_is_the_papers(build, registry, precision, rng, name, sites):
     placement, w = place(build, registry, name, sites)
     placement.eval()
@@ -91,7 +88,7 @@ def test_placement_is_the_papers(build, registry, precision, rng, name, sites):
     assert called == list(range(len(sites)))
 
 
-@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("name", PLACEMENTS)
 def test_stack_ends_with_a_norm_where_the_papers_does(registry, name):
     """2002.04745, table 1: after Pre-LN's last layer stands a final norm; Post-LN has none, for it just normalized.
     ReZero does without any."""

@@ -1,7 +1,6 @@
 """Every position encoding against its paper's equations, inside an attention, and the facts known about each."""
 
 import functools
-import inspect
 import math
 from dataclasses import replace
 
@@ -22,6 +21,7 @@ from paper_cases import (
     attend,
     positions,
     sentences,
+    with_known,
 )
 
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "head_dim": HEAD_DIM, "max_length": MAX_LENGTH}
@@ -57,9 +57,7 @@ WHERE = [(name, site) for name in IN_ATTENTION for site in SITES if name not in 
 
 def twin_of(spec, site, w):
     """The twin of an encoding under its options, as far as it takes them, w too."""
-    twin = getattr(twins, spec["name"])
-    known = {**GIVEN, "causal": site.causal, "site": site, "w": w, **spec}
-    return functools.partial(twin, **{key: known[key] for key in inspect.signature(twin).parameters if key in known})
+    return with_known(getattr(twins, spec["name"]), {**GIVEN, "causal": site.causal, "site": site, "w": w, **spec})
 
 
 @pytest.mark.parametrize("name", EMBEDDED)
