@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import paddle
-from paddle import Tensor
+from paddle import Tensor, nn
 
 from paddle_tfm.protocols import Norm, PositionalEncoding
 from paddle_tfm.testing.adapters.arguments import built, first
@@ -28,10 +28,44 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
     return OrdinaryNorm
 
 
-def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncoding]:
-    """An encoding `forward(x)` that returns x with positions added, or the positions' vectors alone."""
+class OrdinaryEncoding(PositionalEncoding):
+    """A layer `forward(x)` that returns x with positions added, x · sqrt(d_model) with positions added, or the
+    positions' vectors alone. A model multiplies by sqrt(d_model) before its encoding: where the layer does it too, it
+    gets x / sqrt(d_model)."""
 
-    class OrdinaryEncoding(PositionalEncoding):
+    layer: nn.Layer
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """x stands at its positions in a longer text whose other tokens are zero."""
+        batch, length, width = x.shape
+        factor = self.factor(x)
+        positions = positions.expand([batch, length])  # [B|1, T] -> [B, T]
+        longest = int(positions.max()) + 1
+        rows = paddle.stack([paddle.arange(batch).unsqueeze(1).expand([batch, length]), positions.astype("int64")], -1)
+        text = paddle.scatter_nd_add(paddle.zeros([batch, longest, width], x.dtype), rows, x / (factor or 1.0))
+        out = first(self.layer(text))
+        if list(out.shape) != [batch, longest, width] and out.shape[-2:] != [longest, width]:
+            raise ValueError(f"{type(self).__name__} makes {out.shape} of {text.shape}")
+        at_positions = paddle.gather_nd(out.expand(text.shape), rows)
+        return at_positions if factor else at_positions + x
+
+    def factor(self, x: Tensor) -> float:
+        """What the layer multiplies tokens like x by: sqrt(d_model), 0 where it returns positions without tokens, and
+        else 1: what it does then is for the checks to see."""
+        with paddle.no_grad():
+            zero = paddle.zeros([1, 2, x.shape[-1]], x.dtype)
+            token = zero + paddle.cos(paddle.arange(x.shape[-1], dtype=x.dtype) ** 2)  # which no norm takes away
+            moved = first(self.layer(token)) - first(self.layer(zero))
+        if not bool(moved.any()):
+            return 0.0
+        factor = x.shape[-1] ** 0.5
+        return factor if bool(paddle.allclose(moved, token * factor, rtol=1e-3, atol=1e-3)) else 1.0
+
+
+def position(cls: type, options: Mapping[str, object]) -> type[OrdinaryEncoding]:
+    """An encoding `forward(x)`."""
+
+    class Encoding(OrdinaryEncoding):
         expected_failures = getattr(cls, "expected_failures", {})
 
         def __init__(self, d_model: int, max_length: int):
@@ -40,27 +74,5 @@ def position(cls: type, options: Mapping[str, object]) -> type[PositionalEncodin
             values = {"d_model": d_model, "max_length": 4 * max_length, "dropout": 0.0}
             self.layer = built(cls, values, options)
 
-        def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-            """x stands at its positions in a longer text whose other tokens are zero."""
-            batch, length, width = x.shape
-            positions = positions.expand([batch, length])  # [B|1, T] -> [B, T]
-            longest = int(positions.max()) + 1
-            rows = paddle.stack(
-                [paddle.arange(batch).unsqueeze(1).expand([batch, length]), positions.astype("int64")], -1
-            )
-            text = paddle.scatter_nd_add(paddle.zeros([batch, longest, width], x.dtype), rows, x)
-            out = first(self.layer(text))
-            if list(out.shape) != [batch, longest, width] and out.shape[-2:] != [longest, width]:
-                raise ValueError(f"{cls.__name__} makes {out.shape} of {text.shape}")
-            at_positions = paddle.gather_nd(out.expand(text.shape), rows)
-            return at_positions + x if self._ignores_tokens(x) else at_positions
-
-        def _ignores_tokens(self, x: Tensor) -> bool:
-            """Whether the layer returns positions without tokens."""
-            with paddle.no_grad():
-                zero = paddle.zeros([1, 2, x.shape[-1]], x.dtype)
-                other = paddle.cos(paddle.arange(x.shape[-1], dtype=x.dtype) ** 2)  # which no norm takes away
-                return bool((first(self.layer(zero)) == first(self.layer(zero + other))).all())
-
-    OrdinaryEncoding.__name__ = OrdinaryEncoding.__qualname__ = cls.__name__
-    return OrdinaryEncoding
+    Encoding.__name__ = Encoding.__qualname__ = cls.__name__
+    return Encoding

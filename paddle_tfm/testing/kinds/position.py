@@ -11,6 +11,7 @@ from paddle import Tensor
 
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import PositionalEncoding
+from paddle_tfm.testing.adapters.layers import OrdinaryEncoding
 from paddle_tfm.testing.hook_outputs import (
     HEAD_DIM,
     HEADS,
@@ -24,7 +25,7 @@ from paddle_tfm.testing.hook_outputs import (
     two_alike,
 )
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, distance, relative_distance
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, distance, relative_distance
 from paddle_tfm.testing.scene import default_dtype, encoder_output
 from paddle_tfm.testing.size import FIRST_WORD, MAX_LENGTH, Size
 from paddle_tfm.testing.subject import Subject
@@ -237,6 +238,8 @@ def magnitude(subject: Subject) -> Result:
     ratio = float((added * added).mean().sqrt() / (x * x).mean().sqrt())
     if ratio > MAX_SIZE_RATIO:
         return Failed(f"what is added is {ratio:.1f} times as large as the tokens")
+    if isinstance(encoding, OrdinaryEncoding) and encoding.factor(x) > 1:
+        return Note("it multiplies tokens by sqrt(d_model) itself, which a recipe leaves to `model.scale_embedding`")
     return Passed()
 
 

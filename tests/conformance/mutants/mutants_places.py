@@ -170,6 +170,8 @@ VARIANTS = [
           "distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().clip(max=2).unsqueeze(1)"),),
     ),
     ("ordinary_position", "a short table of its own", (("max_len=200", "max_len=50"),)),
+    ("ordinary_position", "tokens times sqrt(d_model), as some tutorials have it in this layer",
+     (("return x + self.table", "return x * x.shape[-1] ** 0.5 + self.table"),)),
     (
         "ordinary_attention", "cosines times a trained scale of each head [1, 1, 1]",
         (
