@@ -47,6 +47,13 @@ class Transformer(Layer):
         self.head = head
         self.max_length = max_length
         self.labels = labels
+        self.built_with = frozenset(path for path, _ in self.named_buffers())
+
+    def built_buffers(self) -> dict[str, Tensor]:
+        """Path → buffer, of those that the model was built with: running statistics and tables. Paddle files any tensor
+        that is assigned to an attribute under the buffers; what a layer so keeps of a pass, its weights for a plot, is
+        no state of the model."""
+        return {path: buffer for path, buffer in self.named_buffers() if path in self.built_with}
 
     def stacks(self) -> dict[str, Stack]:
         """The stacks of this model by name, encoder first."""

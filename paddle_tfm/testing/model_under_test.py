@@ -48,6 +48,10 @@ class ModelUnderTest(ABC, Generic[Model]):
         return self.model()
 
     @abstractmethod
+    def buffers(self, model: Model) -> dict[str, Tensor]:
+        """Path → buffer, of those that a model has before its first pass."""
+
+    @abstractmethod
     def batch(self, extra_padding: int = 0, seed: int = 0) -> Batch:
         """Sentences of several lengths, padded at their ends by as much as is needed and `extra_padding` more."""
 

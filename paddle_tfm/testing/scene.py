@@ -139,6 +139,9 @@ class Scene(ModelUnderTest[Transformer]):
         model.eval()
         return model
 
+    def buffers(self, model: Transformer) -> dict[str, Tensor]:
+        return model.built_buffers()
+
     def instances(self, model: nn.Layer) -> list[nn.Layer]:
         """The component's instances in a model."""
         return [layer for layer in model.sublayers(include_self=True) if isinstance(layer, self.subject.cls)]

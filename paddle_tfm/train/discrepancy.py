@@ -39,14 +39,14 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
         return norms[path].register_forward_pre_hook(hook, with_kwargs=True)
 
     hooks, training = [measure(path) for path in norms], model.training
-    buffers = {path: buffer.clone() for path, buffer in model.named_buffers()}
+    buffers = {path: buffer.clone() for path, buffer in model.built_buffers().items()}
     model.train()
     try:
         for number in range(NUM_BATCHES):
             paddle.seed(randomness.digest(seed, "discrepancy", step, number) >> 1)
             with paddle.no_grad(), randomness.random_context(seed, step, number):
                 model(next(stream).tensors())
-            for path, buffer in model.named_buffers():
+            for path, buffer in model.built_buffers().items():
                 paddle.assign(buffers[path], output=buffer)
     finally:
         for hook in hooks:

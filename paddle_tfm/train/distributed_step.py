@@ -70,7 +70,7 @@ class DistributedStep(DividedStep):
             UserError: they do not; the sentence says where it begins.
         """
         model, sizes = self.model, [len(run.codec.source_vocabulary), len(run.codec.target_vocabulary)]
-        named = dict([*model.named_parameters(), *model.named_buffers()])
+        named = dict([*model.named_parameters(), *model.built_buffers().items()])
         message = {"do": "run", "recipe": run.recipe, "sizes": sizes, "names": list(named)}
         message["components"] = run.plan.providers()
         self.others.send(message, [each.numpy() for each in named.values()])
@@ -101,13 +101,13 @@ class DistributedStep(DividedStep):
         arrays = [np.concatenate([memory(parameter).reshape(-1) for parameter in self.parameters])]
         arrays += [np.ascontiguousarray(getattr(batch, name)) for batch in batches for name in ARRAYS]
         if self.stale:
-            arrays += [buffer.numpy() for buffer in self.model.buffers()]
+            arrays += [buffer.numpy() for buffer in self.model.built_buffers().values()]
         self.others.send({"do": "step", "number": number, "batches": facts}, arrays)
         self.stale = False
 
     def _probe(self, batch: Batch[np.ndarray]) -> None:
         """Raises UserError where the ranks together do not get the loss, gradients and buffers of one process."""
-        restore = remembered(self.model.buffers())
+        restore = remembered(self.model.built_buffers().values())
         self.model.train()
         whole = divided_probe.attempt(self, lambda: Gradients.backward(self, 0, [batch]))
         restore()

@@ -47,7 +47,7 @@ def attempt(step: Gradients, backward: Callable[[], LossSum]) -> Attempt:
         path: None if parameter.grad is None else parameter.grad.numpy().copy()
         for path, parameter in model.named_parameters()
     }
-    buffers = {path: buffer.numpy().copy() for path, buffer in model.named_buffers()}
+    buffers = {path: buffer.numpy().copy() for path, buffer in model.built_buffers().items()}
     step.clear()
     return Attempt(losses, gradients, buffers, outputs)
 

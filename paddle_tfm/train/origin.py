@@ -49,7 +49,7 @@ def outputs(step: Step, number: int, batches: Sequence[Batch[np.ndarray]]) -> li
     step.clear()
     hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in step.model.named_sublayers()]
     try:
-        with undone(step.model.buffers()), np.errstate(invalid="ignore", over="ignore"):
+        with undone(step.model.built_buffers().values()), np.errstate(invalid="ignore", over="ignore"):
             Step.backward(step, number, batches)
     finally:
         for hook in hooks:

@@ -63,7 +63,7 @@ class Rank:
             raise UserError(f"must have the plugins of rank 0, but of these (there: was, here: is) {different[0]}")
         source, target = message["sizes"]
         model = build(plan.sound_model, source, target, spec.seed)
-        named = dict([*model.named_parameters(), *model.named_buffers()])
+        named = dict([*model.named_parameters(), *model.built_buffers().items()])
         if list(named) != message["names"]:
             raise UserError("must have the model of rank 0, but its parameters are called otherwise")
         for tensor, array in zip(named.values(), arrays):
@@ -81,7 +81,7 @@ class Rank:
         for parameter, view in zip(gradients.parameters, self.flat.views(weights)):
             parameter.set_value(view)
         facts = message["batches"]
-        for buffer, array in zip(gradients.model.buffers(), arrays[len(ARRAYS) * len(facts) :]):
+        for buffer, array in zip(gradients.model.built_buffers().values(), arrays[len(ARRAYS) * len(facts) :]):
             buffer.set_value(array)
         batches = batches_of(facts, arrays)
         losses = backward_of_rank(gradients, message["number"], batches, member.rank, member.size, member.total)

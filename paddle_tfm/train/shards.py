@@ -108,11 +108,11 @@ def why_whole(step: Step, examples: Sequence[Encoded]) -> str | None:
     Paddle's own generator is found so. None: it may be. Buffers stay as they are; gradients are cleared."""
     model, batch = step.model, collate(examples)
     training = model.training
-    before = {path: buffer.numpy().copy() for path, buffer in model.named_buffers()}
+    before = {path: buffer.numpy().copy() for path, buffer in model.built_buffers().items()}
     model.train()
-    with undone(model.buffers()):
+    with undone(model.built_buffers().values()):
         whole = attempt(step, lambda: backward_shard(step, Shard(0, [batch], 0, 1)))
-    with undone(model.buffers()):
+    with undone(model.built_buffers().values()):
         parts = attempt(step, lambda: _two_shards(step, batch))
     if not training:
         model.eval()

@@ -149,7 +149,7 @@ class Trainer:
         """Do and log one optimizer step. Returns a sentence if loss or gradient norm is NaN or infinite, and the
         training ends with it."""
         run, progress, start = self.run, self.state.progress, time.perf_counter()
-        batches, restore = self.next_batches(), remembered(run.model.buffers())
+        batches, restore = self.next_batches(), remembered(run.model.built_buffers().values())
         try:
             metrics = update(step, batches).row()
         except RankLost as lost:  # nothing was updated

@@ -41,10 +41,10 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         self.kind, self.name = WHOLE_MODEL, cls.__name__
         self.lengths = LENGTHS
         self.scenes = [self]
-        long = copy.copy(self)
-        long.lengths = LONG_LENGTHS
         try:
-            self.logits(self.model(), self.batch())
+            model = self.model()
+            self.built_with = frozenset(path for path, _ in model.named_buffers())
+            self.logits(model, self.batch())
         except UserError:
             raise
         except Exception as error:
@@ -52,6 +52,8 @@ class WholeModel(ModelUnderTest[nn.Layer]):
             raise UserError(
                 f"{cls.__name__}(…)(source [3, 6], target_in [3, 6]) fails: {type(error).__name__}: {text}"
             ) from error
+        long = copy.copy(self)
+        long.lengths = LONG_LENGTHS
         refusal = long._refusal()
         self.long_scenes = () if refusal else (long,)
         self.notes = (f"not with texts of {LONGEST} words, which it does not take: {refusal}",) if refusal else ()
@@ -78,6 +80,9 @@ class WholeModel(ModelUnderTest[nn.Layer]):
             drop_nothing(model)
         model.eval()
         return model
+
+    def buffers(self, model: nn.Layer) -> dict[str, Tensor]:
+        return {path: buffer for path, buffer in model.named_buffers() if path in self.built_with}
 
     # ---------------------------------------------------------------------------------------------------------- batches
 
@@ -131,7 +136,13 @@ class WholeModel(ModelUnderTest[nn.Layer]):
     def logits(self, model: nn.Layer, batch: Batch) -> np.ndarray:
         """[B, T, V]"""
         with paddle.no_grad(), same_draws(model):
-            return first(model(batch.source, batch.target_in)).numpy()
+            return self._logits(model, batch).numpy()
+
+    def _logits(self, model: nn.Layer, batch: Batch) -> Tensor:
+        """[B, T, V], also of a model that returns [B · T, V], as a loss takes it."""
+        logits = first(model(batch.source, batch.target_in))
+        rows, columns = batch.target_in.shape
+        return logits.reshape([rows, columns, -1]) if logits.shape[:-1] == [rows * columns] else logits
 
     def decoder_outputs(self, model: nn.Layer, batch: Batch) -> np.ndarray:
         return self.logits(model, batch)
@@ -142,7 +153,7 @@ class WholeModel(ModelUnderTest[nn.Layer]):
 
     def losses(self, model: nn.Layer, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         with same_draws(model):
-            logits = first(model(batch.source, batch.target_in))
+            logits = self._logits(model, batch)
         length = min(batch.target_out.shape[1], logits.shape[1])
         logits, target = logits[:, :length], batch.target_out[:, :length]
         known = batch.target_valid[:, :length] & (target != self.pad_id)

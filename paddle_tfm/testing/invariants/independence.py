@@ -111,16 +111,19 @@ def padding(model_under_test: ModelUnderTest) -> Result:
     each_scene=True,
 )
 def padding_in_training(model_under_test: ModelUnderTest) -> Result:
-    steps = []
+    steps, tables = [], {}
     for extra in (0, 5):
         model = model_under_test.training_model(model_under_test.training_dtype)
         if isinstance(model, Skip):
             return model
         steps.append(_step(model_under_test, model, extra))
+        tables = model_under_test.buffers(model)
     usual, padded = steps
     if usual.keys() != padded.keys():
         return Failed(f"padding decides which parameters get a gradient: {sorted(usual.keys() ^ padded.keys())}")
     for name, value in usual.items():
+        if name in tables and value.shape != padded[name].shape:
+            continue  # one that is made longer for a longer text
         what = f"5 more columns of padding, {name}"
         if failed := difference(value, padded[name], what, model_under_test.training_tolerance):
             return failed
@@ -134,7 +137,7 @@ def _step(model_under_test: ModelUnderTest, model: nn.Layer, extra_padding: int)
     loss = model_under_test.losses(model, batch, smoothing=0.1)[1]
     loss.backward()
     gradients = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}
-    buffers = {name: buffer.numpy().copy() for name, buffer in model.named_buffers()}
+    buffers = {name: buffer.numpy().copy() for name, buffer in model_under_test.buffers(model).items()}
     return {"outputs": model_under_test.outputs(model, batch), "the loss": loss.numpy(), **gradients, **buffers}
 
 
