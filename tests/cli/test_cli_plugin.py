@@ -157,8 +157,8 @@ def test_the_report_as_json():
         (["--as", "norm", "paddle.nn:LayerNormm"], "unknown class 'LayerNormm'"),
         (
             ["--as", "norm", "paddle.nn:GroupNorm"],
-            "GroupNorm needs the argument 'num_groups', which the kit does not know; give it: --option num_groups=… "
-            "(known are d_model, embed_dim, ",
+            "GroupNorm needs the argument 'num_groups', which the kit does not know; give it, --option num_groups=…, or "
+            "say which number of the model it is, --option num_groups=d_model (d_model)",
         ),
         (["--as", "attention", "paddle.nn:ReLU", "--option", "inplace=1"], "unknown option of ReLU 'inplace'"),
         (["paddle.nn:Linear"], "Linear is no component"),

@@ -10,6 +10,7 @@ from rank_processes import other_ranks
 from paddle_tfm import UserError
 from paddle_tfm.data.batches import collate
 from paddle_tfm.train.distributed_step import DistributedStep, distributed
+from paddle_tfm.train.shards import why_whole
 from paddle_tfm_plugins.norm import register_norms
 
 # Plain descent: where the gradient is 0 but for rounding, as of a key's bias, Adam would divide rounding by rounding.
@@ -55,7 +56,7 @@ def trained(trainer, others, steps):
         with distributed(trainer.step, trainer.run, others) as step:
             do(step)
     model = trainer.run.model
-    return {path: each.numpy() for path, each in [*model.named_parameters(), *model.named_buffers()]}, rows
+    return {path: each.numpy() for path, each in [*model.named_parameters(), *model.built_buffers().items()]}, rows
 
 
 def require_alike(one, other):
@@ -148,6 +149,17 @@ class Centre(Norm):
         mean = self.sum((x * real.unsqueeze(-1)).sum([0, 1])) / self.sum(real.sum())
         return x - mean if self.training else x
 
+class Keep(Norm):
+    """A norm that keeps what it got, for a plot."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.seen = None
+
+    def forward(self, x, valid=None, positions=None):
+        self.seen = x
+        return x / (1 + x.square().mean(-1, keepdim=True)).sqrt()
+
 class Drop(FeedForward):
     """Dropout by Paddle's own generator."""
 
@@ -172,7 +184,7 @@ class Spread(FeedForward):
 
 @hookimpl
 def register_norms():
-    return {"centre": Centre}
+    return {"centre": Centre, "keep": Keep}
 
 @hookimpl
 def register_feed_forwards():
@@ -213,10 +225,20 @@ def test_what_takes_its_own_rows_for_the_batch_is_named(make_trainer, own_regist
         np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"looking has changed {name}")
 
 
-def test_a_norm_of_a_plugin_that_sums_over_ranks_is_right(make_trainer, own_registry, own_two):
-    override = "model.norm={name: centre, whole: true}"
+@pytest.mark.parametrize("norm", ["{name: centre, whole: true}", "keep"])
+def test_a_norm_of_a_plugin_that_sums_over_ranks_or_only_keeps_what_it_got_is_right(
+    make_trainer, own_registry, own_two, norm
+):
+    override = f"model.norm={norm}"
     one = trained(make_trainer(*STEP, override, registry=own_registry), None, [(7,), (6,)])
     require_alike(one, trained(make_trainer(*STEP, override, registry=own_registry), own_two, [(7,), (6,)]))
+
+
+def test_what_a_layer_keeps_of_a_pass_does_not_forbid_shards(make_trainer, own_registry):
+    trainer = make_trainer("train.shards=2", "model.norm=keep", registry=own_registry)
+    assert why_whole(trainer.step, trainer.run.encoded["train"][:8]) is None
+    trainer.train()
+    assert why_whole(trainer.step, trainer.run.encoded["train"][:8]) is None
 
 
 def test_more_ranks_than_rows_are_refused(make_trainer, two):

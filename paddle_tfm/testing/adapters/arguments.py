@@ -16,32 +16,42 @@ from paddle_tfm.protocols import keep_initial
 NAMES: dict[str, tuple[str, ...]] = {
     "d_model": (
         "d_model", "embed_dim", "hidden_size", "hidden_dim", "model_dim", "dim", "n_embd", "emb_size", "embed_size",
-        "embedding_dim", "d_embed", "emb_dim", "input_dim", "features", "num_features", "normalized_shape", "size", "d",
+        "embedding_dim", "d_embed", "emb_dim", "input_dim", "features", "num_features", "normalized_shape",
+        "norm_shape", "hid_dim", "num_hiddens", "query_size", "key_size", "value_size", "ffn_num_input", "dim_model",
+        "model_size", "d_word_vec", "size", "d",
     ),
-    "num_heads": ("num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads"),
+    "num_heads": (
+        "num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads", "enc_heads",
+        "dec_heads", "encoder_attention_heads", "decoder_attention_heads",
+    ),
     "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "depth"),
     "dropout": (
         "dropout", "dropout_rate", "dropout_prob", "dropout_p", "drop", "drop_prob", "p", "attn_dropout",
-        "attention_dropout", "drop_rate",
+        "attention_dropout", "drop_rate", "enc_dropout", "dec_dropout", "residual_dropout", "attn_pdrop", "resid_pdrop",
+        "embd_pdrop", "act_dropout", "activation_dropout",
     ),
     "d_ff": (
         "d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim",
+        "ffn_num_hiddens", "intermediate_size", "dim_ff", "mlp_dim", "inner_dim", "d_hid", "filter_size",
+        "encoder_ffn_dim", "decoder_ffn_dim", "enc_pf_dim", "dec_pf_dim",
     ),
     "layers": (
         "num_layers", "n_layers", "n_layer", "layers", "num_layer", "n", "num_encoder_layers", "num_decoder_layers",
-        "encoder_layers", "decoder_layers", "n_encoder_layers", "n_decoder_layers",
+        "encoder_layers", "decoder_layers", "n_encoder_layers", "n_decoder_layers", "num_blocks", "n_blocks",
+        "num_blks", "num_hidden_layers", "enc_layers", "dec_layers",
     ),
     "vocabulary": (
         "vocab_size", "vocab", "n_vocab", "src_vocab_size", "tgt_vocab_size", "trg_vocab_size", "src_vocab",
         "tgt_vocab", "trg_vocab", "source_vocab_size", "target_vocab_size", "source_vocabulary", "target_vocabulary",
-        "input_vocab_size", "enc_voc_size", "dec_voc_size", "output_dim",
+        "input_vocab_size", "target_vocab_size", "enc_voc_size", "dec_voc_size", "output_dim", "n_src_vocab",
+        "n_trg_vocab", "n_tgt_vocab", "num_tokens", "ntoken", "ntokens",
     ),
     "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
     "max_length": (
         "max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length",
         "max_position_embeddings", "n_positions", "num_positions", "max_positions", "max_seq_length",
         "max_sequence_length", "seq_length", "sequence_length", "n_ctx", "max_target_positions",
-        "max_source_positions",
+        "max_source_positions", "n_position", "maximum_position_encoding",
     ),
 }  # fmt: skip
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
@@ -51,11 +61,11 @@ def constructor(
     cls: type[Any],
     values: Mapping[str, object],
     options: Mapping[str, object],
-    advice: str = "give it: --option {name}=…",
+    advice: str = "",
 ) -> dict[str, object]:
     """Arguments for a constructor: the options, and for its other parameters the kit's `values` under any usual name;
-    numbers in the place of their defaults too, so that what is built is small. `advice`: what to do about one that
-    nobody can fill.
+    numbers in the place of their defaults too, so that what is built is small. An option that is the name of one of
+    these, as in `hid_dim=d_model`, has its value. `advice`: what to do about one that nobody can fill.
 
     Raises:
         UserError: an option that it does not have, or a required parameter that nobody can fill.
@@ -70,17 +80,19 @@ def constructor(
     for name, parameter in accepted.items():
         key = meaning.get(name.lower(), "")
         if name in options:
-            arguments[name] = options[name]
+            value = options[name]
+            arguments[name] = values[value] if isinstance(value, str) and value in values else value
         elif key == "max_length" and key in values and _is_size(name, parameter.default):
             arguments[name] = max(parameter.default, values[key])  # its own, where that is enough
         elif key in values and (parameter.default is parameter.empty or _is_size(name, parameter.default)):
             arguments[name] = values[key]
         elif parameter.default is parameter.empty:
-            known = "; ".join(", ".join(NAMES[each]) for each in values if each in NAMES)
-            raise UserError(
-                f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice.format(name=name)} "
-                f"(known are {known})"
+            known = [each for each in values if each in NAMES]
+            advice = advice or (
+                f"give it, --option {name}=…, or say which number of the model it is, --option {name}={known[0]} "
+                f"({', '.join(known)})"
             )
+            raise UserError(f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice}")
     return arguments
 
 

@@ -23,9 +23,12 @@ CONVENTIONS = {
     "hidden": "True where it may not look",
     "additive": "added to the scores",
 }
+LENGTHS = "how many keys, from the first, each query may look at"
 SHAPES = {4: "[B, 1, Tq, Tk]", 3: "[B, Tq, Tk]", 2: "[Tq, Tk]"}
+OF_LENGTHS = ("lengths", 2)  # [B, Tq]
 QUERY, KEY, VALUE = ("query", "q", "queries", "x"), ("key", "k", "keys", "memory"), ("value", "v", "values")
 MASK = ("mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "masks", "causal_mask")
+VALID_LENGTHS = ("valid_lens", "valid_len", "valid_lengths", "valid_length", "lengths", "lens", "seq_lens")
 OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm.layers.Dropout gives each step its own"
 
 
@@ -39,7 +42,7 @@ class Call:
             if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         ]
         self.cls, self.conventions = cls, [convention] if convention else list(CONVENTIONS)
-        self.mask = next((name for name in names if name.lower() in MASK), None)
+        self.mask = next((name for name in names if name.lower() in (*MASK, *VALID_LENGTHS)), None)
         rest = [name for name in names if name != self.mask]
         self.key = next((name for name in rest if name.lower() in KEY), None)
         self.value = next((name for name in rest if name.lower() in VALUE), None)
@@ -52,8 +55,7 @@ class Call:
 
     def __call__(self, layer: nn.Layer, x: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> Tensor:
         """allowed bool [B, 1, Tq, Tk]."""
-        form = self.form if self.form is not None else (self.conventions[0], 4)
-        return first(layer(**self._arguments(x, key, value, allowed, form)))
+        return first(layer(**self._arguments(x, key, value, allowed, self.form or next(self._forms()))))
 
     def _arguments(self, x, key, value, allowed, form: tuple[str, int]) -> dict[str, Tensor]:
         arguments = {self.query: x}
@@ -111,6 +113,9 @@ class Call:
         return bool(np.isfinite(usual).all() and leak < 1e-6 < effect)
 
     def _forms(self) -> Iterator[tuple[str, int]]:
+        if self.mask is not None and self.mask.lower() in VALID_LENGTHS:
+            yield OF_LENGTHS
+            return
         for convention in self.conventions:
             yield from ((convention, dimensions) for dimensions in SHAPES)
 
@@ -129,12 +134,16 @@ class Call:
         """What was worked out about the mask, for people."""
         if self.mask is None:
             return "it takes no mask"
-        convention, dimensions = self.form or (self.conventions[0], 4)
+        convention, dimensions = form = self.form or next(self._forms())
+        if form == OF_LENGTHS:
+            return f"`{self.mask}` [B, Tq]: {LENGTHS}"
         return f"mask `{self.mask}` {SHAPES[dimensions]}: {CONVENTIONS[convention]}"
 
 
 def mask_of_form(allowed: Tensor, convention: str, dimensions: int, dtype) -> Tensor:
-    """A mask bool [B, 1, Tq, Tk] in somebody's form."""
+    """A mask bool [B, 1, Tq, Tk] in somebody's form. Nothing here hides a key that stands before a visible one."""
+    if (convention, dimensions) == OF_LENGTHS:
+        return allowed.astype("int64").sum(-1)[:, 0]
     if convention == "hidden":
         allowed = paddle.logical_not(allowed)
     if convention == "additive":

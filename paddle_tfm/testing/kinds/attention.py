@@ -157,7 +157,7 @@ def bidirectional(subject: Subject) -> Result:
     invariant="weights sum to one: where all values are equal, the output is the same for every query",
     consequence="the size of the output depends on how much there is to look at",
     hint="softmax over the keys (the last axis), after the mask and not before it; nothing that scales weights "
-    "afterwards",
+    "afterwards; no residual and no norm inside the layer, which a model has around it",
 )
 def averages(subject: Subject) -> Result:
     for length in (LENGTH, LONG):

@@ -182,6 +182,31 @@ VARIANTS = [
         ),
     ),
     (
+        "layer_norm", "its output is kept for a plot",
+        (("        centred = x - x", "        self.seen = x\n        centred = x - x"),),
+    ),
+    (
+        "ordinary_attention", "The Annotated Transformer's weights, kept for a plot",
+        (("        self.d_k = d_k", "        self.d_k, self.attn = d_k, None"),
+         ("        return paddle.matmul(F.softmax(scores, -1), v)",
+          "        self.attn = F.softmax(scores, -1)\n        return paddle.matmul(self.attn, v)")),
+    ),
+    (
+        "ordinary_attention", "lengths for a mask, and names of sizes, as d2l.ai has them",
+        (("query, key, value, mask):\n        q =", "query, key, value, valid_lens):\n        q ="),
+         ("        scores = paddle.where(mask, ",
+          "        mask = paddle.arange(scores.shape[-1]) < valid_lens.unsqueeze(-1)\n        scores = paddle.where(mask, "),
+         ("def __init__(self, d_model, num_heads):", "def __init__(self, num_hiddens, num_heads):"),
+         ("        heads = [", "        d_model = num_hiddens\n        heads = ["),
+         ("query, key, value, mask):\n        found", "query, key, value, valid_lens):\n        found"),
+         ("head(query, key, value, mask)", "head(query, key, value, valid_lens)")),
+    ),
+    (
+        "transformer", "a causal mask that is kept, and logits [B · T, V]",
+        (("past = past.unsqueeze", "self.past = past\n        past = past.unsqueeze"),
+         ("return self.output(y)", "return self.output(y).flatten(0, 1)")),
+    ),
+    (
         "transformer", "an output matrix of variance 1.3 / width",
         (("tgt_vocab_size, weight_attr=normal)\n\n", "tgt_vocab_size, weight_attr=nn.initializer.Normal(0.0, 0.2))\n\n"),),
     ),
