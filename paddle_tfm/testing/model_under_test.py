@@ -6,12 +6,13 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import randomness
@@ -104,7 +105,8 @@ class ModelUnderTest(ABC, Generic[Model]):
 
 def drop_nothing(model: nn.Layer) -> None:
     """All dropout of a model off, also one with a rate of its own: in training it shall compute what it computes in
-    evaluation."""
+    evaluation. A call of `F.dropout` is off where `same_draws` computes a step of it."""
+    model._drops_nothing = True
     for layer in model.sublayers(include_self=True):
         if isinstance(layer, Dropout):
             layer.rate = 0.0
@@ -122,8 +124,26 @@ def same_draws(model: nn.Layer, seed: int = 7) -> Iterator[None]:
     paddle.seed(seed)
     np.random.seed(seed)
     random.seed(seed)
-    with randomness.random_context(seed, 1):
+    with (
+        randomness.random_context(seed, 1),
+        _no_dropout() if getattr(model, "_drops_nothing", False) else nullcontext(),
+    ):
         yield
+
+
+@contextmanager
+def _no_dropout() -> Iterator[None]:
+    """Within this block `F.dropout` has rate 0, whatever rate it is given."""
+    usual = F.dropout
+
+    def dropout(x: Tensor, p: float = 0.5, *args: Any, **kwargs: Any) -> Tensor:
+        return usual(x, 0.0, *args, **kwargs)
+
+    F.dropout = dropout
+    try:
+        yield
+    finally:
+        F.dropout = usual
 
 
 def select_rows(batch: Batch, rows: list[int]) -> Batch:

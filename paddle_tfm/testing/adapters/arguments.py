@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError, unknown
@@ -18,7 +19,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "d_model", "embed_dim", "hidden_size", "hidden_dim", "model_dim", "dim", "n_embd", "emb_size", "embed_size",
         "embedding_dim", "d_embed", "emb_dim", "input_dim", "features", "num_features", "normalized_shape",
         "norm_shape", "hid_dim", "num_hiddens", "query_size", "key_size", "value_size", "ffn_num_input", "dim_model",
-        "model_size", "d_word_vec", "size", "d",
+        "ndim", "channels", "dim_in", "model_size", "d_word_vec", "size", "d",
     ),
     "num_heads": (
         "num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads", "enc_heads",
@@ -32,7 +33,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "d_ff": (
         "d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim",
-        "ffn_num_hiddens", "intermediate_size", "dim_ff", "mlp_dim", "inner_dim", "d_hid", "filter_size",
+        "ffn_num_hiddens", "intermediate_size", "dim_ff", "mlp_dim", "inner_dim", "filter_size",
+        "d_inner_hid",
         "encoder_ffn_dim", "decoder_ffn_dim", "enc_pf_dim", "dec_pf_dim",
     ),
     "layers": (
@@ -47,6 +49,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "n_trg_vocab", "n_tgt_vocab", "num_tokens", "ntoken", "ntokens",
     ),
     "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
+    "bos_id": ("bos_id", "bos_idx", "bos_token_id", "sos_id", "sos_idx", "src_sos_idx", "tgt_sos_idx", "trg_sos_idx"),
     "max_length": (
         "max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length",
         "max_position_embeddings", "n_positions", "num_positions", "max_positions", "max_seq_length",
@@ -54,6 +57,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "max_source_positions", "n_position", "maximum_position_encoding",
     ),
 }  # fmt: skip
+OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm.layers.Dropout gives each step its own"
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
@@ -90,7 +94,7 @@ def constructor(
             known = [each for each in values if each in NAMES]
             advice = advice or (
                 f"give it, --option {name}=…, or say which number of the model it is, --option {name}={known[0]} "
-                f"({', '.join(known)})"
+                f"({', '.join(known)}), or check a subclass that fills it in"
             )
             raise UserError(f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice}")
     return arguments
@@ -101,6 +105,8 @@ def built(cls: type[Any], values: Mapping[str, object], options: Mapping[str, ob
     component's do; what it starts at one value all over, or keeps in one row, are gains, gates and scales, and stay:
     nobody who wrote it without paddle_tfm could mark them."""
     layer = cls(**constructor(cls, values, options))
+    if any(str(parameter.dtype) == "paddle.float32" for parameter in layer.parameters()):
+        layer.to(dtype=paddle.get_default_dtype())  # "float32" stands in many a constructor; checks need float64 too
     for parameter in layer.parameters():
         if parameter.ndim > 1 and (max(parameter.shape) == parameter.size or np.ptp(parameter.numpy()) == 0):
             keep_initial(parameter)

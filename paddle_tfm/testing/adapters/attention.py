@@ -16,7 +16,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import NAMES, built, first
+from paddle_tfm.testing.adapters.arguments import NAMES, OWN_DROPOUT, built, first
 
 CONVENTIONS = {
     "allowed": "True where it may look",
@@ -26,10 +26,10 @@ CONVENTIONS = {
 LENGTHS = "how many keys, from the first, each query may look at"
 SHAPES = {4: "[B, 1, Tq, Tk]", 3: "[B, Tq, Tk]", 2: "[Tq, Tk]"}
 OF_LENGTHS = ("lengths", 2)  # [B, Tq]
-QUERY, KEY, VALUE = ("query", "q", "queries", "x"), ("key", "k", "keys", "memory"), ("value", "v", "values")
+MEMORY = ("memory", "context", "kv", "encoder_output", "enc_output", "encoder_hidden_states", "key_value_states")
+QUERY, KEY, VALUE = ("query", "q", "queries", "x"), ("key", "k", "keys", *MEMORY), ("value", "v", "values")
 MASK = ("mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "masks", "causal_mask")
 VALID_LENGTHS = ("valid_lens", "valid_len", "valid_lengths", "valid_length", "lengths", "lens", "seq_lens")
-OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm.layers.Dropout gives each step its own"
 
 
 class Call:
@@ -153,7 +153,8 @@ def mask_of_form(allowed: Tensor, convention: str, dimensions: int, dtype) -> Te
 
 @dataclass(frozen=True)
 class OneText(KeyValue):
-    """The cache of a layer that takes one text for queries, keys and values: none of them can be changed alone."""
+    """The cache of a layer that takes one text for keys and values, and may be for queries too: none of them can be
+    changed alone."""
 
     def extend(self, new: KeyValue) -> OneText:
         kv = super().extend(new)
@@ -186,7 +187,7 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
             call.settle(self.layer, d_model)
 
         def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-            cache = OneText if call.key is None else KeyValue
+            cache = OneText if call.value is None else KeyValue
             return cache(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
 
         def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:

@@ -19,6 +19,7 @@ from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_noth
 VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 96, 3, 5
 LENGTHS = ((6, 3, 4), (4, 6, 2))  # of sources, of targets
 LONG_LENGTHS = ((70, 3, 4), (4, 72, 2))
+STEPS = 30  # of training, after which a gate that was shut is open
 LONGEST = max(map(max, LONG_LENGTHS))
 SIZES = {"d_model": 32, "num_heads": 4, "head_dim": 8, "d_ff": 48, "layers": 2, "vocabulary": VOCABULARY}
 
@@ -34,6 +35,8 @@ class WholeModel(ModelUnderTest[nn.Layer]):
     training_dtype: Dtype = "float32"
     training_tolerance = 5e-5
     steps, learning_rate, loss_ratio = 120, 2e-3, 0.5
+    trained_for = 0
+    """Steps that `model()` makes before it gives a model."""
 
     def __init__(self, cls: type, options: Mapping[str, object], pad_id: int = 0):
         self.cls, self.options, self.pad_id = cls, options, pad_id
@@ -49,8 +52,11 @@ class WholeModel(ModelUnderTest[nn.Layer]):
             raise
         except Exception as error:
             text = " ".join(str(error).split())[:300]
+            wrap = (
+                "; where a model is called otherwise, check a class around it" if isinstance(error, TypeError) else ""
+            )
             raise UserError(
-                f"{cls.__name__}(…)(source [3, 6], target_in [3, 6]) fails: {type(error).__name__}: {text}"
+                f"{cls.__name__}(…)(source [3, 6], target_in [3, 6]) fails: {type(error).__name__}: {text}{wrap}"
             ) from error
         long = copy.copy(self)
         long.lengths = LONG_LENGTHS
@@ -74,12 +80,35 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         """In evaluation mode, with its initial values: what training would move is not known of somebody else's
         class."""
         values = {**SIZES, "max_length": MAX_LENGTH, "dropout": dropout, "pad_id": self.pad_id}
+        values["bos_id"] = self.begin
         paddle.seed(seed)
         model = self.cls(**constructor(self.cls, values, self.options))
         if dropout == 0.0:
             drop_nothing(model)
+        if self.trained_for:
+            self._train(model)
         model.eval()
         return model
+
+    def after_training(self) -> WholeModel:
+        """The same, its models after a few steps of training."""
+        later = copy.copy(self)
+        later.__dict__.pop("evaluated_model", None)
+        later.trained_for = STEPS
+        return later
+
+    def _train(self, model: nn.Layer) -> None:
+        model.train()
+        adam = paddle.optimizer.Adam(self.learning_rate, parameters=model.parameters())
+        for _ in range(self.trained_for):
+            self.losses(model, self.batch())[1].backward()
+            adam.step()
+            adam.clear_grad()
+
+    @property
+    def begin(self) -> int:
+        """The id that begins a target."""
+        return 1 if self.pad_id != 1 else 2
 
     def buffers(self, model: nn.Layer) -> dict[str, Tensor]:
         return {path: buffer for path, buffer in model.named_buffers() if path in self.built_with}
@@ -95,7 +124,7 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         for ids, lengths in zip((source, target_in), self.lengths):
             for row, length in zip(ids, lengths):
                 row[:length] = rng.choice(words, length)
-        target_in[:, 0] = 1 if self.pad_id != 1 else 2
+        target_in[:, 0] = self.begin
         source_valid, target_valid = source != self.pad_id, target_in != self.pad_id
         tokens = int((source_valid & target_valid).sum())
         parts = (source, source_valid, source, target_in, source, source, target_valid)

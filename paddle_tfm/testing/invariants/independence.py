@@ -89,7 +89,7 @@ def _changed_future(model_under_test: ModelUnderTest, model: nn.Layer, batch: Ba
     invariant="padding changes nothing: more of it, or other ids in it",
     consequence="a sentence is translated differently depending on the length of its neighbours",
     hint="the mask (inverted, or of the wrong side; in the encoder and in cross-attention), sums and means over "
-    "positions that are not real, softmax before the mask",
+    "positions that are not real, softmax before the mask; of a whole model, another id of padding (`--pad-id`)",
     each_scene=True,
     long=True,
 )

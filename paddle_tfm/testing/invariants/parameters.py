@@ -94,9 +94,10 @@ def reachable(value: object, name: str = "", depth: int = 5) -> Iterator[tuple[s
     WHOLE_MODEL,
     invariant="every parameter gets a gradient",
     consequence="a part of it does not learn, or what it computes does not depend on what it holds",
-    hint="tensors that went through NumPy, `detach`, `no_grad` or an argmax; parameters that nothing uses; what is not "
-    "finite at padding: 0 · NaN is NaN; experts that no token of a small batch is given to are declared by name, "
-    "`trains *experts*`, in `expected_failures`",
+    hint="tensors that went through NumPy, `detach`, `no_grad` or an argmax; parameters that nothing uses; a table "
+    "that is fixed on purpose (`stop_gradient = True` of the parameter itself, or a buffer); what is not finite at "
+    "padding: 0 · NaN is NaN; experts that no token of a small batch is given to are declared by "
+    "name, `trains *experts*`, in `expected_failures`",
     each_scene=True,
 )
 def trains(model_under_test: ModelUnderTest) -> Result:

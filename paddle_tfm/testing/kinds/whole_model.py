@@ -33,6 +33,16 @@ MIN_EFFECT, MIN_EFFECT_OF_ORDER = 1e-5, 1e-6  # of the largest logit
     hint="`x +` around each sublayer: norm(x + f(x)), or x + f(norm(x))",
 )
 def residual(whole: WholeModel) -> Result:
+    return _at_the_start_or_later(_residual, whole)
+
+
+def _at_the_start_or_later(look: Callable[[WholeModel], Result], whole: WholeModel) -> Result:
+    """A model may begin with a gate that is shut, or with an output of zeros: what it lacks then, a few steps bring."""
+    result = look(whole)
+    return look(whole.after_training()) if isinstance(result, Failed) else result
+
+
+def _residual(whole: WholeModel) -> Result:
     batch = whole.batch()
     changes = {"encoder": {"source": whole.last_word_changed(batch.source)}}
     changes["decoder"] = {"target_in": whole.last_word_changed(batch.target_in)}
@@ -107,6 +117,10 @@ def _counter(calls: Counter[str], name: str) -> Callable[[nn.Layer, tuple, objec
     hint="what cross-attention gets as keys and values (the encoder's output)",
 )
 def attends(whole: WholeModel) -> Result:
+    return _at_the_start_or_later(_attends, whole)
+
+
+def _attends(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     usual = whole.logits(model, batch)
     source = batch.replace(source=whole.other_words(batch.source, 4))
@@ -148,6 +162,10 @@ def newest_word(whole: WholeModel) -> Result:
     hint="the dropout that the constructor makes: whether `forward` calls it",
 )
 def dropout(whole: WholeModel) -> Result:
+    return _at_the_start_or_later(_dropout, whole)
+
+
+def _dropout(whole: WholeModel) -> Result:
     if not set(inspect.signature(whole.cls).parameters) & set(NAMES["dropout"]):
         return Skip("its constructor takes no dropout")
     model, batch = whole.model(dropout=0.5), whole.batch()
@@ -169,6 +187,10 @@ def dropout(whole: WholeModel) -> Result:
     "first",
 )
 def order_matters(whole: WholeModel) -> Result:
+    return _at_the_start_or_later(_order_matters, whole)
+
+
+def _order_matters(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     row = int(np.argmax((batch.source.numpy() != whole.pad_id).sum(1)))  # the longest
     source = batch.source.clone()
@@ -209,7 +231,7 @@ def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndar
     entered: list[np.ndarray] = []
 
     def after_table(layer: nn.Layer, inputs: tuple, out: Tensor) -> None:
-        if (inputs[0] == WORD).all():  # words, not positions
+        if isinstance(inputs[0], Tensor) and bool((inputs[0] == WORD).all()):  # words, not positions
             embedded.append(out.numpy())
 
     def before_layer(layer: nn.Layer, inputs: tuple) -> None:

@@ -202,6 +202,41 @@ VARIANTS = [
          ("head(query, key, value, mask)", "head(query, key, value, valid_lens)")),
     ),
     (
+        "ordinary_norm", "a gain of float32, whatever the rest is",
+        (("self.gain = self.create_parameter([d_model], default", "self.gain = self.create_parameter([d_model], dtype='float32', default"),),
+    ),
+    (
+        "ordinary_attention", "forward(x, context, mask), and F.dropout at a rate of its own",
+        (("query, key, value, mask):\n        q =", "x, context, mask):\n        query, key, value = x, context, context\n        q ="),
+         ("query, key, value, mask):\n        found", "x, context, mask):\n        found"),
+         ("head(query, key, value, mask)", "head(x, context, mask)"),
+         ("F.softmax(scores, -1), v)", "F.dropout(F.softmax(scores, -1), 0.1, training=self.training), v)")),
+    ),
+    (
+        "ordinary_position", "ids, of which it asks how many they are, as hyunwoongko's has them",
+        (("return x + self.table[: x.shape[1]].astype(x.dtype)",
+          "rows, length = x.shape\n        return self.table[:length].astype(paddle.get_default_dtype())"),),
+    ),
+    (
+        "ordinary_position", "nn.Dropout at a rate of its own, as in minGPT",
+        (("        self.register_buffer", "        self.drop = nn.Dropout(0.1)\n        self.register_buffer"),
+         ("return x + self.table[: x.shape[1]].astype(x.dtype)",
+          "return self.drop(x + self.table[: x.shape[1]].astype(x.dtype))")),
+    ),
+    (
+        "transformer", "its last matrix begins at zero, and F.dropout has a rate of its own",
+        (("tgt_vocab_size, weight_attr=normal)\n\n", "tgt_vocab_size, weight_attr=nn.initializer.Constant(0.0))\n\n"),
+         ("F.dropout(branch, self.rate, training", "F.dropout(branch, 0.1, training"),
+         (", d_ff, dropout=0.1, pad_idx=0)", ", d_ff, pad_idx=0)"),
+         ("        self.d_model, self.pad_idx", "        dropout = 0.1\n        self.d_model, self.pad_idx")),
+    ),
+    (
+        "transformer", "gates that begin shut, as ReZero's",
+        (("        self.rate = dropout", "        self.gate, self.rate = self.create_parameter([1], is_bias=True), dropout"),
+         ("return norm(x + F.dropout(branch, self.rate, training=self.training))",
+          "return x + self.gate * F.dropout(norm(branch), self.rate, training=self.training)")),
+    ),
+    (
         "transformer", "a causal mask that is kept, and logits [B · T, V]",
         (("past = past.unsqueeze", "self.past = past\n        past = past.unsqueeze"),
          ("return self.output(y)", "return self.output(y).flatten(0, 1)")),
