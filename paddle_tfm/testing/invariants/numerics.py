@@ -58,7 +58,8 @@ def masked_rows(model_under_test: ModelUnderTest) -> Result:
     *LAYERS,
     invariant="very large and very small inputs stay finite, in values and gradients",
     consequence="a spike in training ends in NaN",
-    hint="exp, division, square roots at 0 (`std` of equal numbers), squares of large numbers: shift, clip or add a small number",
+    hint="exp, division, square roots at 0 (`std` of equal numbers), squares of large numbers: shift, clip or "
+    "add a small number",
     each_scene=True,
 )
 def extremes(scene: Scene) -> Result:
