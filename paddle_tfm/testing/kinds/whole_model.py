@@ -6,6 +6,7 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import wraps
 
 import numpy as np
 import paddle
@@ -25,6 +26,17 @@ MAX_EXCESS, BATCHES = 1.5, 4  # nats a token, above log V
 MIN_EFFECT, MIN_EFFECT_OF_ORDER = 1e-5, 1e-6  # of the largest logit
 
 
+def _at_the_start_or_later(look: Callable[[WholeModel], Result]) -> Callable[[WholeModel], Result]:
+    """A model may begin with a gate that is shut, or with an output of zeros: what it lacks then, a few steps bring."""
+
+    @wraps(look)
+    def twice(whole: WholeModel) -> Result:
+        result = look(whole)
+        return result if isinstance(result, Passed) else look(whole.after_training())
+
+    return twice
+
+
 @check(
     WHOLE_MODEL,
     invariant="the residual passes: where the matrices of a stack's layers are zero, the logits still depend on its "
@@ -32,17 +44,8 @@ MIN_EFFECT, MIN_EFFECT_OF_ORDER = 1e-5, 1e-6  # of the largest logit
     consequence="a residual is missing: every layer has to pass on everything by itself, and deep stacks cannot",
     hint="`x +` around each sublayer: norm(x + f(x)), or x + f(norm(x))",
 )
+@_at_the_start_or_later
 def residual(whole: WholeModel) -> Result:
-    return _at_the_start_or_later(_residual, whole)
-
-
-def _at_the_start_or_later(look: Callable[[WholeModel], Result], whole: WholeModel) -> Result:
-    """A model may begin with a gate that is shut, or with an output of zeros: what it lacks then, a few steps bring."""
-    result = look(whole)
-    return look(whole.after_training()) if isinstance(result, Failed) else result
-
-
-def _residual(whole: WholeModel) -> Result:
     batch = whole.batch()
     changes = {"encoder": {"source": whole.last_word_changed(batch.source)}}
     changes["decoder"] = {"target_in": whole.last_word_changed(batch.target_in)}
@@ -116,11 +119,8 @@ def _counter(calls: Counter[str], name: str) -> Callable[[nn.Layer, tuple, objec
     consequence="it does not translate: it is a language model, or ignores what it has written",
     hint="what cross-attention gets as keys and values (the encoder's output)",
 )
+@_at_the_start_or_later
 def attends(whole: WholeModel) -> Result:
-    return _at_the_start_or_later(_attends, whole)
-
-
-def _attends(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     usual = whole.logits(model, batch)
     source = batch.replace(source=whole.other_words(batch.source, 4))
@@ -141,6 +141,7 @@ def _attends(whole: WholeModel) -> Result:
     hint="`target_in` comes shifted to the right, the begin token first: no shift in the model; a causal mask that "
     "leaves out the diagonal",
 )
+@_at_the_start_or_later
 def newest_word(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     usual = whole.logits(model, batch)
@@ -161,11 +162,8 @@ def newest_word(whole: WholeModel) -> Result:
     consequence="it overfits, for its dropout does nothing",
     hint="the dropout that the constructor makes: whether `forward` calls it",
 )
+@_at_the_start_or_later
 def dropout(whole: WholeModel) -> Result:
-    return _at_the_start_or_later(_dropout, whole)
-
-
-def _dropout(whole: WholeModel) -> Result:
     if not set(inspect.signature(whole.cls).parameters) & set(NAMES["dropout"]):
         return Skip("its constructor takes no dropout")
     model, batch = whole.model(dropout=0.5), whole.batch()
@@ -186,11 +184,8 @@ def _dropout(whole: WholeModel) -> Result:
     hint="whether positions reach the encoder: one vector for each position, and not one for all, nor for all but the "
     "first",
 )
+@_at_the_start_or_later
 def order_matters(whole: WholeModel) -> Result:
-    return _at_the_start_or_later(_order_matters, whole)
-
-
-def _order_matters(whole: WholeModel) -> Result:
     model, batch = whole.model(), whole.batch()
     row = int(np.argmax((batch.source.numpy() != whole.pad_id).sum(1)))  # the longest
     source = batch.source.clone()
