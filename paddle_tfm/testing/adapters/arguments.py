@@ -34,8 +34,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "d_ff": (
         "d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim",
         "ffn_num_hiddens", "intermediate_size", "dim_ff", "mlp_dim", "inner_dim", "filter_size",
-        "d_inner_hid",
-        "encoder_ffn_dim", "decoder_ffn_dim", "enc_pf_dim", "dec_pf_dim",
+        "d_inner_hid", "encoder_ffn_dim", "decoder_ffn_dim", "enc_pf_dim", "dec_pf_dim",
     ),
     "layers": (
         "num_layers", "n_layers", "n_layer", "layers", "num_layer", "n", "num_encoder_layers", "num_decoder_layers",
@@ -45,7 +44,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "vocabulary": (
         "vocab_size", "vocab", "n_vocab", "src_vocab_size", "tgt_vocab_size", "trg_vocab_size", "src_vocab",
         "tgt_vocab", "trg_vocab", "source_vocab_size", "target_vocab_size", "source_vocabulary", "target_vocabulary",
-        "input_vocab_size", "target_vocab_size", "enc_voc_size", "dec_voc_size", "output_dim", "n_src_vocab",
+        "input_vocab_size", "enc_voc_size", "dec_voc_size", "output_dim", "n_src_vocab",
         "n_trg_vocab", "n_tgt_vocab", "num_tokens", "ntoken", "ntokens",
     ),
     "pad_id": ("pad_id", "pad_idx", "padding_idx", "pad", "src_pad_idx", "tgt_pad_idx", "trg_pad_idx", "pad_token_id"),
@@ -105,8 +104,9 @@ def built(cls: type[Any], values: Mapping[str, object], options: Mapping[str, ob
     component's do; what it starts at one value all over, or keeps in one row, are gains, gates and scales, and stay:
     nobody who wrote it without paddle_tfm could mark them."""
     layer = cls(**constructor(cls, values, options))
-    if any(str(parameter.dtype) == "paddle.float32" for parameter in layer.parameters()):
-        layer.to(dtype=paddle.get_default_dtype())  # "float32" stands in many a constructor; checks need float64 too
+    usual = paddle.get_default_dtype()  # "float32" stands in many a constructor; checks need float64 too
+    if usual != "float32" and any(parameter.dtype == paddle.float32 for parameter in layer.parameters()):
+        layer.to(dtype=usual)
     for parameter in layer.parameters():
         if parameter.ndim > 1 and (max(parameter.shape) == parameter.size or np.ptp(parameter.numpy()) == 0):
             keep_initial(parameter)

@@ -79,8 +79,8 @@ class WholeModel(ModelUnderTest[nn.Layer]):
     def model(self, dtype: Dtype = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
         """In evaluation mode, with its initial values: what training would move is not known of somebody else's
         class."""
-        values = {**SIZES, "max_length": MAX_LENGTH, "dropout": dropout, "pad_id": self.pad_id}
-        values["bos_id"] = self.begin
+        ids = {"pad_id": self.pad_id, "bos_id": self.begin}
+        values = {**SIZES, **ids, "max_length": MAX_LENGTH, "dropout": dropout}
         paddle.seed(seed)
         model = self.cls(**constructor(self.cls, values, self.options))
         if dropout == 0.0:
