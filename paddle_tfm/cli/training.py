@@ -133,7 +133,8 @@ def _within_budget(
             note("--paranoid trains twice: half of the --budget is for the second training")
             budget /= 2
         seeds = f"seeds={forecast.seeds_for(budget, recipe, registry, workers, chosen, started)}"
-    return replace(wanted, overrides=[*wanted.settings, seeds], seeds=None, baseline=None)
+    others = [setting for setting in wanted.settings if not setting.startswith("seeds=")]
+    return replace(wanted, overrides=[*others, seeds], seeds=None, baseline=None)
 
 
 def _count(wanted: Request, recipe: Recipe) -> int:

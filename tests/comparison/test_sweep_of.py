@@ -182,9 +182,11 @@ def test_where_looks_leave_both_ends_open_there_is_no_interval(tmp_path):
     assert difference.verdict == "better" and difference.low is difference.high is None  # not −100 to +100 points
 
 
-def test_how_many_more_seeds_it_takes_is_not_foretold_where_runs_diverge(tmp_path):
-    comparison = compared(tmp_path, {"base": [0.5, 0.51, 0.5], "b": [0.6, 0.61, None]})
-    assert of(comparison, "b").difference.verdict == "undetermined" and of(comparison, "b").difference.more is None
+def test_a_variant_that_always_diverges_is_settled_with_the_sixth_seed(tmp_path):
+    """Of five signs that are alike a test gives p = .063, of six .031."""
+    comparison = compared(tmp_path, {"base": [0.5, 0.51, 0.5, 0.52, 0.5], "b": [None] * 5})
+    assert of(comparison, "b").difference.verdict == "undetermined"
+    assert "5 seeds cannot tell these apart (likely 1 more seed)" in verdict(comparison)
 
 
 def test_a_run_that_ended_early_lowers_no_cost(tmp_path):

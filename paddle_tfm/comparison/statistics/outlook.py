@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special, stats
 
 POWER = 0.8
+DRAWS = 400  # of pairs to come, where a run may have no value
 MOST = 100  # pairs: beyond, a few seeds' spread says too little
 
 
@@ -33,12 +34,15 @@ class MoreSeeds:
 def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: float | None = None) -> MoreSeeds | None:
     """The fewest further pairs after which one look settles `differences` [pairs] with a chance of 80%, if their mean
     and standard deviation are the true ones: by a difference (the power of the t test, from the noncentral t), or by an
-    interval within ±`smallest`. None of fewer than two pairs, and where one lacks a value: looks are then tests of
-    signs, whose power hangs on how often runs will diverge. The spread of three seeds is known within a factor of three
-    or so, and so is this number.
+    interval within ±`smallest`. Where a pair lacks a value looks are tests of signs: pairs to come are then drawn from
+    those that there are, and a variant that diverged with every seed is taken to diverge with the next. None of fewer
+    than two pairs, and there after the last look. The spread of three seeds is known within a factor of three or so,
+    and so is this number.
     """
-    if len(differences) < 2 or not np.isfinite(differences).all():
+    if len(differences) < 2:
         return None
+    if not np.isfinite(differences).all():
+        return _by_signs(differences, rule, level)
     mean, deviation, pairs = float(differences.mean()), float(differences.std(ddof=1)), len(differences)
     bounds = {size: bound for size in range(pairs + 1, MOST + 1) if math.isfinite(bound := _bound(rule, size, level))}
     sizes, at_each = np.array([*bounds], float), np.array([*bounds.values()], float)
@@ -48,6 +52,19 @@ def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: floa
     if len(enough):
         return MoreSeeds(int(sizes[enough[0]]) - pairs)
     return MoreSeeds(max(MOST - pairs, 0), more_than=True)
+
+
+def _by_signs(differences: np.ndarray, rule: Rule, level: float) -> MoreSeeds | None:
+    pairs = len(differences)
+    looks = [size for size in range(pairs + 1, MOST + 1) if size in rule.upto(size)]
+    if not looks:
+        return None
+    to_come = np.random.default_rng(0).choice(differences, (DRAWS, MOST - pairs))
+    seen = np.concatenate([np.broadcast_to(differences, (DRAWS, pairs)), to_come], -1)
+    for size in looks:
+        if (rule.p_values(seen[:, :size])[:, -1] <= level).mean() >= POWER:
+            return MoreSeeds(size - pairs)
+    return MoreSeeds(MOST - pairs, more_than=True)
 
 
 def _bound(rule: Rule, size: int, level: float) -> float:
