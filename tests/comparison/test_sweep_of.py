@@ -215,3 +215,13 @@ def test_the_training_of_the_baseline_is_not_said_to_be_that_of_all(tmp_path):
     facts = Facts(comparison, create_registry())
     assert "Training of the baseline base: 500 steps" in paper.methods(facts)
     assert "<dt>training of base</dt>" in Compared().html(facts)
+
+
+def test_runs_that_learn_all_or_nothing_are_named_where_three_seeds_decide(tmp_path):
+    values = {"base": [0.01, 0.97, 0.02, 0.96, 0.98], "b": [0.99, 0.98, 0.97, 0.02, 0.99]}
+    few = compared(tmp_path / "few", {name: some[:3] for name, some in values.items()})
+    assert "Runs are in two groups, 2 up to 2.0% and 4 from 97.0% on, with some of “base” in both" in verdict(few)
+    assert "a t test of 3 seeds finds differences that are not there; from 5 seeds on it holds" in verdict(few)
+    assert "two groups" not in verdict(compared(tmp_path / "five", values))
+    looks = Question(SeedPlan(at_most=5, looks=[3, 5]))
+    assert "two groups" in verdict(compared(tmp_path / "looks", values, looks))

@@ -6,6 +6,7 @@
 from paddle_tfm.comparison.statistics.at_look import AtLook, at_look
 from paddle_tfm.comparison.statistics.components import Components, components
 from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, paired_differences
+from paddle_tfm.comparison.statistics.groups import Groups, two_groups
 from paddle_tfm.comparison.statistics.holm import holm
 from paddle_tfm.comparison.statistics.intervals import (
     CONFIDENCE,
@@ -29,6 +30,7 @@ __all__ = [
     "AtLook",
     "Components",
     "Difference",
+    "Groups",
     "HeldOut",
     "Looks",
     "MoreSeeds",
@@ -51,5 +53,6 @@ __all__ = [
     "resampled_difference",
     "slope",
     "spread",
+    "two_groups",
     "worst_value",
 ]
