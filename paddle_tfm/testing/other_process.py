@@ -7,6 +7,7 @@ import ast
 import builtins
 import contextlib
 import copy
+import math
 import random
 import sys
 import types
@@ -16,17 +17,24 @@ import numpy as np
 
 from paddle_tfm.class_source import module_tree
 
+SMALL_NUMBERS = math.lcm(*range(1, 41))
+
 
 @contextlib.contextmanager
 def as_in_another_process() -> Iterator[None]:
     """Within this block hashes of texts are others, as Python draws them for each process, and the global random
-    states too."""
+    states too. Their remainders by every number up to 40, and by its multiples, are others as well: of two processes
+    that are drawn, one in seven pairs agrees in `hash(text) % 7`."""
     usual, states = builtins.hash, (random.getstate(), np.random.get_state())
 
     def other_hash(value: object) -> int:
         if isinstance(value, tuple):  # such as (seed, path): its hash is made of theirs
             return usual(tuple(other_hash(part) for part in value))
-        return usual(("another process", value)) if isinstance(value, (str, bytes)) else usual(value)
+        if not isinstance(value, (str, bytes)):
+            return usual(value)
+        other = usual(("another process", value))
+        other -= (other - usual(value) - 1) % SMALL_NUMBERS
+        return other if other >= -sys.maxsize else other + SMALL_NUMBERS
 
     builtins.hash = other_hash
     random.seed(4321)
