@@ -162,7 +162,7 @@ def test_the_report_as_json():
         ),
         (["--as", "attention", "paddle.nn:ReLU", "--option", "inplace=1"], "unknown option of ReLU 'inplace'"),
         (["paddle.nn:Linear"], "Linear is no component"),
-        (["paddle.nn:Linear"], "is checked with --as attention, norm, position or encoder-decoder"),
+        (["paddle.nn:Linear"], "is checked with --as attention, norm, position, feed_forward or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
         (["--kind", "datasets"], "datasets"),
         (["cosine", "--kind", "norm"], "--kind norm: TARGET is attention 'cosine', schedule 'cosine'"),

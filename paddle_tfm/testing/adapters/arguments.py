@@ -19,13 +19,15 @@ NAMES: dict[str, tuple[str, ...]] = {
         "d_model", "embed_dim", "hidden_size", "hidden_dim", "model_dim", "dim", "n_embd", "emb_size", "embed_size",
         "embedding_dim", "d_embed", "emb_dim", "input_dim", "features", "num_features", "normalized_shape",
         "norm_shape", "hid_dim", "num_hiddens", "query_size", "key_size", "value_size", "ffn_num_input", "dim_model",
-        "ndim", "channels", "dim_in", "model_size", "d_word_vec", "size", "d",
+        "ndim", "channels", "dim_in", "model_size", "d_word_vec", "n_feat", "num_embed", "num_channels", "in_channels",
+        "in_dim", "idim", "adim", "ninp", "in_features", "input_size", "size", "d",
     ),
     "num_heads": (
         "num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads", "enc_heads",
-        "dec_heads", "encoder_attention_heads", "decoder_attention_heads",
+        "dec_heads", "encoder_attention_heads", "decoder_attention_heads", "head_count", "attn_heads",
+        "attention_heads", "num_key_value_heads", "num_kv_heads", "n_kv_heads", "n_kv_head", "kv_heads", "aheads",
     ),
-    "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "depth"),
+    "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "d_kv", "dim_per_head", "depth"),
     "dropout": (
         "dropout", "dropout_rate", "dropout_prob", "dropout_p", "drop", "drop_prob", "p", "attn_dropout",
         "attention_dropout", "drop_rate", "enc_dropout", "dec_dropout", "residual_dropout", "attn_pdrop", "resid_pdrop",
@@ -34,7 +36,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "d_ff": (
         "d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim",
         "ffn_num_hiddens", "intermediate_size", "dim_ff", "mlp_dim", "inner_dim", "filter_size",
-        "d_inner_hid", "encoder_ffn_dim", "decoder_ffn_dim", "enc_pf_dim", "dec_pf_dim",
+        "d_inner_hid", "encoder_ffn_dim", "decoder_ffn_dim", "enc_pf_dim", "dec_pf_dim", "linear_units", "ff_size",
+        "hidden_units", "d_hid", "n_inner", "ffn_embed_dim", "hidden_features", "ff_hidden", "ffn_dims",
+        "ffn_hidden_size", "ffn_hidden_dim", "ffn_size", "mlp_hidden_dim",
     ),
     "layers": (
         "num_layers", "n_layers", "n_layer", "layers", "num_layer", "n", "num_encoder_layers", "num_decoder_layers",
@@ -53,10 +57,13 @@ NAMES: dict[str, tuple[str, ...]] = {
         "max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length",
         "max_position_embeddings", "n_positions", "num_positions", "max_positions", "max_seq_length",
         "max_sequence_length", "seq_length", "sequence_length", "n_ctx", "max_target_positions",
-        "max_source_positions", "n_position", "maximum_position_encoding",
+        "max_source_positions", "n_position", "maximum_position_encoding", "num_embeddings", "init_size", "max_pos",
     ),
+    "multiple": ("multiple_of",),
 }  # fmt: skip
 OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm.layers.Dropout gives each step its own"
+INNER = ("hidden_dim", "hidden_size", "hid_dim", "hidden", "num_hiddens")
+"""d_model; of a feed-forward d_ff where another parameter is called like d_model."""
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
@@ -79,6 +86,10 @@ def constructor(
         if name not in accepted:
             raise UserError(unknown(f"option of {cls.__name__}", name, accepted))
     meaning = {alias: key for key, aliases in NAMES.items() for alias in aliases}
+    of_a_feed_forward = "d_ff" in values and "layers" not in values
+    widths = [name.lower() for name in accepted if meaning.get(name.lower()) == "d_model"]
+    if of_a_feed_forward and any(name not in INNER for name in widths):
+        meaning |= dict.fromkeys(INNER, "d_ff")
     arguments = {}
     for name, parameter in accepted.items():
         key = meaning.get(name.lower(), "")
@@ -115,6 +126,12 @@ def built(cls: type[Any], values: Mapping[str, object], options: Mapping[str, ob
 
 def _is_size(name: str, default: object) -> bool:
     return isinstance(default, (int, float)) and not isinstance(default, bool) and name.lower() not in SHORT
+
+
+def without_dropout(cls: type[Any]) -> dict[str, str]:
+    """What cannot be seen of a layer whose constructor takes no dropout."""
+    takes = {name.lower() for name in inspect.signature(cls.__init__).parameters} & set(NAMES["dropout"])
+    return {} if takes else {"dropout": "its constructor takes no dropout"}
 
 
 def first(out: object) -> Tensor:

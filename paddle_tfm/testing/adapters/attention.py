@@ -5,7 +5,9 @@ The form of the mask differs from author to author; it is worked out here, and r
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +18,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import NAMES, OWN_DROPOUT, built, first
+from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first, without_dropout
 
 CONVENTIONS = {
     "allowed": "True where it may look",
@@ -27,7 +29,11 @@ LENGTHS = "how many keys, from the first, each query may look at"
 SHAPES = {4: "[B, 1, Tq, Tk]", 3: "[B, Tq, Tk]", 2: "[Tq, Tk]"}
 OF_LENGTHS = ("lengths", 2)  # [B, Tq]
 MEMORY = ("memory", "context", "kv", "encoder_output", "enc_output", "encoder_hidden_states", "key_value_states")
-QUERY, KEY, VALUE = ("query", "q", "queries", "x"), ("key", "k", "keys", *MEMORY), ("value", "v", "values")
+QUERY, KEY, VALUE = (
+    ("query", "q", "queries", "x", "hidden_states"),
+    ("key", "k", "keys", *MEMORY),
+    ("value", "v", "values"),
+)
 MASK = ("mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "masks", "causal_mask")
 VALID_LENGTHS = ("valid_lens", "valid_len", "valid_lengths", "valid_length", "lengths", "lens", "seq_lens")
 
@@ -44,14 +50,18 @@ class Call:
         self.cls, self.conventions = cls, [convention] if convention else list(CONVENTIONS)
         self.mask = next((name for name in names if name.lower() in (*MASK, *VALID_LENGTHS)), None)
         rest = [name for name in names if name != self.mask]
-        self.key = next((name for name in rest if name.lower() in KEY), None)
-        self.value = next((name for name in rest if name.lower() in VALUE), None)
-        query = next((name for name in rest if name.lower() in QUERY), rest[0] if rest else None)
+        self.key, self.value = _called(rest, KEY), _called(rest, VALUE)
+        query = _called(rest, QUERY) or (rest[0] if rest else None)
         if query is None:
             raise UserError(f"{cls.__name__}.forward takes no input; it should be forward(query, key, value, mask)")
         self.query: str = query
         self.form: tuple[str, int] | None = None
         """(convention, dimensions) of the mask, once it is worked out."""
+        self.is_settled = False
+        self.looks_back_only = False
+        """Whether a token sees none behind it, although the mask hides nothing."""
+        self.has_positions = False
+        """Whether the layer tells places apart by itself, as with rotary positions or a bias inside."""
 
     def __call__(self, layer: nn.Layer, x: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> Tensor:
         """allowed bool [B, 1, Tq, Tk]."""
@@ -69,15 +79,25 @@ class Call:
 
     def settle(self, layer: nn.Layer, width: int) -> None:
         """Work out the form of the mask: the one under which the future is hidden and the past is not; if there is
-        none, the first that runs, so that the checks say what is wrong.
+        none, the first that runs, so that the checks say what is wrong. Then what the layer does where the mask hides
+        nothing.
 
         Raises:
             UserError: the layer fails whatever mask it gets.
         """
-        if self.form is not None or self.mask is None:
+        if self.is_settled:
             return
+        self.is_settled = True
         training, layer.training = layer.training, False
         layer.eval()
+        if self.mask is not None:
+            self._work_out_mask(layer, width)
+        with contextlib.suppress(Exception):  # `runs` says what it is
+            self._look_everywhere(layer, width)
+        if training:
+            layer.train()
+
+    def _work_out_mask(self, layer: nn.Layer, width: int) -> None:
         first_error = None
         for form in self._forms():
             try:
@@ -90,11 +110,21 @@ class Call:
             self.form = form if hides or self.form is None else self.form
             if hides:
                 break
-        if training:
-            layer.train()
         if self.form is None:
             text = " ".join(str(first_error).split())[:300]
             raise UserError(f"{self.cls.__name__}.forward fails on [2, 4, {width}] with any mask: {text}")
+
+    def _look_everywhere(self, layer: nn.Layer, width: int) -> None:
+        """Five tokens under a mask that hides none: as they are, with another last one, and two exchanged."""
+        x = paddle.to_tensor(np.random.default_rng(3).normal(size=(2, 5, width)).astype(paddle.get_default_dtype()))
+        other_end = paddle.concat([x[:, :4], x[:, 4:] + 1.0], 1)
+        order = paddle.to_tensor([0, 3, 2, 1, 4])
+        exchanged = x.index_select(order, 1)
+        everything = paddle.ones([2, 1, 5, 5], "bool")
+        with paddle.no_grad():
+            usual, end, moved = (self(layer, y, y, y, everything) for y in (x, other_end, exchanged))
+            self.looks_back_only = float((end - usual)[:, :4].abs().max()) < 1e-6 * float(usual.abs().max())
+            self.has_positions = not bool(paddle.allclose(moved, usual.index_select(order, 1), rtol=1e-4, atol=1e-5))
 
     def _hides_the_future(self, layer: nn.Layer, width: int, form: tuple[str, int]) -> bool:
         """Whether, under a causal mask of this form, other first tokens change the last output and no other way
@@ -124,8 +154,7 @@ class Call:
         failures = {}
         if self.key is None:
             failures["attends"] = "queries, keys and values are one text"
-        if not set(inspect.signature(self.cls).parameters) & set(NAMES["dropout"]):
-            failures["dropout"] = "its constructor takes no dropout"
+        failures |= without_dropout(self.cls)
         if self.mask is None:
             failures["bidirectional"] = "it takes no mask: which way it looks, it decides itself"
         return failures
@@ -138,6 +167,15 @@ class Call:
         if form == OF_LENGTHS:
             return f"`{self.mask}` [B, Tq]: {LENGTHS}"
         return f"mask `{self.mask}` {SHAPES[dimensions]}: {CONVENTIONS[convention]}"
+
+
+def _called(names: list[str], usual: tuple[str, ...]) -> str | None:
+    """The first of `names` that is a usual one, or is one in longer words: `input_Q`, `query_states`."""
+    for name in names:
+        short = re.sub(r"^(inputs?|x)_|_(inputs?|states?|tensor|layer)$", "", name.lower())
+        if name.lower() in usual or short in usual:
+            return name
+    return None
 
 
 def mask_of_form(allowed: Tensor, convention: str, dimensions: int, dtype) -> Tensor:
@@ -182,21 +220,26 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
             super().__init__()
             if call.key is None and site.sublayer == "cross":
                 raise ValueError(f"{cls.__name__}.forward takes no key and no value, so it cannot look at another text")
+            if call.key is None and call.looks_back_only and not site.causal:
+                raise ValueError(f"no token sees a later one in {cls.__name__}, whatever the mask: it is for a decoder")
             values = {"d_model": d_model, "num_heads": num_heads, "head_dim": d_model // num_heads}
             self.layer = built(cls, values | {"dropout": dropout, "max_length": max_length}, options)
             call.settle(self.layer, d_model)
+            self.has_positions = call.has_positions
+            if call.has_positions and site.sublayer == "cross":
+                raise ValueError(f"{cls.__name__} tells places apart by itself, and two texts share none")
 
         def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-            cache = OneText if call.value is None else KeyValue
+            cache = OneText if call.value is None or self.has_positions else KeyValue
             return cache(source.unsqueeze(1), source.unsqueeze(1))  # [B, 1, T, C]
 
         def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
             key, value = kv.key.squeeze(1), kv.value.squeeze(1)
             queries, keys = x.shape[1], key.shape[1]
             allowed = mask.allowed().expand([x.shape[0], 1, queries, keys])
-            if call.key is not None:
+            if call.key is not None and not self.has_positions:
                 return call(self.layer, x, key, value, allowed)
-            # It computes queries for the whole text, we want those of x alone.
+            # It gets the whole text, as its only input or to know where x stands; we want the outputs of x alone.
             before = paddle.ones([x.shape[0], 1, keys - queries, keys], "bool")
             if mask.causal:
                 before = before & (paddle.arange(keys - queries).unsqueeze(1) >= paddle.arange(keys))

@@ -1,4 +1,4 @@
-"""A norm or an encoding of anybody's, `forward(x)`, as a component."""
+"""A norm, a feed-forward or an encoding of anybody's, `forward(x)`, as a component."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.protocols import Norm, PositionalEncoding
-from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first
+from paddle_tfm.protocols import FeedForward, Norm, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first, without_dropout
 
 
 def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
@@ -27,6 +27,28 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
 
     OrdinaryNorm.__name__ = OrdinaryNorm.__qualname__ = cls.__name__
     return OrdinaryNorm
+
+
+def feed_forward(cls: type, options: Mapping[str, object]) -> type[FeedForward]:
+    """A feed-forward `forward(x)`: what stands between the residual and its norm, without both."""
+
+    class OrdinaryFeedForward(FeedForward):
+        expected_failures = {
+            "repeatable": OWN_DROPOUT,
+            **without_dropout(cls),
+            **getattr(cls, "expected_failures", {}),
+        }
+
+        def __init__(self, d_model: int, d_ff: int, dropout: float):
+            super().__init__()
+            # `multiple`: what LLaMA's rounds d_ff up to, 256 by default
+            self.layer = built(cls, {"d_model": d_model, "d_ff": d_ff, "dropout": dropout, "multiple": 1}, options)
+
+        def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
+            return first(self.layer(x))
+
+    OrdinaryFeedForward.__name__ = OrdinaryFeedForward.__qualname__ = cls.__name__
+    return OrdinaryFeedForward
 
 
 class OrdinaryEncoding(PositionalEncoding):
@@ -47,7 +69,9 @@ class OrdinaryEncoding(PositionalEncoding):
         x = paddle.zeros([1, 2, width])
         try:
             with paddle.no_grad():
-                self._call(x)
+                out = self._call(x)
+            if list(out.shape) not in ([1, 2, width], [2, width]):
+                raise ValueError(f"it makes {out.shape} of {x.shape}")
         except Exception as error:
             self.takes_ids = True
             try:
@@ -58,7 +82,7 @@ class OrdinaryEncoding(PositionalEncoding):
                 raise UserError(f"{type(self).__name__}.forward fails on x [1, 2, {width}]: {text}") from error
 
     def _call(self, text: Tensor) -> Tensor:
-        return first(self.layer(paddle.zeros(text.shape[:2], "int64") if self.takes_ids else text))
+        return first(self.layer(paddle.ones(text.shape[:2], "int64") if self.takes_ids else text))
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x stands at its positions in a longer text whose other tokens are zero."""
@@ -96,7 +120,7 @@ def position(cls: type, options: Mapping[str, object]) -> type[OrdinaryEncoding]
         def __init__(self, d_model: int, max_length: int):
             super().__init__()
             # How far its table goes is its author's to say: as far as any check looks.
-            values = {"d_model": d_model, "max_length": 4 * max_length, "dropout": 0.0}
+            values = {"d_model": d_model, "max_length": 4 * max_length, "dropout": 0.0, "pad_id": 0}
             self.layer = built(cls, values, options)
             self.settle(d_model)
 

@@ -115,6 +115,8 @@ def redraw(layer: nn.Layer, rng: np.random.Generator) -> None:
 )
 def attends(subject: Subject) -> Result:
     probe = AttentionProbe(subject)
+    if getattr(probe.attention, "has_positions", False):
+        return Skip("it tells places apart by itself, so that its queries are those of the text that it attends to")
     kv = probe.project(probe.source)
     out = probe(probe.x, kv)
     changed = {"another text to attend to": probe(probe.x, probe.project(probe.normal(*probe.source.shape)))}
@@ -143,6 +145,10 @@ def bidirectional(subject: Subject) -> Result:
         return Skip("it does not stand in an encoder")
     for length in (LENGTH, LONG):
         probe = AttentionProbe(subject, site="encoder.self", length=length)
+        if getattr(probe.attention, "has_positions", False):  # an ordinary layer's own: before is not after
+            if failed := _one_way(probe, length // 2 + 1):
+                return failed
+            continue
         reversed_x = probe.x.flip([1])
         reversed_out = probe(reversed_x, probe.project(reversed_x))[:, ::-1]
         usual = probe(probe.x, probe.project(probe.x))
@@ -150,6 +156,17 @@ def bidirectional(subject: Subject) -> Result:
         if failed := difference(usual, reversed_out, what, 1e-4):
             return failed
     return Passed()
+
+
+def _one_way(probe: AttentionProbe, middle: int) -> Failed | None:
+    """Failed where no token before the middle of a text sees one behind it, or none behind it one before."""
+    usual, other = probe(probe.x, probe.project(probe.x)), probe.normal(*probe.x.shape)
+    halves = (probe.x[:, :middle], other[:, middle:]), (other[:, :middle], probe.x[:, middle:])
+    for text, seen, what in zip(halves, (slice(middle), slice(middle, None)), ("later", "earlier")):
+        x = paddle.concat(text, 1)
+        if relative_distance(probe(x, probe.project(x))[:, seen], usual[:, seen]) < MIN_EFFECT:
+            return Failed(f"other {what} tokens change nothing")
+    return None
 
 
 @check(

@@ -24,6 +24,7 @@ from paddle_tfm import create_registry
 TWINS = Path(__file__).parent / "twins"
 AS_KIND = {  # of twins that are ordinary layers
     "full_width": "attention",
+    "ordinary_feed_forward": "feed_forward",
     "ordinary_attention": "attention",
     "ordinary_norm": "norm",
     "ordinary_position": "position",
@@ -227,6 +228,14 @@ ORDINARY = [
             "weights cut off by NumPy", "F.softmax(scores, -1)", "paddle.to_tensor(F.softmax(scores, -1).numpy())",
             "trains",
         ),
+    ),
+    *_of(
+        "ordinary_feed_forward",
+        ("no activation", "        hidden = gate * self.w3(x)\n", "        hidden = self.w1(x) + self.w3(x)\n", "nonlinear"),
+        ("a softmax over time for a gate", "F.sigmoid(gate)", "F.softmax(gate, 1)", "causal"),
+        ("a layer in a plain list", "hidden = gate * self.w3(x)", "hidden = gate * [self.w3][0](x).detach()", "trains"),
+        ("dropout that is never called", "self.dropout(self.w2(hidden))", "self.w2(hidden)", "dropout"),
+        ("a width of its own", "        hidden_dim = multiple_of *", "        hidden_dim = 64\n        hidden_dim = multiple_of *", "width"),
     ),
     *_of(
         "ordinary_norm",

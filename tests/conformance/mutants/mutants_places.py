@@ -202,6 +202,42 @@ VARIANTS = [
          ("head(query, key, value, mask)", "head(query, key, value, valid_lens)")),
     ),
     (
+        "ordinary_attention", "input_Q, input_K, input_V, as in wmathor's tutorial",
+        (("query, key, value, mask):\n        found", "input_Q, input_K, input_V, attn_mask):\n        found"),
+         ("head(query, key, value, mask)", "head(input_Q, input_K, input_V, attn_mask)")),
+    ),
+    (
+        "ordinary_attention", "a bias for each distance inside, other ones before than after, as T5's",
+        (("        self.query = nn.Linear", "        self.bias = self.create_parameter([7])\n        self.query = nn.Linear"),
+         ("        scores = paddle.where(mask, ",
+          "        places = paddle.arange(scores.shape[-1])\n"
+          "        places = paddle.clip(places - paddle.arange(scores.shape[-2]).unsqueeze(1), -3, 3) + 3\n"
+          "        scores = scores + self.bias[places]\n        scores = paddle.where(mask, ")),
+    ),
+    (
+        "ordinary_attention", "no token sees a later one, whatever the mask, as in GPT-J's code",
+        (("query, key, value, mask):\n        found = []",
+          "hidden_states, attention_mask=None):\n        length = hidden_states.shape[1]\n"
+          "        mask = paddle.tril(paddle.ones([length, length], 'bool'))\n"
+          "        mask = mask if attention_mask is None else mask & attention_mask\n        found = []"),
+         ("head(query, key, value, mask)", "head(hidden_states, hidden_states, hidden_states, mask)")),
+    ),
+    (
+        "ordinary_feed_forward", "in_features and hidden_features, and GELU",
+        (("dim, hidden_dim, multiple_of=256, dropout=0.0", "in_features, hidden_features, drop=0.0"),
+         ("        hidden_dim = multiple_of * ((hidden_dim + multiple_of - 1) // multiple_of)\n",
+          "        dim, hidden_dim, dropout = in_features, hidden_features, drop\n"),
+         ("        hidden = gate * self.w3(x)", "        hidden = F.gelu(self.w3(x)) + 0.1 * gate")),
+    ),
+    (
+        "ordinary_position", "fairseq's: ids, of which those of padding have no position",
+        (("d_model, max_len=200", "embedding_dim, padding_idx, init_size=200"),
+         ("        super().__init__()\n", "        super().__init__()\n        d_model, max_len, self.pad = embedding_dim, init_size + 1, padding_idx\n"),
+         ("    def forward(self, x):", "    def forward(self, input):\n        real = (input != self.pad).astype('int64')\n"
+          "        return F.embedding(paddle.cumsum(real, axis=1) * real + self.pad, self.table.astype(paddle.get_default_dtype()))\n\n    def unused(self, x):"),
+         ("from paddle import nn\n", "import paddle.nn.functional as F\nfrom paddle import nn\n")),
+    ),
+    (
         "ordinary_norm", "a gain of float32, whatever the rest is",
         (("self.gain = self.create_parameter([d_model], default", "self.gain = self.create_parameter([d_model], dtype='float32', default"),),
     ),
