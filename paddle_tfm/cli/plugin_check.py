@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,6 +89,7 @@ def examination(plugins, device, **values: Any) -> None:
     from paddle_tfm.cli.conformance import examine_components, examine_ordinary
 
     registry = create_registry(plugins)
+    faulthandler.enable(2)  # a crash inside of Paddle names the user's line, and is not silent
     if wanted.as_kind is not None:
         examine_ordinary(wanted, wanted.as_kind, registry)
     else:

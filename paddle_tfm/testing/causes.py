@@ -210,15 +210,19 @@ CAUSES = (
 )
 
 
+def cause_of_error(detail: str) -> str:
+    """What is behind an error, or a number that is none; "" where that is not known."""
+    return next((sentence for text, sentence in ERRORS.items() if text in detail), "")
+
+
 def cause_of(kind: str, details: Mapping[str, str]) -> str:
     """The first cause that explains the failures of a component, check -> what was seen, in words; "" where none
     does."""
     names: dict[str, str] = {}
     for name, detail in details.items():
         names.setdefault(detail, name)  # one error that ends several checks is one failure
-    for text, sentence in ERRORS.items():
-        if text in next(iter(names), ""):
-            return sentence
+    if sentence := cause_of_error(next(iter(names), "")):
+        return sentence
     for cause in CAUSES:
         fits = {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds)
         if fits and cause.seen in details[cause.fails[0]]:

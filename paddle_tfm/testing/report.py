@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from paddle_tfm.testing.backward_line import is_of_the_author
-from paddle_tfm.testing.causes import cause_of
+from paddle_tfm.testing.causes import cause_of, cause_of_error
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
 PASS, EXPECTED_FAILURE, FAIL, SKIP, INFO = "pass", "expected failure", "fail", "skip", "information"
@@ -135,13 +135,14 @@ class Report:
 
     @property
     def most_likely(self) -> str:
-        """The most likely cause of what failed, in words: what the checks that failed together have in common, else the
-        error that the first one raised, else where its hint says to look; "" where nothing failed."""
+        """The most likely cause of what failed, in words: the error that the first check raised, else what the checks
+        that failed together have in common, else where the first one's hint says to look; "" where nothing failed."""
         if not self.failures:
             return ""
         first = self.failures[0]
-        otherwise = first.detail.partition(";")[0] if first.raised else first.check.hint
-        return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or otherwise
+        if first.raised:  # whatever else was tried there, it ended by the error
+            return cause_of_error(first.detail) or first.detail.partition(";")[0]
+        return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or first.check.hint
 
     def __getitem__(self, name: str) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.check.name == name)

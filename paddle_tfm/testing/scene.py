@@ -196,7 +196,10 @@ class Scene(ModelUnderTest[Transformer]):
         row = int(np.argmax(self.size.target_lengths))  # the longest
         length = self.size.target_lengths[row]
         for t in range(length) if length < SHORT else (0, length // 2, length - 2):
-            (gradient,) = paddle.grad(h[row, t].sum() + 0.1 * (h[row, t] ** 2).sum(), x, retain_graph=True)
+            # of the weights too: Paddle's `addmm` ends the process where its bias needs no gradient
+            weights = [each for each in model.decoder.parameters() if not each.stop_gradient]
+            value = h[row, t].sum() + 0.1 * (h[row, t] ** 2).sum()
+            gradient = paddle.grad(value, [x, *weights], retain_graph=True, allow_unused=True)[0]
             yield t, gradient.abs().sum(-1)[row].numpy()
 
     # --------------------------------------------------------------------------------------------------------- decoding

@@ -294,6 +294,18 @@ def test_a_new_package_passes_its_own_tests():
     assert (done.status, "plugin 'my_norm'" in done.err) == (2, True)  # it is not installed here
 
 
+def test_a_crash_below_python_names_the_line(tmp_path):
+    """As of Paddle's `addmm` with a bias of one axis, whose gradient may end the process."""
+    (tmp_path / "crashes.py").write_text(
+        "import ctypes\nfrom paddle import nn\n\n\nclass Crashes(nn.Layer):\n    def __init__(self, d_model):\n"
+        "        super().__init__()\n\n    def forward(self, x):\n        return ctypes.string_at(0)\n"
+    )
+    command = [sys.executable, "-m", "paddle_tfm", "plugin", "check", "--as", "norm", "crashes.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=_environment())
+    assert done.returncode < 0
+    assert "Segmentation fault" in done.stderr and 'crashes.py", line 10 in forward' in done.stderr
+
+
 def _environment() -> dict[str, str]:
     import os
 

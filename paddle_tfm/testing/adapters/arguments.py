@@ -20,18 +20,19 @@ NAMES: dict[str, tuple[str, ...]] = {
         "embedding_dim", "d_embed", "emb_dim", "input_dim", "features", "num_features", "normalized_shape",
         "norm_shape", "hid_dim", "num_hiddens", "query_size", "key_size", "value_size", "ffn_num_input", "dim_model",
         "ndim", "channels", "dim_in", "model_size", "d_word_vec", "n_feat", "num_embed", "num_channels", "in_channels",
-        "in_dim", "idim", "adim", "ninp", "in_features", "input_size", "size", "d",
+        "in_dim", "idim", "adim", "ninp", "emb", "feature_size", "in_features", "input_size", "size", "d",
     ),
     "num_heads": (
         "num_heads", "n_heads", "nhead", "n_head", "num_head", "heads", "h", "num_attention_heads", "enc_heads",
         "dec_heads", "encoder_attention_heads", "decoder_attention_heads", "head_count", "attn_heads",
         "attention_heads", "num_key_value_heads", "num_kv_heads", "n_kv_heads", "n_kv_head", "kv_heads", "aheads",
     ),
-    "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "d_kv", "dim_per_head", "depth"),
+    "head_dim": ("head_dim", "head_size", "d_k", "d_v", "d_q", "dim_head", "d_kv", "key_dim", "dim_per_head", "depth"),
     "dropout": (
         "dropout", "dropout_rate", "dropout_prob", "dropout_p", "drop", "drop_prob", "p", "attn_dropout",
         "attention_dropout", "drop_rate", "enc_dropout", "dec_dropout", "residual_dropout", "attn_pdrop", "resid_pdrop",
-        "embd_pdrop", "act_dropout", "activation_dropout",
+        "embd_pdrop", "attn_drop", "attention_probs_dropout_prob", "hidden_dropout_prob", "act_dropout",
+        "activation_dropout",
     ),
     "d_ff": (
         "d_ff", "dff", "ffn_dim", "ffn_hidden", "d_ffn", "dim_feedforward", "hidden_ff", "ff_dim", "d_inner", "pf_dim",
@@ -57,7 +58,8 @@ NAMES: dict[str, tuple[str, ...]] = {
         "max_length", "max_len", "maxlen", "max_seq_len", "max_position", "seq_len", "block_size", "context_length",
         "max_position_embeddings", "n_positions", "num_positions", "max_positions", "max_seq_length",
         "max_sequence_length", "seq_length", "sequence_length", "n_ctx", "max_target_positions",
-        "max_source_positions", "n_position", "maximum_position_encoding", "num_embeddings", "init_size", "max_pos",
+        "max_source_positions", "src_len", "src_seq_len", "n_position", "maximum_position_encoding",
+        "num_embeddings", "init_size", "max_pos",
     ),
     "multiple": ("multiple_of",),
 }  # fmt: skip

@@ -64,7 +64,10 @@ def reaches(subject: Subject) -> Result:
             source = x.clone() if probe.site.sublayer == "self" else scale * probe.normal(*probe.source.shape)
             source.stop_gradient = False
             out = probe.attend(x, source)
-            (gradient,) = paddle.grad((out * probe.normal(*out.shape)).sum(), source, allow_unused=True)
+            # of the weights too: Paddle's `addmm` ends the process where its bias needs no gradient
+            weights = [each for each in probe.attention.parameters() if not each.stop_gradient]
+            value = (out * probe.normal(*out.shape)).sum()
+            gradient = paddle.grad(value, [source, *weights], allow_unused=True)[0]
             if gradient is None:
                 return Failed(f"{site}: no output depends on the text that it attends to")
             by_token = gradient.abs().sum([0, 2]).numpy()
