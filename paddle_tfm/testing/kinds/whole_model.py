@@ -223,17 +223,20 @@ def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndar
     """([1, T, C] of the first table of words for a text of one word, what the first layer after it gets)."""
     model = whole.model()
     embedded: list[np.ndarray] = []
-    entered: list[np.ndarray] = []
+    entered: list[np.ndarray | None] = []
 
     def after_table(layer: nn.Layer, inputs: tuple, out: Tensor) -> None:
         if isinstance(inputs[0], Tensor) and bool((inputs[0] == WORD).all()):  # words, not positions
             embedded.append(out.numpy())
 
     def before_layer(layer: nn.Layer, inputs: tuple) -> None:
-        shape = embedded[-1].shape if embedded else None
+        if not embedded:
+            return
+        shape = embedded[-1].shape
         for x in inputs:
-            if isinstance(x, Tensor) and tuple(x.shape) == shape and x.dtype == paddle.float32:
-                entered.append(x.numpy())
+            if isinstance(x, Tensor) and x.ndim == 3 and x.shape[-1] == shape[-1] and x.dtype == paddle.float32:
+                # [T, B, C], or source and target in one text: what comes later is no sum of embeddings
+                entered.append(x.numpy() if tuple(x.shape) == shape else None)
                 return
 
     for layer in model.sublayers():
