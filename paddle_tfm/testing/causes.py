@@ -82,12 +82,12 @@ CAUSES = (
     ),
     Cause(("causal",), "an earlier token gets something of a later one: a shift, a sum or an index over T", TOKEN_WISE),
     Cause(
-        ("causal", "padding", "averages"),
-        "the softmax runs over another axis than the keys, or weights are changed after it",
-    ),
-    Cause(
         ("causal", "padding", "bidirectional"),
         "tokens are mixed up: a reshape takes heads for positions, or weights are shifted against their keys",
+    ),
+    Cause(
+        ("causal", "padding", "averages"),
+        "the softmax runs over another axis than the keys, or weights are changed after it",
     ),
     Cause(
         ("causal", "padding"),

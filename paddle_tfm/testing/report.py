@@ -10,6 +10,7 @@ from paddle_tfm.testing.backward_line import is_of_the_author
 from paddle_tfm.testing.causes import cause_of, cause_of_error
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
+STEPWISE = ("cached", "beams")  # where the whole text at once ran, an error is one of the steps
 PASS, EXPECTED_FAILURE, FAIL, SKIP, INFO = "pass", "expected failure", "fail", "skip", "information"
 
 
@@ -140,9 +141,10 @@ class Report:
         if not self.failures:
             return ""
         first = self.failures[0]
-        if first.raised:  # whatever else was tried there, it ended by the error
+        if first.raised and first.check.name not in STEPWISE:  # what it looks for was not seen: it ended by the error
             return cause_of_error(first.detail) or first.detail.partition(";")[0]
-        return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or first.check.hint
+        otherwise = first.detail.partition(";")[0] if first.raised else first.check.hint
+        return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or otherwise
 
     def __getitem__(self, name: str) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.check.name == name)

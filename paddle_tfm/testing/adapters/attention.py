@@ -90,15 +90,16 @@ class Call:
         self.is_settled = True
         training, layer.training = layer.training, False
         layer.eval()
-        if self.mask is not None:
-            self._work_out_mask(layer, width)
-        with contextlib.suppress(Exception):  # `runs` says what it is
-            self._look_everywhere(layer, width)
+        obeys = self.mask is None or self._work_out_mask(layer, width)
+        if obeys:  # otherwise tokens may be mixed up, which is no knowledge of their places
+            with contextlib.suppress(Exception):  # `runs` says what it is
+                self._look_everywhere(layer, width)
         if training:
             layer.train()
 
-    def _work_out_mask(self, layer: nn.Layer, width: int) -> None:
-        first_error = None
+    def _work_out_mask(self, layer: nn.Layer, width: int) -> bool:
+        """Whether a causal mask of the form that was found hides the future."""
+        first_error, hides = None, False
         for form in self._forms():
             try:
                 hides = self._hides_the_future(layer, width, form)
@@ -113,6 +114,7 @@ class Call:
         if self.form is None:
             text = " ".join(str(first_error).split())[:300]
             raise UserError(f"{self.cls.__name__}.forward fails on [2, 4, {width}] with any mask: {text}")
+        return hides
 
     def _look_everywhere(self, layer: nn.Layer, width: int) -> None:
         """Five tokens under a mask that hides none: as they are, with another last one, and two exchanged."""
