@@ -138,7 +138,9 @@ class Call:
             text[:, t] = x[:, t] + 1.0
         past = paddle.tril(paddle.ones([4, 4])).astype("bool").expand([2, 1, 4, 4])
         with paddle.no_grad():
-            usual, early, late = (first(layer(**self._arguments(x, y, y, past, form))).numpy() for y in texts)
+            usual, early, late = (
+                first(layer(**self._arguments(y if self.key is None else x, y, y, past, form))).numpy() for y in texts
+            )
         if list(usual.shape) != [2, 4, width]:
             raise ValueError(f"it returns {list(usual.shape)}")
         effect, leak = np.abs(early - usual)[:, 3].max(), np.abs(late - usual)[:, :3].max()
