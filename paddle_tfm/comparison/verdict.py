@@ -6,6 +6,7 @@ import math
 
 from paddle_tfm import units
 from paddle_tfm.comparison.comparable import reasons
+from paddle_tfm.comparison.runs import grouped
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, OpenEnded, Verdict, two_groups
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.units import listed, plural
@@ -58,9 +59,9 @@ def _in_two_groups(comparison: Comparison) -> str:
     first = [min(rule.upto(row.difference.pairs), default=SOUND_PAIRS) for row in comparison.rows if row.difference]
     if isinstance(rule, OpenEnded) or min(first, default=SOUND_PAIRS) >= SOUND_PAIRS:
         return ""
-    names, metric = [row.variant for row in comparison.comparable], comparison.metric
+    metric, runs = comparison.metric, grouped(comparison.runs)
     groups = two_groups(
-        {name: [run.metric(metric) for run in comparison.runs if run.variant == name] for name in names}
+        {row.variant: [run.metric(metric) for run in runs[row.variant]] for row in comparison.comparable}
     )
     if groups is None:
         return ""

@@ -146,6 +146,14 @@ def _no_dropout() -> Iterator[None]:
         F.dropout = usual
 
 
+def gradient_through(layer: nn.Layer, value: Tensor, x: Tensor, retain_graph: bool = False) -> Tensor:
+    """The gradient of `value` by `x`, which passed through `layer`; zeros where it does not depend on it. That of the
+    layer's weights is computed too: Paddle's `addmm` ends the process where its bias needs no gradient."""
+    weights = [parameter for parameter in layer.parameters() if not parameter.stop_gradient]
+    gradient = paddle.grad(value, [x, *weights], retain_graph=retain_graph, allow_unused=True)[0]
+    return paddle.zeros_like(x) if gradient is None else gradient
+
+
 def select_rows(batch: Batch, rows: list[int]) -> Batch:
     """These sentences of a batch, padded as before."""
     index = paddle.to_tensor(rows, dtype="int64")

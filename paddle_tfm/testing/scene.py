@@ -16,7 +16,7 @@ from paddle_tfm.data.vocabulary import BOS, PAD
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Memory, Tap
 from paddle_tfm.recipe.settings import ModelSettings
-from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_nothing, same_draws
+from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_nothing, gradient_through, same_draws
 from paddle_tfm.testing.size import FIRST_WORD, VOCABULARY, Size
 
 SHORT = 12  # tokens of a text of which each is looked at
@@ -196,10 +196,8 @@ class Scene(ModelUnderTest[Transformer]):
         row = int(np.argmax(self.size.target_lengths))  # the longest
         length = self.size.target_lengths[row]
         for t in range(length) if length < SHORT else (0, length // 2, length - 2):
-            # of the weights too: Paddle's `addmm` ends the process where its bias needs no gradient
-            weights = [each for each in model.decoder.parameters() if not each.stop_gradient]
             value = h[row, t].sum() + 0.1 * (h[row, t] ** 2).sum()
-            gradient = paddle.grad(value, [x, *weights], retain_graph=True, allow_unused=True)[0]
+            gradient = gradient_through(model.decoder, value, x, retain_graph=True)
             yield t, gradient.abs().sum(-1)[row].numpy()
 
     # --------------------------------------------------------------------------------------------------------- decoding

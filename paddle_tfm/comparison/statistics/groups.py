@@ -8,9 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 FEWEST = 6  # values: of fewer, a gap says nothing
-GAP = (
-    6.0  # in standard deviations within the groups; as wide is one of six normal values in 2% of draws, of ten in 0.2%
-)
+GAP = 6.0  # standard deviations within the groups; six normal values have such a gap in 2% of draws, ten in 0.2%
 SHARE = 1 / 6  # of all values, in the smaller group: fewer are outliers, for which the t test is merely cautious
 
 Key = TypeVar("Key")

@@ -58,6 +58,7 @@ class AttentionProbe:
         size = {"d_model": d_model, "num_heads": num_heads, "max_length": max(MAX_LENGTH, length)}
         self.attention = subject.build(self.site, **size, dropout=dropout, **(norms or {}))
         self.attention.eval()
+        self.has_positions = getattr(self.attention, "has_positions", False)  # inside: of an ordinary layer
         redraw(self.attention, self.rng)
         open_gates(self.attention, self.rng)
         self.x = self.normal(1, length, d_model)
@@ -115,7 +116,7 @@ def redraw(layer: nn.Layer, rng: np.random.Generator) -> None:
 )
 def attends(subject: Subject) -> Result:
     probe = AttentionProbe(subject)
-    if getattr(probe.attention, "has_positions", False):
+    if probe.has_positions:
         return Skip("it tells places apart by itself, so that its queries are those of the text that it attends to")
     kv = probe.project(probe.source)
     out = probe(probe.x, kv)
@@ -145,7 +146,7 @@ def bidirectional(subject: Subject) -> Result:
         return Skip("it does not stand in an encoder")
     for length in (LENGTH, LONG):
         probe = AttentionProbe(subject, site="encoder.self", length=length)
-        if getattr(probe.attention, "has_positions", False):  # an ordinary layer's own: before is not after
+        if probe.has_positions:  # before is not after
             if failed := _one_way(probe, length // 2 + 1):
                 return failed
             continue

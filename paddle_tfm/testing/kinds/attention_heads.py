@@ -9,6 +9,7 @@ from paddle import Tensor
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.kinds.attention import AttentionProbe
+from paddle_tfm.testing.model_under_test import gradient_through
 from paddle_tfm.testing.probe import Probe
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, distance
@@ -64,11 +65,8 @@ def reaches(subject: Subject) -> Result:
             source = x.clone() if probe.site.sublayer == "self" else scale * probe.normal(*probe.source.shape)
             source.stop_gradient = False
             out = probe.attend(x, source)
-            # of the weights too: Paddle's `addmm` ends the process where its bias needs no gradient
-            weights = [each for each in probe.attention.parameters() if not each.stop_gradient]
-            value = (out * probe.normal(*out.shape)).sum()
-            gradient = paddle.grad(value, [source, *weights], allow_unused=True)[0]
-            if gradient is None:
+            gradient = gradient_through(probe.attention, (out * probe.normal(*out.shape)).sum(), source)
+            if not bool(gradient.any()):
                 return Failed(f"{site}: no output depends on the text that it attends to")
             by_token = gradient.abs().sum([0, 2]).numpy()
             counts |= by_token > DEAD * by_token.max()
