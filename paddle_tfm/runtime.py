@@ -45,6 +45,7 @@ class Setting:
 
 SETTINGS: list[Setting] = []
 too_late = False
+_loaded = False  # whether `load_paddle` came to its end: who imports Paddle himself has not asked what it asks
 
 
 def physical_cores() -> int:
@@ -174,13 +175,14 @@ def installed_paddle() -> tuple[str, str] | None:
 
 
 def load_paddle():
-    """Import Paddle with these settings and without its start-up messages.
+    """Import Paddle with these settings and without its start-up messages; the first call asks whether it is right here.
 
     Raises:
         UserError: Paddle is not installed, or has a version that paddle_tfm was not tested with.
     """
+    global _loaded
     prepare()
-    if "paddle" in sys.modules:
+    if _loaded:
         return sys.modules["paddle"]
     installed = installed_paddle()
     if installed is None:
@@ -197,6 +199,7 @@ def load_paddle():
         from paddle_tfm import paddle_compat
     paddle_compat.keep_python_signal_handlers()
     _require_right_products()
+    _loaded = True
     return paddle
 
 

@@ -103,6 +103,14 @@ def test_a_warning_says_when_paddle_was_imported_first():
     assert variables["FLAGS_use_stride_kernel"] is None
 
 
+def test_a_script_that_imports_paddle_itself_ends_quietly_too():
+    """Paddle's handler of SIGTERM writes a traceback in C++, unless `load_paddle` took it away."""
+    script = "import os, paddle_tfm, paddle; paddle_tfm.runtime.load_paddle(); os.kill(os.getpid(), 15)"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True)
+    assert done.returncode == -15
+    assert "C++ Traceback" not in done.stdout + done.stderr
+
+
 def test_physical_cores_are_at_most_what_we_may_use():
     assert 1 <= runtime.physical_cores() <= len(os.sched_getaffinity(0))
 

@@ -110,12 +110,12 @@ def _lengths(data: Mapping[str, Any], most: int) -> dict[str, int]:
 
 
 def _say(name: str, kills: Sequence[int], sentences: Sequence[str]) -> None:
-    where = " and ".join(map(str, kills))
+    where = f"step{'s' * (len(kills) > 1)} {' and '.join(map(str, kills))}"
     if not sentences:
         same = "parameters, optimizer state, metrics, predictions and results are the same to the bit"
-        console().print(f"{name}, killed after step {where} and resumed: {same}.", highlight=False, soft_wrap=True)
+        console().print(f"{name}, killed after {where} and resumed: {same}.", highlight=False, soft_wrap=True)
         return
-    console().print(f"{name}, killed after step {where} and resumed, is another run:", highlight=False, soft_wrap=True)
+    console().print(f"{name}, killed after {where} and resumed, is another run:", highlight=False, soft_wrap=True)
     for sentence in sentences:
         console().print(f"  {sentence}", highlight=False, markup=False, soft_wrap=True)
     raise click.exceptions.Exit(1)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from paddle import Tensor
+if TYPE_CHECKING:
+    from paddle import Tensor
 
 
 def is_of_the_author(file: str) -> bool:
@@ -17,6 +19,10 @@ def is_of_the_author(file: str) -> bool:
 def backward_line(forward: Callable[[], object]) -> str:
     """ " (file line 5, in the backward pass)" of the first line in `forward` that makes a tensor whose backward pass
     fails; "" where there is none."""
+    from paddle import (
+        Tensor,
+    )  # here, so that `paddle_tfm.testing` is imported before Paddle is, and without its messages
+
     made: list[tuple[str, Tensor]] = []
     known: set[int] = set()
 

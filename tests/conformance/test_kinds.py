@@ -39,6 +39,13 @@ def test_what_reports_are_written_with_is_loaded_for_sections_only():
     assert done.stdout.split("\n")[-2] == "[]"
 
 
+def test_the_kit_is_imported_before_paddle_is():
+    """Paddle prints a warning when it is imported, but for `load_paddle`."""
+    script = "import sys, paddle_tfm.testing; print('paddle' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_one_of_each_kind_passes(kind):
     name, options = ONE_OF_EACH[kind]

@@ -130,7 +130,7 @@ def test_what_ships_resumes_exactly(capsys, setting):
     code, out, err = verify_resume(capsys, setting, "--kill-at", "3", "--kill-at", "5")
     assert (code, out) == (
         0,
-        "default/seed-1, killed after step 3 and 5 and resumed: parameters, optimizer state, metrics, predictions and "
+        "default/seed-1, killed after steps 3 and 5 and resumed: parameters, optimizer state, metrics, predictions and "
         "results are the same to the bit.\n",
     ), err
 
