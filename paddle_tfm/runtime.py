@@ -175,7 +175,7 @@ def installed_paddle() -> tuple[str, str] | None:
 
 
 def load_paddle():
-    """Import Paddle with these settings and without its start-up messages; the first call asks whether it is right here.
+    """Import Paddle with these settings and without its start-up messages; the first time, ask whether it is right.
 
     Raises:
         UserError: Paddle is not installed, or has a version that paddle_tfm was not tested with.

@@ -19,9 +19,8 @@ def is_of_the_author(file: str) -> bool:
 def backward_line(forward: Callable[[], object]) -> str:
     """ " (file line 5, in the backward pass)" of the first line in `forward` that makes a tensor whose backward pass
     fails; "" where there is none."""
-    from paddle import (
-        Tensor,
-    )  # here, so that `paddle_tfm.testing` is imported before Paddle is, and without its messages
+    # Here, so that `paddle_tfm.testing` is imported before Paddle is, and without its messages.
+    from paddle import Tensor
 
     made: list[tuple[str, Tensor]] = []
     known: set[int] = set()
