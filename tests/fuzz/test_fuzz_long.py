@@ -16,7 +16,7 @@ from fuzz_targets import TARGETS
 HERE = Path(__file__).parent
 INPUTS, SECONDS = int(os.environ.get("FUZZ_INPUTS", 1_000_000)), int(os.environ.get("FUZZ_SECONDS", 100_000))
 ROUND = 50_000  # inputs of one process: Paddle keeps some bytes of each tensor made from an array, and so does the instrumentation
-# the code of each target, whose branches are counted
+# the code of each target, whose branches are counted: in a checkout or installed, where the plugins are `paddle_tfm_plugins`
 CODE = {
     "recipe": "paddle_tfm/recipe/{yaml_*,limits,merging,expansion,coherence,validation,settings,seeds,space,tuning,ladder,equal,claims}.py",
     "recipe_file": "paddle_tfm/recipe/{reading,loading,fast}.py",
@@ -60,7 +60,8 @@ def fuzz(name, folder, inputs, seconds):
 def test_a_million_inputs(name, tmp_path):
     folder = Path(os.environ.get("FUZZ_FOLDER", tmp_path)).absolute() / name
     done, spent = fuzz(name, folder, INPUTS, SECONDS)
-    include = ",".join(f"{HERE.parents[1]}/{each}" for each in braces(CODE[name]))
+    files = braces(CODE[name])
+    include = ",".join([f"*/{each}" for each in files] + [f"*/paddle_tfm_{each}" for each in files])
     environment = {**os.environ, "COVERAGE_FILE": str(tmp_path / "coverage")}
     for arguments in (
         ["run", "--branch", f"--include={include}", str(HERE / "fuzz_run.py"), name, str(folder / "corpus")],
