@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, suppress
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,6 +107,12 @@ def users_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in added}
 
 
+def python() -> list[str]:
+    """The command of this Python, after which comes a program or a module. It imports nothing from the current folder,
+    where a `json.py` may lie beside somebody else's runs; Python 3.10 has no such option."""
+    return [sys.executable, *(["-P"] if sys.version_info >= (3, 11) else [])]
+
+
 def threads() -> int:
     """The number of threads that Paddle uses, or will use, in this process."""
     value = os.environ.get("OMP_NUM_THREADS", "")
@@ -116,16 +122,21 @@ def threads() -> int:
 
 
 @contextmanager
-def threads_for(workers: int) -> Iterator[None]:
-    """Within this block, each of `workers` processes that are started has an equal part of the threads."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // workers))
+def variable(name: str, value: str) -> Iterator[None]:
+    """Within this block an environment variable has this value, for the processes that are started there."""
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
         yield
     finally:
-        os.environ.pop("OMP_NUM_THREADS")
+        os.environ.pop(name)
         if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before
+            os.environ[name] = before
+
+
+def threads_for(workers: int) -> AbstractContextManager[None]:
+    """Within this block, each of `workers` processes that are started has an equal part of the threads."""
+    return variable("OMP_NUM_THREADS", str(max(1, threads() // workers)))
 
 
 def _keep_freed_memory() -> None:

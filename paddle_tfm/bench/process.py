@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import IO, cast
 
+from paddle_tfm import runtime
 from paddle_tfm.bench.sides import KINDS, environment
 from paddle_tfm.errors import UserError
 
@@ -21,7 +21,7 @@ class Worker:
         code = f"import {KINDS[side].first}\nfrom paddle_tfm.bench.worker import main\nmain({side!r})"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-c", code],
+                [*runtime.python(), "-W", "ignore", "-c", code],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

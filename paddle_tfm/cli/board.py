@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from paddle_tfm import runtime
 from paddle_tfm.cli.board_pages import CURVES, KNOWN, unknown_script
 from paddle_tfm.cli.common import warn
 from paddle_tfm.errors import UserError
@@ -42,7 +43,8 @@ def command(folder: Path, port: int, host: str) -> None:
     sys.stdout.flush()
     program = "from paddle_tfm.cli.board_pages import main; main()"
     arguments = ["--logdir", str(folder), "--host", host, "--port", str(port), "--disable-telemetry"]
-    os.execv(sys.executable, [sys.executable, "-c", program, *arguments])  # to stop us is to stop it
+    command = [*runtime.python(), "-c", program, *arguments]
+    os.execv(command[0], command)  # to stop us is to stop it
 
 
 def _free(host: str, port: int) -> None:

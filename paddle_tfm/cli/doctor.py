@@ -178,10 +178,10 @@ def _judge(report: Report, used: str, rates: dict[str, float], numpys: float) ->
 def _measure(value: str | None) -> dict[str, float] | str:
     """`rate` and `deviation` in a new process with the variable set to `value` (None: as this process has it), or how
     that process failed."""
-    from paddle_tfm import blas
+    from paddle_tfm import blas, runtime
 
     variables = dict(os.environ) if value is None else {**os.environ, blas.VARIABLE: value}
-    command = [sys.executable, "-W", "ignore", "-c", "from paddle_tfm.cli.doctor import print_path; print_path()"]
+    command = [*runtime.python(), "-W", "ignore", "-c", "from paddle_tfm.cli.doctor import print_path; print_path()"]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,7 +51,7 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
     again = second_folder(folder)
     note(f"trained again, in {again}")
     words = replace(wanted, out=again, paranoid=False, form=None, store=None).words_to_resume()
-    command = [sys.executable, "-m", "paddle_tfm", *words]
+    command = [*runtime.python(), "-m", "paddle_tfm", *words]
     process = subprocess.Popen(command, env=runtime.users_environment(), stdout=subprocess.DEVNULL)
     with Stop() as stop:
         asked = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,7 +81,7 @@ def command(recipe: str, overrides, cell, steps: int, kills, keep, plugins, devi
     settings = [f"{name}={value}" for name, value in lengths.items() if value != _written(run.data, name)]
     options = [*(f"--plugin={file}" for file in plugins), *([f"--device={device}"] if device else [])]
     words = [recipe, *overrides, *settings, *options, "--resume", f"--cell={run.name}"]
-    command = [sys.executable, "-m", "paddle_tfm", "run", *words]
+    command = [*runtime.python(), "-m", "paddle_tfm", "run", *words]
     with tempfile.TemporaryDirectory() as temporary:
         if keep is not None:
             keep.mkdir(parents=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,7 +171,7 @@ class Sweep:
     def _cell(self, run: RunSpec) -> Cell:
         name = run.name
         options = [*self._plugin_options(), *self.cell_options, *(["--strict"] if self.strict else [])]
-        command = [sys.executable, "-m", "paddle_tfm", "run", *self.recipe.arguments, *options]
+        command = [*runtime.python(), "-m", "paddle_tfm", "run", *self.recipe.arguments, *options]
         command += [f"--out={self.folder}", "--resume", f"--cell={name}"]
         command += [f"--store={self.store}"] if self.store is not None else []
         return Cell(run, self.folder / name, command, runtime.users_environment(), self.store)

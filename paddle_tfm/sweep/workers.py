@@ -25,7 +25,7 @@ from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.exit_status import how_it_ended
 from paddle_tfm.protocols import Outcome
-from paddle_tfm.runtime import load_paddle
+from paddle_tfm.runtime import load_paddle, variable
 
 if TYPE_CHECKING:  # a spawned worker imports this module before Paddle is set up
     from multiprocessing.process import BaseProcess
@@ -137,7 +137,7 @@ class Workers:
         inherited = [ours, *(each.pipe for each in self.pool)] if processes.can_fork() else []
         arguments = settings, theirs, inherited
         process = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
-        with processes.signals_wait():
+        with processes.signals_wait(), variable("PYTHONSAFEPATH", "1"):  # as `runtime.python`, where it is spawned
             process.start()
         theirs.close()  # so that the worker alone has it, and its death ends the pipe
         self.pool.append(CellWorker(process, ours))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -125,7 +124,8 @@ class TrialSweep:
 
     def _counted(self, cell: Cell) -> Cell:
         words = [str(self.folder / trial_listener.STARTS), cell.name, str(LIMIT_SECONDS), trial_listener.COMMAND]
-        return replace(cell, command=[sys.executable, "-c", PROGRAM, *words, *cell.command[3:]])
+        arguments = cell.command[cell.command.index("paddle_tfm") + 1 :]
+        return replace(cell, command=[*runtime.python(), "-c", PROGRAM, *words, *arguments])
 
     @contextmanager
     def _user(self, stops: bool) -> Iterator[None]:

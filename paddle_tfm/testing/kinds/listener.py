@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from paddle_tfm import runtime
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.plugin_errors import TRACEBACK
 from paddle_tfm.plugins import Plugins, listeners
@@ -109,7 +109,7 @@ class Listener:
     def _train(self, folder: Path, *options: str, left_out: str = "") -> Training:
         files = [f"--plugin={file}" for name, file in self.files.items() if name != left_out]
         limit = LIMIT if left_out else self.limit
-        command = [sys.executable, "-c", PROGRAM, left_out, f"{limit}", *RECIPE, *files, *options]
+        command = [*runtime.python(), "-c", PROGRAM, left_out, f"{limit}", *RECIPE, *files, *options]
         begin = time.monotonic()
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:  # a pipe, its children may keep
             process = subprocess.Popen(

@@ -1,0 +1,74 @@
+"""A folder that somebody else filled holds modules named like those that we import: none of them is executed."""
+
+import subprocess
+import sys
+import time
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from command_line import TINY
+
+from paddle_tfm import runtime
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks in the current folder")
+MODULES = ("json", "numpy", "flask", "click", "socket", "subprocess", "paddle", "yaml", "safetensors", "visualdl")
+ONCE = [*TINY, "seeds=[1]"]
+COMMANDS = {
+    "command": ["run", "reverse", *ONCE, "--executor={name: command, template: '{cell}'}"],
+    "paranoid": ["run", "reverse", *ONCE, "--paranoid", "--workers=1"],
+    "verify-resume": ["verify-resume", "reverse", *ONCE, "--kill-at=3"],
+    "doctor": ["doctor"],
+}
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    for name in MODULES:
+        (tmp_path / f"{name}.py").write_text("import os; os.mkdir(os.path.join(os.path.dirname(__file__), 'executed'))")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_executes_what_lies_there(foreign, name):
+    command = [*runtime.python(), "-m", "paddle_tfm", *COMMANDS[name]]
+    done = subprocess.run(command, cwd=foreign, capture_output=True, text=True)
+    assert not (foreign / "executed").exists()
+    assert done.returncode == 0, done.stderr
+
+
+def wait_for(address):
+    """Until a server answers there, whatever it answers."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            return urlopen(address)
+        except HTTPError as answer:
+            return answer
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError(address)
+
+
+def test_nor_do_the_curves(foreign):
+    (foreign / "runs").mkdir()
+    (foreign / "runs" / "vdlrecords.1.log").touch()
+    command = [*runtime.python(), "-m", "paddle_tfm", "board", "--port=18652"]
+    board = subprocess.Popen(command, cwd=foreign, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for("http://127.0.0.1:18652/")
+    finally:
+        board.kill()
+        board.wait()
+    assert not (foreign / "executed").exists()
+
+
+def test_a_worker_that_is_spawned_takes_none_either(foreign):
+    program = (
+        "import multiprocessing, os\nfrom paddle_tfm import runtime\nif __name__ == '__main__':\n"
+        "    with runtime.variable('PYTHONSAFEPATH', '1'):\n"
+        "        process = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
+        "        process.start()\n    process.join()\n    raise SystemExit(process.exitcode)"
+    )
+    done = subprocess.run([*runtime.python(), "-c", program], cwd=foreign, capture_output=True, text=True)
+    assert (done.returncode, (foreign / "executed").exists()) == (0, False), done.stderr
