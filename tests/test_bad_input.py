@@ -2,11 +2,13 @@
 nothing lost. The real command line in this process, a row a case."""
 
 import json
+import os
 import pickle
 import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from recipe_text import TINY_MODEL
 from safetensors.numpy import load_file, save_file
@@ -294,6 +296,36 @@ def forge(path):
     without_manifest(path)
 
 
+def claim(path, dtype, shape, size):
+    """One tensor more, of which the file says type and shape: a hole in it, which takes no disk."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header, begin = json.loads(content[8 : 8 + length]), len(content) - 8 - length
+    header["more"] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, begin + size]}
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + length :])
+    os.truncate(path, 8 + len(text) + begin + size)
+    without_manifest(path)
+
+
+def halve(path):
+    """The weights in bfloat16, as other tools save them."""
+    header, halves = {}, b""
+    for name, array in load_file(path).items():
+        half = (np.ascontiguousarray(array).view("uint32") >> 16).astype("uint16").tobytes()
+        offsets = [len(halves), len(halves) + len(half)]
+        header[name] = {"dtype": "BF16", "shape": list(array.shape), "data_offsets": offsets}
+        halves += half
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + halves)
+    without_manifest(path)
+
+
+def enlarge(path):
+    vocabulary = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps([*vocabulary, *(f"piece{number}" for number in range(100_000))]), "utf-8")
+
+
 def without_manifest(path):
     (path.parent / "manifest.json").unlink()  # as of a checkpoint that somebody made
 
@@ -307,6 +339,19 @@ RUNS = {
     "model cut short": (lambda run: truncate(run / "checkpoints/best/model.safetensors"), ["model.safetensors"]),
     "weights of another type": (lambda run: retype(run / "checkpoints/best/model.safetensors"), ["float64", "float32"]),
     "weights pickled": (lambda run: forge(run / "checkpoints/best/model.safetensors"), ["not a safetensors file"]),
+    "weights in bfloat16": (lambda run: halve(run / "checkpoints/best/model.safetensors"), ["BF16", "no checkpoint"]),
+    "a tensor of 40 GiB": (
+        lambda run: claim(run / "checkpoints/best/model.safetensors", "U8", [40 << 30], 40 << 30),
+        ["the model lacks more"],
+    ),
+    "a shape without end": (
+        lambda run: claim(run / "checkpoints/best/model.safetensors", "F32", [0, 1 << 62], 0),
+        ["the model lacks more"],
+    ),
+    "more pieces than numbers": (
+        lambda run: enlarge(run / "codec/target/vocabulary.json"),
+        ["model.safetensors", "vocabularies", "100,0"],
+    ),
     "vocabulary nested": (lambda run: (run / "codec/source/vocabulary.json").write_text("[" * 100_000), ["vocabulary"]),
     "recipe nested": (lambda run: (run / "recipe.yaml").write_text("a: " + "[" * 100_000), ["recipe.yaml", "50 deep"]),
     "a model that fills the memory": (

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import paddle
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, naming, sync
 from paddle_tfm.train import manifest
+
+# the types of tensors in a checkpoint: as safetensors calls them, and as NumPy does
+INTEGERS = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64"}
+DTYPES = {**INTEGERS, "F16": "float16", "F32": "float32", "F64": "float64"}
 
 
 def save(
@@ -98,65 +104,83 @@ def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:
 
 
 def load_model(folder: Path, model: paddle.nn.Layer) -> None:
-    """Set the parameters and buffers of `model`.
+    """Set the parameters and buffers of `model`. What a file says of its tensors is compared before any is read.
 
     Raises:
-        UserError: the file is missing or broken, or its names or shapes are not the model's.
+        UserError: the file is missing or broken, or its names, shapes or types are not the model's.
     """
-    path = folder / manifest.WEIGHTS
-    arrays, tensors = load_arrays(folder), model.state_dict()
-    differences = [
-        f"the {side} lacks {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-        for side, names in (
-            ("file", sorted(tensors.keys() - arrays.keys())),
-            ("model", sorted(arrays.keys() - tensors.keys())),
-        )
-        if names
-    ]
-    if differences:
-        raise UserError(f"{path} does not fit the recipe's model: {'; '.join(differences)}")
-    for name, tensor in tensors.items():
-        if list(arrays[name].shape) != list(tensor.shape):
-            raise UserError(
-                f"{path}: {name} has shape {list(arrays[name].shape)}, but the model needs {list(tensor.shape)}"
-            )
-        if (dtype := str(arrays[name].dtype)) != (needed := str(tensor.dtype).removeprefix("paddle.")):
-            raise UserError(f"{path}: {name} holds numbers of the type {dtype}, but the model needs {needed}")
-    set_arrays(model, arrays)
+    path, tensors = folder / manifest.WEIGHTS, model.state_dict()
+    with _open(path) as file:
+        names = set(file.keys())
+        differences = [
+            f"the {side} lacks {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+            for side, lacking in (("file", sorted(tensors.keys() - names)), ("model", sorted(names - tensors.keys())))
+            if lacking
+        ]
+        if differences:
+            raise UserError(f"{path} does not fit the recipe's model: {'; '.join(differences)}")
+        for name, tensor in tensors.items():
+            stored = file.get_slice(name)
+            if (shape := stored.get_shape()) != list(tensor.shape):
+                raise UserError(f"{path}: {name} has shape {shape}, but the model needs {list(tensor.shape)}")
+            dtype, needed = _dtype(path, name, stored), str(tensor.dtype).removeprefix("paddle.")
+            if dtype != needed:
+                raise UserError(f"{path}: {name} holds numbers of the type {dtype}, but the model needs {needed}")
+        for name, tensor in tensors.items():
+            tensor.set_value(file.get_tensor(name))
 
 
-def require_width(folder: Path, d_model: int) -> None:
-    """Refuse weights of which none has the width of a model, before a model of that width takes memory.
+def require_fit(folder: Path, d_model: int, pieces: int) -> None:
+    """Refuse weights that no model of this width and with so many pieces in its vocabularies has, before such a model
+    takes memory: no shape has the width, or there are fewer numbers than pieces.
 
     Raises:
-        UserError: the file is missing or broken, or its weights are of another width.
+        UserError: the file is missing or broken, or its weights are of another model.
     """
     path = folder / manifest.WEIGHTS
-    with _reading(path), safe_open(path, "numpy") as file:
+    with _open(path) as file:
         shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - no mapping
     if not any(d_model in shape for shape in shapes):
         raise UserError(f"{path} does not fit the recipe's model: no tensor's shape has its d_model, {d_model}")
+    if (numbers := sum(map(math.prod, shapes))) < pieces:
+        raise UserError(
+            f"{path} does not fit the run's vocabularies: they have {pieces:,} pieces, but it holds {numbers:,} numbers"
+        )
 
 
 def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
     """The arrays of one part of a checkpoint, by name.
 
     Raises:
-        UserError: the file is missing or broken.
+        UserError: the file is missing or broken, or holds more than the memory.
     """
     path = folder / f"{part}.safetensors"
-    with _reading(path):
-        return load_file(path)
+    with _open(path) as file:
+        names = list(file.keys())
+        for name in names:
+            _dtype(path, name, file.get_slice(name))
+        return {name: file.get_tensor(name) for name in names}
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _open(path: Path) -> Iterator[Any]:
     try:
-        yield
+        with safe_open(path, "numpy") as file:
+            yield file
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
-    except (SafetensorError, OSError) as error:
+    except MemoryError as error:
+        raise UserError(f"{path}: holds more than the memory that is free") from error
+    except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path}: not a safetensors file: {error}") from error
+
+
+def _dtype(path: Path, name: str, stored: Any) -> str:
+    """The name of a tensor's type as NumPy has it. Raises UserError: we save none of this type."""
+    dtype = stored.get_dtype()
+    if dtype not in DTYPES:
+        raise UserError(f"{path}: {name} holds numbers of the type {dtype}, which no checkpoint here has")
+    return DTYPES[dtype]
 
 
 def load_part(folder: Path, part: str) -> dict[str, paddle.Tensor]:

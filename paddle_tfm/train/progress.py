@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
+
+from pydantic import FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
+
+from paddle_tfm.errors import UserError
 
 LATER = {"later": True}  # of a field that older checkpoints lack
 
@@ -23,21 +29,21 @@ class Progress:
             that was made; rate_factor: of the learning rate since then (`train.divergence`).
     """
 
-    step: int = 0
-    epoch: int = 0
-    position: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    wall_seconds: float = 0.0
+    step: NonNegativeInt = 0
+    epoch: NonNegativeInt = 0
+    position: NonNegativeInt = 0
+    tokens: NonNegativeInt = 0
+    seconds: FiniteFloat = 0.0
+    wall_seconds: FiniteFloat = 0.0
     best: list[float] | None = None
-    best_step: int = 0
+    best_step: NonNegativeInt = 0
     valid: dict[str, float] = field(default_factory=dict)
     evaluated: bool = True
-    stale: int = 0
-    snapshots: list[int] = field(default_factory=list)
-    skipped: int = field(default=0, metadata=LATER)
-    skipped_in_row: int = field(default=0, metadata=LATER)
-    rate_factor: float = field(default=1.0, metadata=LATER)
+    stale: NonNegativeInt = 0
+    snapshots: list[NonNegativeInt] = field(default_factory=list)
+    skipped: NonNegativeInt = field(default=0, metadata=LATER)
+    skipped_in_row: NonNegativeInt = field(default=0, metadata=LATER)
+    rate_factor: FiniteFloat = field(default=1.0, metadata=LATER)
 
     @classmethod
     def required(cls) -> list[str]:
@@ -45,9 +51,22 @@ class Progress:
         return [field.name for field in fields(cls) if not field.metadata]
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Progress:
-        """The progress in a checkpoint's state."""
-        return cls(**{field.name: state[field.name] for field in fields(cls) if field.name in state})
+    def restored(cls, state: Mapping[str, Any], file: Path, steps: int) -> Progress:
+        """The progress in a checkpoint's state, of a training of so many steps.
+
+        Raises:
+            UserError: `file`, which it was read from, is damaged.
+        """
+        try:
+            known = {field.name: state[field.name] for field in fields(cls) if field.name in state}
+            progress = TypeAdapter(cls).validate_json(json.dumps(known), strict=True)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            sentence = wrong["msg"].removeprefix("Input ").lower()
+            raise UserError(f"{file}: damaged: `{wrong['loc'][0]}` {sentence}") from error
+        if progress.step > steps:
+            raise UserError(f"{file}: damaged: it is of step {progress.step:,}, but the training has {steps:,}")
+        return progress
 
     def improved(self, rank: list[float], metrics: Mapping[str, float]) -> bool:
         """Whether an evaluation is the best so far, by its rank; if so, `best` and `valid` are of it now."""

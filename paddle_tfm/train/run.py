@@ -215,10 +215,13 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
     return examples.select(indices.tolist()) if dropped else examples, dropped
 
 
+def _sizes(codec: Codec) -> tuple[int, int]:
+    return len(codec.source_vocabulary), len(codec.target_vocabulary)
+
+
 def _model(plan: Plan, codec: Codec) -> Transformer:
-    sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
     try:
-        return build(plan.sound_model, *sizes, seed=plan.run.seed)
+        return build(plan.sound_model, *_sizes(codec), seed=plan.run.seed)
     except RecipeError as error:
         raise RecipeError(plan.run.recipe, plan.located(error.problems)) from error
 
@@ -288,7 +291,7 @@ def load_run(
     codec = Codec.load(plan, folder / "codec")
     data = stored["data"] if isinstance(stored["data"], dict) else {}
     point = _checkpoint(folder, which)
-    checkpoint.require_width(point, plan.settings.model.d_model)
+    checkpoint.require_fit(point, plan.settings.model.d_model, max(_sizes(codec)))
     run = Run(folder, plan, codec, _model(plan, codec), data)
     run.shards, run.processes = read_shards(stored), read_processes(stored)
     for change in changes(stored, run.identity() | {"data": stored["data"]}):

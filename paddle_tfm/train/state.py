@@ -15,7 +15,7 @@ import paddle
 
 from paddle_tfm.files import sync
 from paddle_tfm.model.size import trained_parameters
-from paddle_tfm.train import checkpoint, population
+from paddle_tfm.train import checkpoint, manifest, population
 from paddle_tfm.train.averaging import MovingAverage
 from paddle_tfm.train.logs import LOGS, append_row, cut_rows
 from paddle_tfm.train.progress import Progress
@@ -100,7 +100,8 @@ class TrainingState:
     def restore(self, point: Path) -> None:
         """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
         until another is whole."""
-        self.progress = Progress.restored(checkpoint.load_state(point, Progress.required()))
+        state, steps = checkpoint.load_state(point, Progress.required()), self.run.settings.train.steps
+        self.progress = Progress.restored(state, point / manifest.STATE, steps)
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(point, self.run.model)

@@ -221,7 +221,7 @@ def checkpoint(data):
     for read_part in (
         lambda: manifest.resume_point(run / "checkpoints"),
         lambda: checkpoints.load_state(last)["step"] + 1,
-        lambda: checkpoints.require_width(last, 3),
+        lambda: checkpoints.require_fit(last, 3, 5),
         lambda: [array.sum() for array in checkpoints.load_arrays(last).values()],
         lambda: manifest.read(last),
     ):
