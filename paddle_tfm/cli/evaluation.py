@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from paddle_tfm.cli import scores
 from paddle_tfm.cli.common import note, warn
 from paddle_tfm.cli.evaluate_request import Request
 from paddle_tfm.cli.tested import tested
+from paddle_tfm.data import pairs
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.shapes import check_texts
 from paddle_tfm.errors import UserError
@@ -126,10 +128,8 @@ def read_hypotheses(file: Path, texts: Sequence[Example], split: str) -> list[Pr
     Raises:
         UserError: they are no text, or not as many.
     """
-    try:
-        lines = file.read_text("utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{file}: not UTF-8 text (byte {error.start})") from error
+    lines = list(islice(pairs.lines(file), len(texts) + 1))
     if len(lines) != len(texts):
-        raise UserError(f"{file} has {len(lines):,} lines, but the {split} split has {len(texts):,} examples; one each")
+        number = f"{len(lines):,}" if len(lines) < len(texts) else "more"
+        raise UserError(f"{file} has {number} lines, but the {split} split has {len(texts):,} examples; one each")
     return [Prediction(text.source, squeezed(text.target), squeezed(line)) for text, line in zip(texts, lines)]

@@ -6,18 +6,18 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 
 import click
 
 from paddle_tfm.cli.common import notes, visible
+from paddle_tfm.data.pairs import raw_lines
 from paddle_tfm.errors import UserError
 
-CHUNK_LINES = 2_000  # in memory at a time
+CHUNK_LINES, CHUNK_BYTES = 2_000, 10_000_000  # in memory at a time: no line more once there are as many of either
 STANDARD = "-"
 
 
@@ -25,7 +25,7 @@ class LineSource(NamedTuple):
     """Where lines to translate come from."""
 
     name: str
-    lines: AbstractContextManager[Iterable[bytes]]
+    lines: AbstractContextManager[list[bytes] | IO[bytes]]
     total: int | None = None  # how many lines, where counting them is quick
     interactive: bool = False  # a person types them
 
@@ -41,7 +41,7 @@ def open_lines(texts: Sequence[str], source: str | None) -> LineSource:
             notes().print("[dim]Type a line, Ctrl-D to end.[/]")
         return LineSource("standard input", nullcontext(sys.stdin.buffer), interactive=interactive)
     if source.endswith(".gz"):
-        return LineSource(source, gzip.open(source))
+        return LineSource(source, cast(AbstractContextManager[IO[bytes]], gzip.open(source)))
     total = None
     if notes().is_terminal and Path(source).is_file():
         with Path(source).open("rb") as file:
@@ -50,32 +50,34 @@ def open_lines(texts: Sequence[str], source: str | None) -> LineSource:
 
 
 def chunks(source: LineSource, undecodable: list[int]) -> Iterator[list[str]]:
-    """Lines of text without their ends, CHUNK_LINES at a time, interactive ones singly; the first chunk may be empty.
+    """Lines of text without their ends, as many as stay in memory at a time, interactive ones singly; the first chunk
+    may be empty.
 
     Bytes that are not UTF-8 become U+FFFD, so that there is an output line for each input line whatever a line holds;
     the numbers of such lines, from 1, are appended to `undecodable`.
 
     Raises:
-        UserError: the file is no whole gzip file.
+        UserError: the file is no whole gzip file, or has a line that fills the memory.
     """
-    size, number = 1 if source.interactive else CHUNK_LINES, 0
-
-    def texts() -> Iterator[str]:
-        nonlocal number
-        for number, line in enumerate(raw, 1):
-            encoding = "utf-8-sig" if number == 1 else "utf-8"
-            try:
-                text = line.decode(encoding)
-            except UnicodeDecodeError:
-                undecodable.append(number)
-                text = line.decode(encoding, errors="replace")
-            yield text.rstrip("\r\n")
-
+    most, number = 1 if source.interactive else CHUNK_LINES, 0
+    chunk: list[str] = []
+    size = 0
     try:
         with source.lines as raw:
-            lines = texts()
-            yield list(islice(lines, size))
-            while chunk := list(islice(lines, size)):
+            lines = raw if isinstance(raw, list) else raw_lines(raw, source.name)
+            for number, line in enumerate(lines, 1):
+                encoding = "utf-8-sig" if number == 1 else "utf-8"
+                try:
+                    text = line.decode(encoding)
+                except UnicodeDecodeError:
+                    undecodable.append(number)
+                    text = line.decode(encoding, errors="replace")
+                chunk.append(text.rstrip("\r\n"))
+                size += len(line)
+                if len(chunk) == most or size >= CHUNK_BYTES:
+                    yield chunk
+                    chunk, size = [], 0
+            if chunk or not number:
                 yield chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{source.name} after line {number}: not a whole gzip file: {error}") from error

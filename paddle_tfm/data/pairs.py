@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from typing import IO, cast
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.randomness import digest
@@ -21,21 +22,30 @@ File = str | Path
 LINE_BYTES = 100_000_000  # of a line at most
 
 
+def raw_lines(file: IO[bytes], name: File) -> Iterator[bytes]:
+    """The lines of an open file, with their ends.
+
+    Raises:
+        UserError: one would fill the memory, which few bytes of a .gz can hold, and a device without end.
+    """
+    for number, line in enumerate(iter(partial(file.readline, LINE_BYTES), b""), 1):
+        if len(line) == LINE_BYTES:
+            raise UserError(f"{name}, line {number}: has {LINE_BYTES:,} bytes or more; is it lines of text?")
+        yield line
+
+
 def lines(path: File) -> Iterator[str]:
     """The lines of a UTF-8 file, with their ends; only LF ends a line (not U+2028, which occurs in texts).
 
     Raises:
-        UserError: it is missing, cannot be read, is a pipe, is not UTF-8, or has a line that fills the memory (which
-            few bytes of a .gz can hold).
+        UserError: it is missing, cannot be read, is a pipe, is not UTF-8, or has a line that fills the memory.
     """
     number = 0
     if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
         raise UserError(f"{path}: a pipe, which can be read only once; write it to a file first")
     try:
         with gzip.open(path, "rb") if str(path).endswith(".gz") else Path(path).open("rb") as file:
-            for number, line in enumerate(iter(partial(file.readline, LINE_BYTES), b""), 1):
-                if len(line) == LINE_BYTES:
-                    raise UserError(f"{path}, line {number}: has {LINE_BYTES:,} bytes or more; is it lines of text?")
+            for number, line in enumerate(raw_lines(cast(IO[bytes], file), path), 1):
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file (looked in {Path.cwd()})") from error

@@ -157,8 +157,10 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
             "--search chooses how the run decodes, but --hypotheses brings",
         ),
         (["--hypotheses", "two.txt"], "two.txt has 2 lines, but the test split has 6 examples; one each"),
-        (["--hypotheses", "bytes.txt"], "bytes.txt: not UTF-8 text (byte 2)"),
-        (["--hypotheses", "absent.txt"], "absent.txt: No such file or directory"),
+        (["--hypotheses", "seven.txt"], "seven.txt has more lines, but the test split has 6 examples; one each"),
+        (["--hypotheses", "/dev/zero"], "/dev/zero: a pipe, which can be read only once"),
+        (["--hypotheses", "bytes.txt"], "bytes.txt, line 2: not UTF-8 (byte 0xff at 1)"),
+        (["--hypotheses", "absent.txt"], "absent.txt: no such file"),
         (["--json", "absent/scores.json"], "--json absent/scores.json: no file can be written there"),
         (["--test", "beyond"], "--test: 'beyond' is no further test: there are none; add it to `evaluate.tests`"),
         (["--batch", "0"], "Invalid value for '--batch'"),
@@ -172,6 +174,7 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
 )
 def test_what_evaluate_refuses(flags, sentence, run, tmp_path):
     (tmp_path / "six.txt").write_text("1\n" * 6)
+    (tmp_path / "seven.txt").write_text("1\n" * 7)
     (tmp_path / "two.txt").write_text("1\n2\n")
     (tmp_path / "bytes.txt").write_bytes(b"1\n\xff\n")
     done = call("evaluate", "run", *flags)

@@ -282,6 +282,8 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
         (["--input", "absent.txt"], "absent.txt: No such file or directory"),
         (["--input", "folder"], "folder: Is a directory"),
         (["--input", "cut.gz"], "cut.gz after line 1000: not a whole gzip file: "),
+        (["--input", "long.gz"], "long.gz, line 1: has 100,000,000 bytes or more; is it lines of text?"),
+        (["--input", "/dev/zero"], "/dev/zero, line 1: has 100,000,000 bytes or more; is it lines of text?"),
         (["--input", "plain.gz"], "plain.gz after line 0: not a whole gzip file: "),
         (["--input", "in.txt", "--output", "in.txt"], "--output in.txt: that is the input; name another file"),
         (["--output", "no/such/file", "1"], "--output no/such/file: no file can be written there"),
@@ -301,6 +303,7 @@ def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, argum
     (tmp_path / "folder" / "file").write_text("")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-4])
     (tmp_path / "plain.gz").write_bytes(b"1 2\n")
+    (tmp_path / "long.gz").write_bytes(gzip.compress(bytes(100_000_001), 1))
     done = call("translate", run, *arguments)
     assert (done.status, done.out) == (2, "")
     (sentence,) = re.findall(r"^Error: ((?:.|\n)*)", done.err, re.M)
