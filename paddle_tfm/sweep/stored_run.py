@@ -17,6 +17,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter, ValidationError
+
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, json_text, naming, sha256, sync_all, write_whole
 from paddle_tfm.sweep import claim
@@ -38,6 +40,9 @@ class State(NamedTuple):
     step: int
     is_finished: bool
     files: Mapping[str, str]
+
+
+STATE = TypeAdapter(State)
 
 
 @dataclass
@@ -69,13 +74,12 @@ class StoredRun:
 
     def _read(self, number: int) -> State | None:
         """What a list says; None where it is not whole: it was being written when its writer died."""
-        content = self.store.read(self._list(number))
         try:
-            data = json.loads(content or b"")
-            state = State(int(data["step"]), bool(data["is_finished"]), dict(data["files"]))
-        except (ValueError, TypeError, KeyError, RecursionError):
+            state = STATE.validate_json(self.store.read(self._list(number)) or b"", strict=True)
+        except ValidationError:
             return None
-        return state if all(_is_sound(*item) for item in state.files.items()) else None
+        is_whole = IDENTITY in state.files and state.is_finished == (RESULTS in state.files)
+        return state if is_whole and all(_is_sound(*item) for item in state.files.items()) else None
 
     def save(self, state: State, folder: Path) -> None:
         """Copy a state of the run there, whose files lie in `folder`. `look` must have been called before: what the
@@ -215,8 +219,8 @@ def _step(point: Path) -> int:
     return int(manifest.read_state(point)["step"]) if point.exists() else -1
 
 
-def _is_sound(path: object, content: object) -> bool:
+def _is_sound(path: str, content: str) -> bool:
     """Whether a list may name such a file: one below the run's folder, by its content."""
-    parts = PurePosixPath(path).parts if isinstance(path, str) else ()
+    parts = PurePosixPath(path).parts
     is_below = bool(parts) and not any(part in ("/", "..") or "\\" in part or "\0" in part for part in parts)
-    return is_below and isinstance(content, str) and bool(CONTENT.fullmatch(content))
+    return is_below and bool(CONTENT.fullmatch(content))

@@ -138,7 +138,14 @@ def test_what_is_damaged_is_passed_over(store, tmp_path):
     } & set(content(tmp_path / "there"))  # nothing took its place
     assert stored.fetch_newest(tmp_path / "there", lambda state: True) and content(tmp_path / "there") == before
     outside = json.dumps({"step": 3, "is_finished": True, "files": {"../x": weights}})
-    for text in (outside[:-1], outside, "[]", "\xff"):
+    sound = json.dumps({"step": 3, "is_finished": False, "files": stored.look().files})
+    unsound = {
+        "finished without results": sound.replace("false", "true"),
+        "nothing": '{"step": 3, "is_finished": true, "files": {}}',
+        "infinite": sound.replace("3,", "1e999,", 1),
+        "half a pair": sound.replace("recipe.yaml", "a\\ud800"),
+    }
+    for text in (outside[:-1], outside, "[]", "\xff", *unsound.values()):
         store.write("pre/seed-1/00000003.json", text.encode("latin-1"))
         assert StoredRun(store, "pre/seed-1").look().step == 2
 
