@@ -7,6 +7,7 @@ ends, in whatever way.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import signal
@@ -28,6 +29,7 @@ from paddle_tfm.plugin_errors import of_plugin
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 MIN_BATCH_TOKENS = 512  # in smaller batches, Python's time for the calls exceeds that of the arithmetic
+PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent has ended
 _division: ContextVar[tuple[int, int] | None] = ContextVar("paddle_tfm_division", default=None)  # parts, threads
 
 
@@ -101,6 +103,14 @@ def signals_wait() -> Iterator[None]:
             signal.signal(number, handler)
     for received in pending:
         signal.raise_signal(received)
+
+
+def end_with_parent(parent: int) -> None:
+    """In a fork: have the system kill this process as soon as the process `parent`, which forked it in its main thread,
+    has ended, in whatever way."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
 
 
 class Worker:

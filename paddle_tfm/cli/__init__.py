@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -97,7 +101,8 @@ def main(arguments: list[str] | None = None) -> None:
         importlib.import_module("paddle_tfm.cli.completion").register()
     try:
         # `standalone_mode=False` hands errors to us, so that each ends in one sentence.
-        code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)
+        with _interruptible():
+            code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except UserError as error:
         _complain(str(error))
@@ -117,6 +122,32 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         _complain_of_plugin(error)
         sys.exit(2)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Within this block whatever a Ctrl-C leads to is a KeyboardInterrupt. Of one that comes within an import, Paddle
+    makes an ImportError, and Python a RuntimeError where a class is being made."""
+    is_main = threading.current_thread() is threading.main_thread()  # Python handles signals there only
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, as under `nohup`
+        yield
+        return
+    came = False
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal came
+        came = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _complain_of_plugin(error: Exception) -> None:

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, NoReturn
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
     from paddle_tfm.registry import Registry
     from paddle_tfm.train.meeting import Address
-    from paddle_tfm.train.members import Ranks
+    from paddle_tfm.train.members import Ended, Ranks
 
 Facts = dict[str, list[str]]
-LEAVE = 10.0  # seconds in which the ranks of this machine end by themselves
+LEAVE = 10.0  # seconds in which the ranks of this machine end by themselves, once rank 0 has said that they may
 INTERRUPTED = 130
 
 
@@ -49,7 +49,7 @@ def rank_options(function: Callable) -> Callable:
         ),
         click.option(
             "--nodes",
-            type=click.IntRange(min=1),
+            type=click.IntRange(min=1, max=1024),
             default=None,
             help="Machines that train each run together: give the same command on each, with a --node of its own.",
         ),
@@ -105,7 +105,7 @@ class Team:
             self.listener.close()
         if self.others is not None:
             self.others.close(how, sentence)
-        _reap(self.pids)
+        _reap(self.pids, LEAVE if self.others is not None else 0.0)
 
 
 @contextmanager
@@ -189,8 +189,11 @@ def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
     if ours.listener is None:
         try:
             _serve_here(address, node * nproc, size, facts, registry)
+        except KeyboardInterrupt:  # at once; they may not have met
+            _reap(ours.pids, 0.0)
+            raise
         finally:
-            _reap(ours.pids)
+            _reap(ours.pids, LEAVE)
     return ours
 
 
@@ -207,8 +210,16 @@ def _facts(wanted: Request, recipe: Recipe) -> Facts:
     }
 
 
-def _serve(address: Address, rank: int, size: int, facts: Facts, registry: Registry, stop=lambda: False):
-    """Serve rank 0; returns how the training ended."""
+def _serve(
+    address: Address,
+    rank: int,
+    size: int,
+    facts: Facts,
+    registry: Registry,
+    stop: Callable[[], AbstractContextManager[Callable[[], bool]]] = lambda: nullcontext(lambda: False),
+) -> Ended:
+    """Serve rank 0; returns how the training ended. Until the ranks have met, a signal ends it at once; then `stop`
+    says what it asks for."""
     from paddle_tfm.train.meeting import join
     from paddle_tfm.train.members import Ended
     from paddle_tfm.train.rank import Rank
@@ -217,7 +228,8 @@ def _serve(address: Address, rank: int, size: int, facts: Facts, registry: Regis
         member = join(address, rank, size, facts)
     except Ended as end:
         return end
-    return Rank(member, registry, stop).serve()
+    with stop() as asked:
+        return Rank(member, registry, asked).serve()
 
 
 def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: Registry) -> NoReturn:
@@ -229,8 +241,7 @@ def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: 
     from paddle_tfm.train.members import DONE, STOPPED
 
     note(f"Rank {rank} of {size}: serving rank 0 at {address}")
-    with Stop() as stop:
-        end = _serve(address, rank, size, facts, registry, stop)
+    end = _serve(address, rank, size, facts, registry, Stop)
     if end.how == DONE:
         note(f"The training has ended; its runs are on the machine of {address}.")
         raise click.exceptions.Exit(0)
@@ -252,6 +263,7 @@ def _fork(serve: Callable[[int], None], rank: int, threads: int, listener: socke
             return pid
         status = 1
         try:
+            processes.end_with_parent(parent)  # in whatever it waits for: rank 0 alone says what became of the run
             for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all processes; rank 0 decides
                 signal.signal(number, signal.SIG_IGN)
             if listener is not None:
@@ -260,10 +272,8 @@ def _fork(serve: Callable[[int], None], rank: int, threads: int, listener: socke
             processes.set_threads(threads)
             serve(rank)
             status = 0
-        except UserError as error:
+        except UserError:
             status = 2
-            if os.getppid() != parent:
-                click.echo(f"Error: {error}", err=True)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -271,13 +281,15 @@ def _fork(serve: Callable[[int], None], rank: int, threads: int, listener: socke
             os._exit(status)
 
 
-def _reap(pids: list[int]) -> None:
-    """Wait for the ranks of this machine; one that does not end is killed."""
-    end = time.monotonic() + LEAVE
+def _reap(pids: list[int], seconds: float) -> None:
+    """Wait so long for the ranks of this machine; one that does not end is killed. Who has not met rank 0 learns
+    nothing from it, and need not be waited for."""
+    end = time.monotonic() + seconds
     while pids and time.monotonic() < end:
         pids[:] = [pid for pid in pids if os.waitpid(pid, os.WNOHANG)[0] == 0]
         time.sleep(0.01)
-    for pid in pids:
+    while pids:
+        pid = pids.pop()
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 from paddle_tfm.cli.forecast import require_alone
 from paddle_tfm.cli.sweep_options import as_overrides, require_new
 from paddle_tfm.errors import UserError
+from paddle_tfm.runtime import physical_cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from paddle_tfm.recipe.expansion import Recipe
+
+MOST_PER_CORE = 8  # processes of --nproc: one for each core is of use, some more are for trying it out
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,17 @@ class Request:
             raise UserError("--paranoid trains again on this machine, and --nodes on several: use one of the two")
         if self.store and self.dry_run:
             raise UserError("--store keeps what is trained, and --dry-run trains nothing: use one of the two")
+        self._require_few_processes()
         self._require_sound_ranks()
+
+    def _require_few_processes(self) -> None:
+        """Raises UserError: more ranks than this machine can be asked to start."""
+        cores = physical_cores()
+        if self.nproc is not None and self.nproc > MOST_PER_CORE * cores:
+            raise UserError(
+                f"--nproc={self.nproc}: must be at most {MOST_PER_CORE * cores}, {MOST_PER_CORE} for each core of this "
+                f"machine ({cores}); more than one for each makes nothing faster"
+            )
 
     def _require_sound_ranks(self) -> None:
         """Raises UserError where what says which processes train a run contradicts itself, or another option."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
@@ -141,14 +142,20 @@ class Cell(protocols.Cell):
             )
 
     def _settings_changed(self, plan: Plan) -> str:
-        """Which settings of the recipe changed, the first of them; that it did where its old text cannot be read."""
+        """That the recipe changed, and which of its settings."""
+        settings = self.other_settings(plan.run.data)
+        return f"{RECIPE_CHANGED}: {settings}" if settings else RECIPE_CHANGED
+
+    def other_settings(self, now: Mapping[str, Any]) -> str:
+        """Which settings of its run, as it was begun, are others than those of a resolved recipe `now`, the first of
+        them; "" where none are, or where its old text cannot be read."""
         try:
             before = yaml_lines.load_file(self.folder / "recipe.yaml")[0]
         except UserError:
-            return RECIPE_CHANGED
-        sentences = recipe_changes(before, plan.run.data)
+            return ""
+        sentences = recipe_changes(before, now)
         more = f", and {len(sentences) - NAMED_SETTINGS} more" if len(sentences) > NAMED_SETTINGS else ""
-        return f"{RECIPE_CHANGED}: {', '.join(sentences[:NAMED_SETTINGS])}{more}" if sentences else RECIPE_CHANGED
+        return ", ".join(sentences[:NAMED_SETTINGS]) + more
 
     def rounds_otherwise(self, plan: Plan, processes: int = 1) -> list[str]:
         """Why the last bits of a run that is resumed here, by so many processes together, will differ from those of an

@@ -106,6 +106,8 @@ class Sweep:
         if equal:
             plans = self._equalized(plans)
             cells = self._cells(plans, only)
+        if only is not None:
+            self._require_same_sweep(only)
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
@@ -164,6 +166,20 @@ class Sweep:
         if self.only not in names:
             raise UserError(f"--cell: {unknown('run', self.only, names)}")
         return [self.only]
+
+    def _require_same_sweep(self, only: Sequence[str]) -> None:
+        """Where others than `only` are trained by commands of their own: of each variant one that was begun.
+
+        Raises:
+            UserError: it has other settings than this recipe says.
+        """
+        runs = [run for run in self.recipe.expand()[0] if run.name not in only]
+        for cell in {run.variant: cell for run in runs if (cell := self._cell(run)).is_begun}.values():
+            if settings := cell.other_settings(cell.spec.data):
+                raise UserError(
+                    f"{', '.join(only)} would be compared with runs of other settings: in {cell.folder} {settings}. "
+                    "Undo that, or use --out DIR for another place (in Python out=DIR)"
+                )
 
     def _is_sound(self, run: RunSpec) -> bool:
         return not trial_problems(run, self.registry)

@@ -49,7 +49,7 @@ def save(
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for part, tensors in {"model": model.state_dict(), **parts}.items():
-            save_file({path: _array(tensor) for path, tensor in tensors.items()}, partial / f"{part}.safetensors")
+            _write_arrays(partial / f"{part}.safetensors", tensors)
         with naming(partial):
             (partial / manifest.STATE).write_text(json.dumps(state, indent=1), "utf-8")
             manifest.write(partial, state["step"], identity)
@@ -60,6 +60,15 @@ def save(
         raise UserError(
             f"{folder}: the checkpoint of step {state['step']:,} was not saved: {reason}{_left(folder)}"
         ) from error
+
+
+def _write_arrays(path: Path, tensors: Mapping[str, paddle.Tensor]) -> None:
+    """Write tensors to a file. safetensors puts one in its place that only its owner may read (mode 0600); it gets the
+    mode of every other file that is made here."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file({name: _array(tensor) for name, tensor in tensors.items()}, path)
+    path.chmod(mode)
 
 
 def _take_name(partial: Path, folder: Path, keep_old: bool) -> None:

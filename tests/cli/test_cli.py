@@ -281,6 +281,30 @@ def same(folder, trained) -> None:
     assert curves(folder) == curves(trained.folder)
 
 
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                raise {"ImportError": ImportError, "RuntimeError": RuntimeError}[sys.argv[2]]("initialization failed")
+sys.meta_path.insert(0, Interrupted())
+from paddle_tfm.cli import main
+main(["run", "reverse", "--out=out"])
+"""
+
+
+@pytest.mark.parametrize(
+    "where", [("paddle.base.libpaddle", "ImportError"), ("paddle_tfm.recipe.expansion", "RuntimeError")]
+)
+def test_ctrl_c_within_an_import_is_no_failure_of_it(where):
+    """A C extension makes an ImportError of it, and a class that is being made a RuntimeError."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, *where], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.split()) == (130, ["Interrupted."])
+
+
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("at", ["step 1", "step 2", "step 3"])
 def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, trained, tmp_path, monkeypatch):

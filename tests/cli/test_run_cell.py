@@ -41,6 +41,19 @@ def test_one_run_is_trained_as_the_sweep_trains_it_and_nothing_is_compared(tmp_p
     assert done.status == 2 and "one holds runs of this recipe already; add --resume" in done.err
 
 
+@pytest.mark.parametrize("begun", ["pre/seed-1", "post/seed-1"], ids=["another variant", "another seed"])
+def test_it_has_the_settings_of_the_runs_beside_it(begun, tmp_path):
+    assert call(*RECIPE, "--out", "out", "--cell", begun).status == 0
+    other = [*RECIPE, "--out", "out", "--cell", "post/seed-2"]
+    done = call(*other, "train.steps=2", "train.max_tokens=64")
+    assert done.status == 2 and done.err.startswith(
+        f"Error: post/seed-2 would be compared with runs of other settings: in out/{begun} train.steps was 4 and is 2, "
+        "train.max_tokens was 128 and is 64. Undo that, or use --out DIR"
+    )
+    assert not (tmp_path / "out/post/seed-2").exists()
+    assert call(*other).status == 0
+
+
 def test_its_variant_alone_is_checked():
     broken = [*RECIPE[:-2], "variants={pre: {}, wrong: {model.norm: nrm}}"]
     assert call(*broken, "--out", "out", "--cell", "pre/seed-1").status == 0

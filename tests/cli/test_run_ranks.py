@@ -37,6 +37,10 @@ def started(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def test_two_processes_train_two_runs_as_one_does(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of which each of the two has one
     recipe = ("reverse", *TINY, "model.norm=batch", "seeds=[1, 2]")
@@ -63,7 +67,7 @@ def test_a_lost_process_ends_the_command_with_a_sentence_and_one_goes_on(tmp_pat
     while not (log.exists() and log.read_text().count("\n") > 5):
         assert command.poll() is None
         time.sleep(0.02)
-    (child,) = map(int, Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split())
+    (child,) = children(command.pid)
     os.kill(child, signal.SIGKILL)
     _, err = command.communicate(timeout=20)
     assert command.returncode == 2 and "Traceback" not in err
@@ -101,6 +105,25 @@ def test_two_machines_need_one_command_each_and_one_folder(tmp_path):
     assert (tmp_path / "out/default/seed-1/results.json").is_file() and not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_no_rank_outlives_a_command_that_ends_before_they_have_met(number, status):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"  # where nobody will answer
+    command = started(*RECIPE, "--nproc=2", "--nodes=2", "--node=1", f"--address={address}")
+    assert command.stderr.readline() == f"Rank 2 of 4: serving rank 0 at {address}\n"
+    (child,) = children(command.pid)
+    time.sleep(0.3)  # both try to connect
+    command.send_signal(number)
+    end = time.monotonic() + 3
+    while (is_there := Path(f"/proc/{child}").exists()) and time.monotonic() < end:
+        time.sleep(0.02)
+    if is_there:
+        os.kill(child, signal.SIGKILL)
+    assert not is_there and command.wait(timeout=3) == status
+
+
 def test_a_process_that_ends_before_it_comes_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(ranks, "_serve", lambda *arguments: os._exit(7))
     done = call("run", *RECIPE, "--nproc=2", "--out=out")
@@ -112,6 +135,8 @@ def test_a_process_that_ends_before_it_comes_is_not_waited_for(monkeypatch):
     ("options", "sentence"),
     [
         (["--nproc=0"], "0 is not in the range x>=1"),
+        (["--nproc=100000"], "--nproc=100000: must be at most "),
+        (["--nodes=1000000000", "--node=0", "--address=h:1"], "1000000000 is not in the range 1<=x<=1024"),
         (["--nproc=2", "--workers=2"], "--nproc trains one run after another, each by several processes; --workers trains"),
         (["--nproc=2", "--executor=ray"], "--nproc trains one run after another, each by several processes; --executor trains"),
         (["--nproc=2", "--dry-run"], "--dry-run measures one process, and --nproc trains with several: use one of the two"),

@@ -1,5 +1,6 @@
 """A disk that is full, a folder that is gone, files that changed: a sentence, and the last good checkpoint as it was."""
 
+import os
 import resource
 import shutil
 
@@ -47,6 +48,19 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_says_so(stopped, full, most)
     assert {path.name: path.read_bytes() for path in last.iterdir()} == before
     assert manifest.damage(last) is None
     assert not last.with_name("last.partial").exists()  # it takes no room that is not there
+
+
+@pytest.mark.parametrize("mask, mode", [(0o022, 0o644), (0o007, 0o660)])
+def test_whoever_the_umask_lets_read_a_run_reads_its_weights_too(make_trainer, mask, mode):
+    before = os.umask(mask)
+    try:
+        trainer = make_trainer("train.steps=2", "train.ema=0.9")
+        trainer.train()
+    finally:
+        os.umask(before)
+    files = [path for path in trainer.run.folder.rglob("*") if path.is_file()]
+    assert {"ema.safetensors", "optimizer.safetensors", "model.safetensors"} <= {path.name for path in files}
+    assert {path.name: path.stat().st_mode & 0o777 for path in files} == {path.name: mode for path in files}
 
 
 def test_a_file_that_finds_no_room_stays_as_it_was(tmp_path, full):
