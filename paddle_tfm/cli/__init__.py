@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
 import click
 
+from paddle_tfm.cli.common import visible
 from paddle_tfm.errors import UserError
 
 # verb -> one line for `--help` (here, so that help answers at once)
@@ -103,7 +105,9 @@ def main(arguments: list[str] | None = None) -> None:
         _complain(str(error))
         sys.exit(2)
     except click.ClickException as error:
-        error.show()
+        message = io.StringIO()
+        error.show(message)
+        click.echo(visible(message.getvalue()), nl=False, err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nInterrupted.", err=True)
@@ -130,7 +134,5 @@ def _complain_of_plugin(error: Exception) -> None:
 
 
 def _complain(text: str) -> None:
-    from paddle_tfm.cli.common import visible
-
     colour = False if os.environ.get("NO_COLOR") else None
     click.echo(click.style("Error:", fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)

@@ -104,12 +104,22 @@ def visible(text: str) -> str:
     return text.translate(CONTROLS)
 
 
+def echo(text: str = "", nl: bool = True) -> None:
+    """Write to standard output what has no layout, such as outputs of a model, JSON or CSV: as it is, but for what a
+    terminal would take for commands."""
+    click.echo(visible(text) if sys.stdout.isatty() else text, nl=nl)
+
+
 def _console(terminal: bool, stderr: bool):
     from rich.console import Console
 
     class Plain(Console):
         def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(visible(text), **options)
+            return super().render_str(visible(text), **options)  # before it is broken into lines
+
+        def render(self, *arguments: Any) -> Any:
+            for part in super().render(*arguments):  # of tables too, which are no `str`
+                yield part if part.control else part._replace(text=visible(part.text))
 
         def on_broken_pipe(self) -> None:
             raise  # the BrokenPipeError at hand: `cli.Verbs` ends quietly

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import recipe_argument
+from paddle_tfm.cli.common import echo, recipe_argument, visible
 from paddle_tfm.errors import UserError
 
 
@@ -44,7 +44,7 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
         line = yaml_lines.dump({key: value}).rstrip("\n")
         text = _with_line(text, key, line)
     target.write_text(text, "utf-8")
-    click.echo(f"{target} written. Edit it, then: paddle-tfm run {target}")
+    echo(f"{target} written. Edit it, then: paddle-tfm run {target}")
 
 
 def _ask(recipe: str) -> str:
@@ -52,7 +52,7 @@ def _ask(recipe: str) -> str:
     otherwise = f"a copy of {Path(recipe).stem}, to be changed"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return otherwise
-    return click.prompt("What is it for, in one line", default=otherwise)
+    return click.prompt("What is it for, in one line", default=visible(otherwise))
 
 
 def _with_line(text: str, key: str, line: str) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from paddle_tfm.cli.common import Stop, note
+from paddle_tfm.cli.common import Stop, note, visible
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.errors import UserError
 from paddle_tfm.exit_status import how_it_ended
@@ -263,7 +263,7 @@ def _fork(serve: Callable[[int], None], rank: int, threads: int, listener: socke
         except UserError as error:
             status = 2
             if os.getppid() != parent:
-                click.echo(f"Error: {error}", err=True)
+                click.echo(f"Error: {visible(str(error))}", err=True)
         except BaseException:
             traceback.print_exc()
         finally:

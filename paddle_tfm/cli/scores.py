@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from paddle_tfm.cli.common import console, notes, warn
+from paddle_tfm.cli.common import console, echo, notes, warn
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
 
@@ -27,7 +25,7 @@ def write_files(results: Mapping[str, Any], metrics: Mapping[str, Metric], json_
     texts = {"scores": (json_file, json_text(results)), "scores, CSV": (csv_file, table(results, metrics).csv())}
     for what, (target, text) in texts.items():
         if target == "-":
-            click.echo(text, nl=False)
+            echo(text, nl=False)
         elif target is not None:
             write_whole(Path(target), text)
             (notes() if "-" in (json_file, csv_file) else console()).print(
