@@ -195,12 +195,19 @@ def test_files(case, tmp_path, capsys, monkeypatch):
         assert part in said, said
 
 
+NINES = "9" * 5_000  # more digits than Python reads
 OVERRIDES = {
     "no value": (["model.norm"], ["override 'model.norm'", "a.b=value"]),
     "not a value": (["model.norm={name"], ["{name", "not valid YAML"]),
     "unknown path": (["model.nrom=rms"], ["command line", "model.nrom", "did you mean 'norm'?"]),
     "device": (["--device", "tpu"], ["--device tpu", "cpu, gpu or gpu:N"]),
     "device that is not there": (["--device", "gpu:77"], ["--device gpu:77"]),
+    "device of another digit": (["--device", "gpu:²"], ["--device gpu:²", "cpu, gpu or gpu:N"]),
+    "device of 5,000 digits": (["--device", "gpu:" + NINES], ["cpu, gpu or gpu:N"]),
+    "seeds of 5,000 digits": (["--seeds", NINES], ["--seeds", "must be 1 to 1,000 seeds"]),
+    "a seed of 5,000 digits": (["--seeds", f"1,{NINES}"], ["--seeds", "numbers below 2**31"]),
+    "a budget of 5,000 digits": (["--budget", f"{NINES}h"], ["--budget", "a duration of at most 10000h"]),
+    "an address of 5,000 digits": (["--nodes", "2", "--node", "0", "--address", f"h:{NINES}"], ["HOST:PORT"]),
     "plugin that is missing": (["--plugin", "nowhere.py"], ["nowhere.py", "no such file"]),
 }
 
