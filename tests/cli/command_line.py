@@ -35,7 +35,7 @@ class Done(NamedTuple):
 
 def call(*arguments: object, stdin: str | bytes = b"") -> Done:
     """`paddle-tfm ARGUMENTS` within this process."""
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace"))
     pipe = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()), "utf-8")
     before, sys.stdin = sys.stdin, pipe
     try:
