@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -76,8 +77,10 @@ def folders_with(folder: Path, *names: str) -> list[Path]:
 
 
 def json_text(value: object) -> str:
-    """`value` as a JSON file holds it: null for what is no finite number, one line feed at the end."""
-    return json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """`value` as a JSON file holds it: null for what is no finite number, one line feed at the end. Control characters
+    are escaped, also those that JSON allows, so that the text commands no terminal."""
+    text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False)
+    return re.sub("[\x7f-\x9f]", lambda character: f"\\u{ord(character[0]):04x}", text) + "\n"
 
 
 def _finite(value: object) -> object:

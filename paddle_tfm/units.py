@@ -7,6 +7,7 @@ A number with a known uncertainty is written to the digit that this allows (`dec
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 UNITS = {
@@ -115,6 +116,13 @@ def _number(value: float, unit: str, sign: str = "", uncertainty: float | None =
     if unit == "points":
         return f"{value:{sign}.2f}"
     return f"{value:{sign}.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:{sign}.3g}"
+
+
+def whole_number(text: str, least: int, most: int) -> int | None:
+    """The number that `text`, of a flag or an environment variable, writes in the digits 0 to 9; None where it is none
+    from `least` to `most`. Python reads other digits as numbers, and refuses to read thousands of them."""
+    number = int(text) if re.fullmatch(r"\s*[0-9]{1,18}\s*", text) else -1
+    return number if max(least, 0) <= number <= most else None
 
 
 def listed(words: Iterable[object]) -> str:

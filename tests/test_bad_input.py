@@ -5,7 +5,10 @@ import json
 import os
 import pickle
 import re
+import resource
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +96,11 @@ RECIPES = {
     "all forms of a tokenizer": ("tokenizer: 3", ["must be a name, {name: …, options…} or {source: …, target: …}, but is 3"]),
     "a number that may be null": ("train: {clip_norm: small}", ["train.clip_norm", "must be a number or null, but is 'small'"]),
     "an option that may be null": ("search: {name: beam, max_length: long}", ["search.max_length", "must be a valid integer or null, but is 'long'"]),
+    "a table larger than any memory": ("model: {position: {name: shaw, clip: 1000000000}}", ["line 4", "model.position", "`clip` must be in [1, 1000000]"]),
+    "more experts than any memory holds": ("model: {feed_forward: {name: mixture_of_experts, experts: 1000000000}}", ["model.feed_forward", "`experts` must be in [1, 10000]"]),
+    "lengths that no text has": ("task: {name: reverse, train: 10, min_length: 2, max_length: 2000000000}", ["task", "`max_length` must be in [1, 1000000]"]),
+    "more examples than a whole number counts": ("task: {name: reverse, train: 1000000000000}", ["task.train", "must be at most 2,147,483,647"]),
+    "a beam that no memory holds": ("search: {name: beam, size: 1000000000}", ["search", "`size` must be in [1, 10000]"]),
     "two problems": ("model: {norm: layr}\ntrain: {steps: x}", ["2 problems", "model.norm", "train.steps"]),
 }  # fmt: skip
 HARMLESS = {"a stack left out"}  # says something legal: kept to show that the table itself can tell
@@ -107,6 +115,18 @@ def test_recipes(case, tmp_path, capsys):
     assert "mine.yaml" in said
     for part in expected:
         assert part in said, said
+
+
+def test_a_model_larger_than_the_memory_is_said():
+    wide = ["model.d_model=65536", "model.position={name: shaw, clip: 1000000}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "paddle_tfm", "check", "base", *wide],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (20 << 30, 20 << 30)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("Error: the memory of this machine is too small for this: MemoryError: ")
 
 
 COMPARISONS = (
@@ -197,12 +217,19 @@ def test_files(case, tmp_path, capsys, monkeypatch):
         assert part in said, said
 
 
+NINES = "9" * 5_000  # more digits than Python reads
 OVERRIDES = {
     "no value": (["model.norm"], ["override 'model.norm'", "a.b=value"]),
     "not a value": (["model.norm={name"], ["{name", "not valid YAML"]),
     "unknown path": (["model.nrom=rms"], ["command line", "model.nrom", "did you mean 'norm'?"]),
     "device": (["--device", "tpu"], ["--device tpu", "cpu, gpu or gpu:N"]),
     "device that is not there": (["--device", "gpu:77"], ["--device gpu:77"]),
+    "device of another digit": (["--device", "gpu:²"], ["--device gpu:²", "cpu, gpu or gpu:N"]),
+    "device of 5,000 digits": (["--device", "gpu:" + NINES], ["cpu, gpu or gpu:N"]),
+    "seeds of 5,000 digits": (["--seeds", NINES], ["--seeds", "must be 1 to 1,000 seeds"]),
+    "a seed of 5,000 digits": (["--seeds", f"1,{NINES}"], ["--seeds", "numbers below 2**31"]),
+    "a budget of 5,000 digits": (["--budget", f"{NINES}h"], ["--budget", "a duration of at most 10000h"]),
+    "an address of 5,000 digits": (["--nodes", "2", "--node", "0", "--address", f"h:{NINES}"], ["HOST:PORT"]),
     "plugin that is missing": (["--plugin", "nowhere.py"], ["nowhere.py", "no such file"]),
 }
 
@@ -226,6 +253,7 @@ CORPORA = {
     "empty": ({"a.tsv": b""}, "a.tsv", ["a.tsv"]),
     "column missing": ({"a.tsv": b"one\teins\nonly\n"}, "a.tsv", ["a.tsv", "line 2"]),
     "file missing": ({}, "a.tsv", ["a.tsv"]),
+    "a name that holds a NUL": ({}, '"a\\0b"', ["a␀b: cannot be read: embedded null byte"]),
     "a folder": ({"a.tsv/b": b""}, "a.tsv", ["a.tsv"]),
     "not gzip": ({"a.tsv.gz": b"one\teins\n"}, "a.tsv.gz", ["a.tsv.gz"]),
 }

@@ -96,3 +96,13 @@ def test_a_metric_with_an_unknown_unit_is_refused_where_it_is_written():
 
 def test_words_are_listed_as_in_a_sentence():
     assert [units.listed(words) for words in (["a"], ["a", "b"], (3, 5, 8))] == ["a", "a and b", "3, 5 and 8"]
+
+
+@pytest.mark.parametrize(("text", "number"), [("7", 7), (" 12 ", 12), ("007", 7)])
+def test_a_whole_number_is_read(text, number):
+    assert units.whole_number(text, 1, 12) == number
+
+
+@pytest.mark.parametrize("text", ["", "0", "13", "-1", "+1", "1.0", "1_0", "²", "٣", "9" * 5_000])
+def test_what_is_no_number_of_the_range_is_none(text):
+    assert units.whole_number(text, 1, 12) is None

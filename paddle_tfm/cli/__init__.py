@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
+from paddle_tfm.cli import streams
+from paddle_tfm.cli.common import visible
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import naming
 
 # verb -> one line for `--help` (here, so that help answers at once)
 VERBS = {
@@ -68,7 +73,7 @@ class Verbs(click.Group):
             return result
         except BrokenPipeError:
             # The reader of our output has closed it (`paddle-tfm ls | head`): end quietly, as other programs do.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            streams.discard_output()
             raise click.exceptions.Exit(0) from None
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -97,31 +102,44 @@ def group(no_color: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The console script. Exit status: 0 done, 1 our error, 2 the user's or a plugin's to mend, 130
     interrupted."""
+    with streams.usable():
+        sys.exit(_status(arguments))
+
+
+def _status(arguments: list[str] | None) -> int:
+    """Do what the command line says, errors as sentences; returns the exit status."""
     if "_PADDLE_TFM_COMPLETE" in os.environ:
         importlib.import_module("paddle_tfm.cli.completion").register()
     try:
+        with naming(Path("the current directory")):
+            Path.cwd()  # it may have been removed
         # `standalone_mode=False` hands errors to us, so that each ends in one sentence.
         with _interruptible():
             code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        return code if isinstance(code, int) else 0
     except UserError as error:
         _complain(str(error))
-        sys.exit(2)
     except click.ClickException as error:
-        error.show()
-        sys.exit(2)
+        message = io.StringIO()
+        error.show(message)
+        click.echo(visible(message.getvalue()), nl=False, err=True)
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nInterrupted.", err=True)
-        sys.exit(130)
+        return 130
     except OSError as error:
         if error.filename is None:
             _complain_of_plugin(error)
-            sys.exit(2)
-        _complain(f"{error.filename}: {error.strerror}")
-        sys.exit(2)
+        else:
+            _complain(f"{error.filename}: {error.strerror}")
+        if error.filename == streams.OUTPUT:
+            streams.discard_output()
+    except MemoryError as error:
+        from paddle_tfm.plugin_errors import summary
+
+        _complain(f"the memory of this machine is too small for this: {summary(error)}")
     except Exception as error:
         _complain_of_plugin(error)
-        sys.exit(2)
+    return 2
 
 
 @contextmanager
@@ -161,7 +179,5 @@ def _complain_of_plugin(error: Exception) -> None:
 
 
 def _complain(text: str) -> None:
-    from paddle_tfm.cli.common import visible
-
     colour = False if os.environ.get("NO_COLOR") else None
     click.echo(click.style("Error:", fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)

@@ -12,7 +12,7 @@ import click
 
 from paddle_tfm import runtime
 from paddle_tfm.cli.board_pages import CURVES, KNOWN, unknown_script
-from paddle_tfm.cli.common import warn
+from paddle_tfm.cli.common import echo, warn
 from paddle_tfm.errors import UserError
 
 
@@ -39,7 +39,7 @@ def command(folder: Path, port: int, host: str) -> None:
             f"VisualDL {importlib.metadata.version('visualdl')} has another {script} than {KNOWN}, whose pages this "
             f"command puts right: pages are served as they come. `pip install visualdl=={KNOWN}` brings those it knows"
         )
-    click.echo(f"VisualDL on {folder}: http://{host}:{port}{page}  (Ctrl-C ends it)")
+    echo(f"VisualDL on {folder}: http://{host}:{port}{page}  (Ctrl-C ends it)")
     sys.stdout.flush()
     program = "from paddle_tfm.cli.board_pages import main; main()"
     arguments = ["--logdir", str(folder), "--host", host, "--port", str(port), "--disable-telemetry"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console, count, notes
+from paddle_tfm.cli.common import console, count, echo, notes
+from paddle_tfm.files import json_text
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -103,7 +103,7 @@ class ReportPrinter:
 
     def finish(self) -> None:
         if self.as_json:
-            click.echo(json.dumps([_as_data(report) for report in self.reports], indent=1, ensure_ascii=False))
+            echo(json_text([_as_data(report) for report in self.reports]), nl=False)
         elif self.failures:
             console().print(f"[red]{count(self.failures, 'check')} failed[/]")
         if self.failures or self.refusals:

@@ -14,7 +14,9 @@ from typing import IO, Any, Literal, cast
 import click
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import whole_number
 
+MAX_GPUS = 10_000  # of one machine, to whoever names one
 NOTEBOOK = "JPY_PARENT_PID"  # Jupyter sets it for what its cells run
 
 plugin_option = click.option(
@@ -59,10 +61,11 @@ def use_device(name: str | None) -> str:
     paddle = load_paddle()
     gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0
     name = name or ("gpu:0" if gpus else "cpu")
-    kind, _, number = name.partition(":")
-    if kind not in ("cpu", "gpu") or (number and not number.isdigit()) or (kind == "cpu" and number):
+    kind, colon, text = name.partition(":")
+    number = whole_number(text, 0, MAX_GPUS) if colon else 0
+    if kind not in ("cpu", "gpu") or number is None or (kind == "cpu" and colon):
         raise UserError(f"--device {name}: must be cpu, gpu or gpu:N")
-    if kind == "gpu" and int(number or 0) >= gpus:
+    if kind == "gpu" and number >= gpus:
         built = "finds no such GPU" if paddle.is_compiled_with_cuda() else "is built for CPUs only"
         raise UserError(f"--device {name}: this Paddle {built}; `paddle-tfm doctor` says more. Use --device cpu")
     paddle.set_device(name)
@@ -104,12 +107,22 @@ def visible(text: str) -> str:
     return text.translate(CONTROLS)
 
 
+def echo(text: str = "", nl: bool = True) -> None:
+    """Write to standard output what has no layout, such as outputs of a model, JSON or CSV: as it is, but for what a
+    terminal would take for commands."""
+    click.echo(visible(text) if sys.stdout.isatty() else text, nl=nl)
+
+
 def _console(terminal: bool, stderr: bool):
     from rich.console import Console
 
     class Plain(Console):
         def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(visible(text), **options)
+            return super().render_str(visible(text), **options)  # before it is broken into lines
+
+        def render(self, *arguments: Any) -> Any:
+            for part in super().render(*arguments):  # of tables too, which are no `str`
+                yield part if part.control else part._replace(text=visible(part.text))
 
         def on_broken_pipe(self) -> None:
             raise  # the BrokenPipeError at hand: `cli.Verbs` ends quietly

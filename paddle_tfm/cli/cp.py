@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import recipe_argument
+from paddle_tfm.cli.common import echo, recipe_argument, visible
 from paddle_tfm.errors import UserError
 
 
@@ -28,23 +28,29 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
       paddle-tfm cp quickstart mine.yaml && paddle-tfm run mine.yaml
       paddle-tfm cp quickstart mine.yaml --summary "quickstart with RMSNorm"
     """
+    from paddle_tfm.files import write_whole
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.recipe.reading import find
+    from paddle_tfm.recipe.yaml_loader import HALVES
 
     source = find(recipe)
     target = file / source.name if file.is_dir() else file
     if target.exists() and not force:
         raise UserError(f"{target} exists; add --force to overwrite it")
+    if target.exists() and not target.is_file():
+        raise UserError(f"{target}: a device or a pipe; a recipe is written to a file")
     if not target.parent.is_dir():
         raise UserError(f"{target.parent}: no such folder")
     name = re.sub(r"[^\w.-]+", "-", target.stem).lstrip(".-")
     summary = summary if summary is not None else _ask(recipe)
-    text = source.read_text("utf-8")
+    if HALVES.search(summary):  # bytes of the command line that are no UTF-8
+        raise UserError(f"--summary {summary}: must be UTF-8 text")
+    text = yaml_lines.read_text(source, recipe)
     for key, value in (("name", name), ("summary", " ".join(summary.split()))):
         line = yaml_lines.dump({key: value}).rstrip("\n")
         text = _with_line(text, key, line)
-    target.write_text(text, "utf-8")
-    click.echo(f"{target} written. Edit it, then: paddle-tfm run {target}")
+    write_whole(target, text)
+    echo(f"{target} written. Edit it, then: paddle-tfm run {target}")
 
 
 def _ask(recipe: str) -> str:
@@ -52,7 +58,7 @@ def _ask(recipe: str) -> str:
     otherwise = f"a copy of {Path(recipe).stem}, to be changed"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return otherwise
-    return click.prompt("What is it for, in one line", default=otherwise)
+    return click.prompt("What is it for, in one line", default=visible(otherwise))
 
 
 def _with_line(text: str, key: str, line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
 import click
@@ -15,13 +16,14 @@ class Duration(click.ParamType):
     """A time in seconds, written 90s, 1h30m, 500ms or, in seconds, 2.
 
     Args:
-        example: what the sentence about another form shows. least: the shortest time, as it is written.
+        example: what the sentence about another form shows. least, most: the shortest and the longest time, as they
+            are written.
     """
 
     name = "duration"
 
-    def __init__(self, example: str, least: str = "1ms"):
-        self.example, self.least = example, least
+    def __init__(self, example: str, least: str = "1ms", most: str = "10000h"):
+        self.example, self.least, self.most = example, least, most
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
         """The seconds that `value` says."""
@@ -29,8 +31,9 @@ class Duration(click.ParamType):
         seconds = _seconds(str(value).strip())
         if seconds is None:
             raise UserError(f"{option} {value}: must be a duration, such as {self.example}")
-        if seconds < (_seconds(self.least) or 0):
-            raise UserError(f"{option} {value}: must be a duration of at least {self.least}, such as {self.example}")
+        for bound, word, outside in ((self.least, "least", operator.lt), (self.most, "most", operator.gt)):
+            if outside(seconds, _seconds(bound) or 0.0):
+                raise UserError(f"{option} {value}: must be a duration of at {word} {bound}, such as {self.example}")
         return seconds
 
 

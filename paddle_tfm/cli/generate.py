@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import create_registry, device_option, note, plugin_option, use_device, warn
+from paddle_tfm.cli.common import create_registry, device_option, echo, note, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option
-from paddle_tfm.cli.lines import echo
 from paddle_tfm.errors import UserError
 
 
@@ -71,7 +70,7 @@ def command(
     decode = open_generator(loaded, engine, search, checkpoint, device, note)
     for number in range(count):
         if number:
-            click.echo()
+            echo()
         _write_text(loaded, prompt, length, search, number, decode)
 
 
@@ -81,14 +80,14 @@ def _write_text(run, prompt: str, length: int, search, number: int, decode) -> N
 
     def write(text: str) -> None:
         nonlocal before
-        echo(before + text)
+        echo(before + text, nl=False)
         before = ""
 
     output = run.generate(prompt, length, search, number, write, decode)
     if before:
-        click.echo(before, nl=False)
+        echo(before, nl=False)
     if not (prompt + output.text).endswith("\n"):
-        click.echo()
+        echo()
 
 
 def _build_search(registry, spec: object, options: dict[str, object]):

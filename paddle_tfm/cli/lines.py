@@ -8,12 +8,11 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-import click
-
-from paddle_tfm.cli.common import notes, visible
+from paddle_tfm.cli.common import echo, notes
 from paddle_tfm.data.pairs import raw_lines
 from paddle_tfm.errors import UserError
 
@@ -94,16 +93,11 @@ def check_output(target: str, source: str | None, option: str = "--output") -> N
         raise UserError(f"{option} {target}: no file can be written there")
 
 
-def echo(text: str) -> None:
-    """Write outputs of a model to standard output: as they are, but for what a terminal would take for commands."""
-    click.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
-
-
 @contextmanager
 def writing(target: str) -> Iterator[Callable[[str], object]]:
     """Yields a function that writes text at once. A file keeps its old content until this is entered."""
     if target == STANDARD:
-        yield echo
+        yield partial(echo, nl=False)
         return
     with (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n") as file:
 

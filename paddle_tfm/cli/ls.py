@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, count, create_registry, plugin_option
+from paddle_tfm.cli.common import console, count, create_registry, echo, plugin_option
 from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
@@ -120,7 +120,7 @@ def _runs(out: Path, form: str | None) -> None:
 
     rows = [_run(run) for run in folders_with(out, "identity.json")]
     if not rows and form is None:
-        click.echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
+        echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
         return
     columns = [column("folder", style="cyan"), column("result", prose=True)]
     emit(Table(columns, rows, "Runs"), form, rows)

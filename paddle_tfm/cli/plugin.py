@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import create_registry, plugin_option
+from paddle_tfm.cli.common import create_registry, echo, plugin_option
 from paddle_tfm.cli.plugin_check import examination
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.plugin_template import WHAT, write
@@ -60,5 +60,5 @@ def new(name: str, kind: str, single_file: bool, out: Path | None) -> None:
     taken |= {each.name: f"{kind} of plugin '{each.provider.plugin}'" for each in registry if each.kind == kind}
     new_plugin = write(name, kind, single_file, out, taken)
     for path in new_plugin.files:
-        click.echo(f"wrote {path}")
-    click.echo("\n" + new_plugin.advice)
+        echo(f"wrote {path}")
+    echo("\n" + new_plugin.advice)

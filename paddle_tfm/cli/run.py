@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option
+from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option, visible
 from paddle_tfm.cli.ranks import rank_options
 from paddle_tfm.cli.sweep_options import sweep_options
 from paddle_tfm.cli.tables import table_options
@@ -86,6 +86,9 @@ class RecipeCommand(click.Command):
     def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         self.help = _describe(str(self.name))
         super().format_help_text(context, formatter)
+
+    def get_help(self, context: click.Context) -> str:
+        return visible(super().get_help(context))
 
 
 def recipe_command(name: str) -> click.Command:

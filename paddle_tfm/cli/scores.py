@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from paddle_tfm.cli.common import console, notes, warn
+from paddle_tfm.cli.common import console, echo, notes, warn
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
 
 QUARTERS = "quarters"
+MAX_LENGTH = 1_000_000_000  # of a text, the end of a bucket
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +26,7 @@ def write_files(results: Mapping[str, Any], metrics: Mapping[str, Metric], json_
     texts = {"scores": (json_file, json_text(results)), "scores, CSV": (csv_file, table(results, metrics).csv())}
     for what, (target, text) in texts.items():
         if target == "-":
-            click.echo(text, nl=False)
+            echo(text, nl=False)
         elif target is not None:
             write_whole(Path(target), text)
             (notes() if "-" in (json_file, csv_file) else console()).print(
@@ -107,11 +106,12 @@ def _unit(name: str, metrics: Mapping[str, Metric]) -> str:
 
 def edges(buckets: str | None) -> list[int] | None:
     """The ends of the buckets that `--buckets` names; none: quarters."""
+    from paddle_tfm import units
     from paddle_tfm.errors import UserError
 
     if buckets in (None, QUARTERS):
         return None if buckets is None else []
-    ends = [int(part) if part.strip().isdecimal() else 0 for part in buckets.split(",")]
+    ends = [units.whole_number(part, 1, MAX_LENGTH) or 0 for part in buckets.split(",")]
     if ends != sorted(set(ends)) or ends[0] < 1:
         raise UserError(
             f"--buckets {buckets}: must be ascending lengths such as 5,10,15, or nothing for four of like size"

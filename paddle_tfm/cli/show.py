@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import complete_recipe, create_registry, overrides_argument, plugin_option
+from paddle_tfm.cli.common import complete_recipe, create_registry, echo, overrides_argument, plugin_option
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
 
@@ -58,7 +58,7 @@ def command(recipe: str, overrides, as_json: bool, plugins) -> None:
         return
     if as_json or plugins:
         raise UserError(f"{'--json' if as_json else '--plugin'} goes with a component: paddle-tfm show KIND:NAME")
-    click.echo(yaml_lines.dump(recipes.load(recipe, overrides).data), nl=False)
+    echo(yaml_lines.dump(recipes.load(recipe, overrides).data), nl=False)
 
 
 def _of_bare_name(name: str, plugins) -> tuple[str, str]:
@@ -95,6 +95,6 @@ def _show_component(kind: str, name: str, overrides, as_json: bool, plugins) -> 
     registry = create_registry(plugins)
     about = facts(registry.entry(kind, name), registry)
     if as_json:
-        click.echo(json_text(about), nl=False)
+        echo(json_text(about), nl=False)
     else:
         print_page(about)

@@ -12,9 +12,11 @@ import click
 
 from paddle_tfm.cli.durations import Duration
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import whole_number
 
 MAX_SEEDS = 1_000
-SEEDS_FORM = "must be how many, such as 5, or a list, such as 3,7,9"
+MAX_SEED = 2**31 - 1
+SEEDS_FORM = "must be how many, such as 5, or a list of numbers below 2**31, such as 3,7,9"
 
 
 def as_overrides(seeds: str | None, baseline: str | None) -> list[str]:
@@ -33,14 +35,15 @@ def as_overrides(seeds: str | None, baseline: str | None) -> list[str]:
 def _seeds(text: str) -> list[int]:
     """Seeds 1 to N of a number; those of a list."""
     if text.strip().isdecimal():
-        number = int(text)
-        if not 1 <= number <= MAX_SEEDS:
+        number = whole_number(text, 1, MAX_SEEDS)
+        if number is None:
             raise UserError(f"--seeds {text}: must be 1 to {MAX_SEEDS:,} seeds")
         return list(range(1, number + 1))
     parts = text.strip().removeprefix("[").removesuffix("]").split(",")
-    if not all(part.strip().isdecimal() for part in parts):
+    seeds = [seed for part in parts if (seed := whole_number(part, 0, MAX_SEED)) is not None]
+    if len(seeds) < len(parts):
         raise UserError(f"--seeds {text}: {SEEDS_FORM}")
-    return [int(part) for part in parts]
+    return seeds
 
 
 def require_new(path: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console
+from paddle_tfm.cli.common import console, echo
 from paddle_tfm.files import json_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def emit(tables: Table | list[Table], form: str | None = None, data: object = No
     tables = tables if isinstance(tables, list) else [tables]
     if form == "json":
         records = [record for table in tables for record in table.records()]
-        click.echo(json_text(records if data is None else data), nl=False)
+        echo(json_text(records if data is None else data), nl=False)
     elif form == "csv":
         _csv(tables)
     else:
@@ -56,8 +56,8 @@ def _csv(tables: list[Table]) -> None:
     for table in tables:
         keys, _, rows = table.csv().partition("\n")
         if keys != before:
-            click.echo(("" if before is None else "\n") + keys)
-        click.echo(rows, nl=False)
+            echo(("" if before is None else "\n") + keys)
+        echo(rows, nl=False)
         before = keys
 
 

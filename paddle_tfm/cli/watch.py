@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console
+from paddle_tfm.cli.common import console, echo
 from paddle_tfm.cli.durations import Duration
 from paddle_tfm.cli.tables import emit, print_table, table_options
 from paddle_tfm.errors import UserError
@@ -118,10 +118,10 @@ def _lines(reader: FolderReader, overview: Overview, every: float) -> Overview:
         for run in overview.runs:
             if states.get(run.folder, "waiting") != run.state:
                 states[run.folder] = run.state
-                click.echo(in_words(run))
+                echo(in_words(run))
         if (sentences := verdicts(overview)) != said:
             for sentence in sentences:
-                click.echo(sentence)
+                echo(sentence)
             said = sentences
         sys.stdout.flush()
         if overview.is_finished:

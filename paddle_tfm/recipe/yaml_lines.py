@@ -89,9 +89,18 @@ class _Lines:
 def load_file(path: Path, name: str | None = None) -> tuple[dict, Origins]:
     """`load` of a file; a missing or undecodable one is a UserError."""
     name = name or str(path)
+    return load(read_text(path, name), name)
+
+
+def read_text(path: Path, name: str) -> str:
+    """The text of a recipe's file.
+
+    Raises:
+        UserError: it cannot be read, is not UTF-8, or is larger than a recipe may be.
+    """
     try:
         limits.require_size(name, path.stat().st_size)
-        return load(path.read_text(encoding="utf-8"), name)
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

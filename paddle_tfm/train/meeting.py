@@ -18,6 +18,7 @@ from typing import Any
 from paddle_tfm.errors import UserError
 from paddle_tfm.train.chain import Chain, Message, receive_message, send_message, watched
 from paddle_tfm.train.members import FAILED, Ended, Member, Ranks
+from paddle_tfm.units import whole_number
 
 Facts = Mapping[str, Sequence[str]]
 WAIT = 300.0  # seconds until all have met
@@ -35,9 +36,10 @@ class Address:
     def of(cls, text: str) -> Address:
         """HOST:PORT. Raises UserError: it is no such thing."""
         host, _, port = text.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        number = whole_number(port, 1, 65535)
+        if not host or number is None:
             raise UserError(f"--address {text}: must look like HOST:PORT, for instance 10.0.0.1:29500")
-        return cls(host.strip("[]"), int(port))
+        return cls(host.strip("[]"), number)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
+import os
+import pty
+import struct
+import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +35,7 @@ class Done(NamedTuple):
 
 def call(*arguments: object, stdin: str | bytes = b"") -> Done:
     """`paddle-tfm ARGUMENTS` within this process."""
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace"))
     pipe = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()), "utf-8")
     before, sys.stdin = sys.stdin, pipe
     try:
@@ -44,6 +50,29 @@ def call(*arguments: object, stdin: str | bytes = b"") -> Done:
         stream.flush()
         texts.append(stream.buffer.getvalue().decode())
     return Done(status, *texts)
+
+
+def in_terminal(width: int, *arguments, **variables) -> str:
+    """What a terminal of that many columns gets, escapes and all."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    command = [sys.executable, "-m", "paddle_tfm", *map(str, arguments)]
+    environment |= {"TERM": "xterm-256color", **variables}
+    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True)
+    os.close(theirs)
+    output = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not part:
+            break
+        output += part
+    os.close(ours)
+    assert child.wait() == 0, output.decode()
+    return output.decode().replace("\r\n", "\n")
 
 
 def write_recipe(folder: Path, text: str, shipped: str = "reverse", *overrides: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -16,6 +17,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from command_line import TINY, call
@@ -493,6 +495,37 @@ def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
     assert call("cp", "reverse", "mine.yaml", "--force").status == 0
     assert call("cp", "reverse", ".").out.startswith("reverse.yaml written.")
     assert call("check", "mine.yaml").status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["latin.yaml", "copy.yaml"], "latin.yaml: not UTF-8 text (byte 9)"),
+        (["huge.yaml", "copy.yaml"], "huge.yaml: has 5,000,000,000 bytes, but a recipe has at most 1,000,000"),
+        (["reverse", "/dev/full", "--force"], "/dev/full: a device or a pipe"),
+        (["reverse", "pipe.yaml", "--force"], "pipe.yaml: a device or a pipe"),
+        (["reverse", "copy.yaml", "--summary", "a\udcff"], "--summary a\\udcff: must be UTF-8 text"),
+    ],
+)
+def test_what_cp_refuses(arguments, sentence, tmp_path):
+    Path("latin.yaml").write_bytes(b"summary: \xe9\n")
+    with Path("huge.yaml").open("wb") as file:
+        file.truncate(5_000_000_000)
+    os.mkfifo("pipe.yaml")
+    done = call("cp", *arguments)
+    assert done.status == 2 and done.err.startswith(f"Error: {sentence}")
+    assert not Path("copy.yaml").exists()
+
+
+def test_cp_leaves_the_old_file_where_the_disk_is_full(tmp_path, monkeypatch):
+    Path("mine.yaml").write_text("mine")
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert call("cp", "reverse", "mine.yaml", "--force").err == "Error: mine.yaml: No space left on device\n"
+    assert Path("mine.yaml").read_text() == "mine"
 
 
 # ---------------------------------------------------------------------------------------- shells, pipes and terminals

@@ -149,6 +149,7 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         (["--buckets", "5,3"], "--buckets 5,3: must be ascending"),
         (["--buckets", "3,3"], "--buckets 3,3: must be ascending"),
         (["--buckets", "0,3"], "--buckets 0,3: must be ascending"),
+        (["--buckets", "5," + "9" * 5_000], "--buckets 5,999"),
         (["--buckets", ""], "--buckets : must be ascending"),
         (["--by", "target"], "--by says whose length makes the buckets: add --buckets"),
         (["--by", "both", "--buckets"], "'both' is not one of 'source', 'target'"),

@@ -1,10 +1,12 @@
 """Texts of a corpus that a terminal would take for commands: none reaches it, wherever they are printed."""
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from command_line import TINY, call
+from command_line import TINY, call, in_terminal
 
 from paddle_tfm.cli.common import visible
 
@@ -33,10 +35,37 @@ def test_no_command_reaches_the_terminal(hostile, tmp_path):
             assert re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f].*", stream) == []
 
 
-def test_an_error_holds_none_either(tmp_path):
+@pytest.fixture(scope="module")
+def named(trained, tmp_path_factory):
+    """Two runs, of which one's folder and variant are called by what a terminal takes for commands."""
+    out = tmp_path_factory.mktemp("named") / "out"
+    for variant in ("plain", "x\x1b[2J\x9b2J"):
+        run = Path(shutil.copytree(trained.folder, out / variant / "seed-1"))
+        results = json.loads((run / "results.json").read_text())
+        (run / "results.json").write_text(json.dumps(results | {"variant": variant}))
+    return out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["ls runs --out {}", "ls runs --csv --out {}", "ls runs --json --out {}", "diff {}/*/seed-1", "watch --once {}",
+     "compare --csv {}"],
+)  # fmt: skip
+def test_a_name_commands_no_terminal(arguments, named):
+    words = [word.format(named) for word in arguments.split()]
+    runs = [str(run) for run in sorted(named.glob("*/seed-1"))]
+    text = in_terminal(100, *[each for word in words for each in (runs if "*" in word else [word])])
+    assert re.search(r"x(␛|\\u001b)\[2J(\ufffd|\\u009b)2J", text)
+    of_colours = re.compile(r"\x1b\[[0-9;]*m")
+    assert re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f].*", of_colours.sub("", text)) == []
+
+
+def test_an_error_or_help_holds_none_either(tmp_path):
     recipe = tmp_path / "red.yaml"
     recipe.write_text('base: base.yaml\ntask: {name: "\\e[31mcopy"}\n')
-    for arguments in (["check", recipe], ["check", Path("\x1b[31mred.yaml")]):
+    shown = call("run", Path("\x1b[31mred.yaml"), "--help")
+    assert shown.status == 0 and "run ␛[31mred.yaml" in shown.out and "\x1b" not in shown.out
+    for arguments in (["check", recipe], ["check", Path("\x1b[31mred.yaml")], ["ls", "--\x1b[31m"]):
         done = call(*arguments)
         assert done.status == 2 and "\x1b" not in done.err
         assert "[31m" in done.err

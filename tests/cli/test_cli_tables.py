@@ -1,47 +1,20 @@
 """Tables of the command line as a user's terminal, a pipe and a program get them."""
 
 import csv
-import fcntl
 import io
 import json
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 
 import pytest
-from command_line import call
+from command_line import call, in_terminal
 
 from paddle_tfm.comparison.runs import collect
 from paddle_tfm.comparison.table import compare
 
 WIDTHS = (60, 80, 100, 140)
-
-
-def in_terminal(width: int, *arguments, **variables) -> str:
-    """What a terminal of that many columns gets, escapes and all."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    command = [sys.executable, "-m", "paddle_tfm", *map(str, arguments)]
-    environment |= {"TERM": "xterm-256color", **variables}
-    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True)
-    os.close(theirs)
-    output = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux: the other side is closed
-            break
-        if not part:
-            break
-        output += part
-    os.close(ours)
-    assert child.wait() == 0, output.decode()
-    return output.decode().replace("\r\n", "\n")
 
 
 def plain(text: str) -> str:

@@ -24,3 +24,9 @@ def test_a_time_may_be_too_short():
     with pytest.raises(UserError, match="of at least 100ms"):
         Duration("2s", least="100ms").convert("99ms", None, None)
     assert Duration("2s", least="100ms").convert("100ms", None, None) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("text", ["10000h1s", "9" * 400 + "h", "9" * 5_000])
+def test_a_time_may_be_too_long(text):
+    with pytest.raises(UserError, match="of at most 10000h"):
+        Duration("2s").convert(text, None, None)

@@ -1,0 +1,54 @@
+"""The standard streams, made such that nothing that is written to them ends in a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from paddle_tfm.files import naming
+
+OUTPUT = "standard output"
+
+
+class Named:
+    """A stream whose errors, such as that of a full disk, name it."""
+
+    def __init__(self, stream: IO[str], name: str):
+        self.stream, self.name = stream, Path(name)
+
+    def write(self, text: str) -> int:
+        with naming(self.name):
+            return self.stream.write(text)
+
+    def flush(self) -> None:
+        with naming(self.name):
+            self.stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """Within this block each standard stream is there, closed or not (`>&-`), takes text that its encoding does not
+    have, and says in its errors that it is standard output."""
+    before = sys.stdin, sys.stdout, sys.stderr
+    try:
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:
+                setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 (as long as the process)
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="replace")
+        sys.stdout = cast(IO[str], Named(sys.stdout, OUTPUT))
+        yield
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
+
+
+def discard_output() -> None:
+    """Nobody reads standard output any longer, or it takes nothing: what is still to be written to it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

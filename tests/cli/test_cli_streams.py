@@ -1,0 +1,46 @@
+"""Standard streams that are full, closed or of another encoding, and a current directory that is gone: a sentence."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = f"{sys.executable} -m paddle_tfm"
+FULL = "Error: standard output: No space left on device\n"
+
+
+def shell(command, folder, **variables):
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}".replace("paddle-tfm", PROGRAM)],
+        cwd=folder,
+        env=os.environ | variables,
+        capture_output=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "error"),
+    [
+        ("paddle-tfm ls > /dev/full", 2, FULL),
+        ("PYTHONUNBUFFERED=1 paddle-tfm ls --csv > /dev/full", 2, FULL),
+        ("paddle-tfm --help > /dev/full", 2, FULL),
+        ("paddle-tfm ls <&- >&-", 0, ""),
+        ("paddle-tfm ls <&- >&- 2>&-", 0, ""),
+        ("paddle-tfm nothing >&- 2>&-", 2, ""),
+        ("paddle-tfm ls | true", 0, ""),
+        ("mkdir gone; cd gone; rmdir ../gone; paddle-tfm check reverse", 2, "Error: the current directory: No such"),
+    ],
+)
+def test_no_stream_or_folder_ends_in_a_traceback(command, status, error, tmp_path):
+    left, _, said = shell(command, tmp_path)
+    assert left == status and said.startswith(error) and said.count("\n") <= 1
+
+
+def test_an_encoding_without_a_character_has_a_question_mark_there(tmp_path):
+    (tmp_path / "绪论.yaml").write_text("base: reverse\nname: 绪论\nsummary: 绪论\n", "utf-8")
+    status, out, said = shell("paddle-tfm show 绪论.yaml", tmp_path, PYTHONIOENCODING="latin-1", PYTHONUTF8="1")
+    assert status == 0, said
+    assert "name: ??" in out.decode("latin-1")
