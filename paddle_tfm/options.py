@@ -8,9 +8,10 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+LARGEST = 2**31 - 1  # of whole numbers: no seed is above it, and no size of Paddle's
 PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
 
 
@@ -85,10 +86,19 @@ def options_of(cls: type) -> dict[str, Option]:
 
 def coerce(option: Option, setting: object) -> object:
     """The setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
+    for number in _numbers(setting):
+        if not math.isfinite(number):
+            raise ValueError(f"must be a finite number, but is {setting!r}")
+    value = _typed(option, setting)
+    for number in _numbers(value):
+        if isinstance(number, int) and abs(number) > LARGEST:
+            raise ValueError(f"must be at most {LARGEST:,}, as all whole numbers, but is {setting!r}")
+    return value
+
+
+def _typed(option: Option, setting: object) -> object:
     from pydantic import TypeAdapter, ValidationError  # here: completion reads no setting, and answers at once
 
-    if not _is_finite(setting):
-        raise ValueError(f"must be a finite number, but is {setting!r}")
     if option.annotation is typing.Any:
         return setting
     try:
@@ -107,10 +117,10 @@ def coerce(option: Option, setting: object) -> object:
         raise ValueError(f"must be {' or '.join(reasons)}, but is {setting!r}") from error
 
 
-def _is_finite(setting: object) -> bool:
-    """Whether no number of a setting is infinite or NaN."""
-    if isinstance(setting, Mapping):
-        return all(map(_is_finite, setting.values()))
-    if isinstance(setting, (list, tuple)):
-        return all(map(_is_finite, setting))
-    return not isinstance(setting, float) or math.isfinite(setting)
+def _numbers(setting: object) -> Iterator[int | float]:
+    """All numbers of a setting, in its lists and mappings too."""
+    if isinstance(setting, (int, float)):
+        yield setting
+    inside = setting.values() if isinstance(setting, Mapping) else setting
+    for item in inside if isinstance(inside, Iterable) and not isinstance(inside, str) else ():
+        yield from _numbers(item)

@@ -4,7 +4,10 @@ nothing lost. The real command line in this process, a row a case."""
 import json
 import pickle
 import re
+import resource
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,6 +94,11 @@ RECIPES = {
     "all forms of a tokenizer": ("tokenizer: 3", ["must be a name, {name: …, options…} or {source: …, target: …}, but is 3"]),
     "a number that may be null": ("train: {clip_norm: small}", ["train.clip_norm", "must be a number or null, but is 'small'"]),
     "an option that may be null": ("search: {name: beam, max_length: long}", ["search.max_length", "must be a valid integer or null, but is 'long'"]),
+    "a table larger than any memory": ("model: {position: {name: shaw, clip: 1000000000}}", ["line 4", "model.position", "`clip` must be in [1, 1000000]"]),
+    "more experts than any memory holds": ("model: {feed_forward: {name: mixture_of_experts, experts: 1000000000}}", ["model.feed_forward", "`experts` must be in [1, 10000]"]),
+    "lengths that no text has": ("task: {name: reverse, train: 10, min_length: 2, max_length: 2000000000}", ["task", "`max_length` must be in [1, 1000000]"]),
+    "more examples than a whole number counts": ("task: {name: reverse, train: 1000000000000}", ["task.train", "must be at most 2,147,483,647"]),
+    "a beam that no memory holds": ("search: {name: beam, size: 1000000000}", ["search", "`size` must be in [1, 10000]"]),
     "two problems": ("model: {norm: layr}\ntrain: {steps: x}", ["2 problems", "model.norm", "train.steps"]),
 }  # fmt: skip
 HARMLESS = {"a stack left out"}  # says something legal: kept to show that the table itself can tell
@@ -105,6 +113,18 @@ def test_recipes(case, tmp_path, capsys):
     assert "mine.yaml" in said
     for part in expected:
         assert part in said, said
+
+
+def test_a_model_larger_than_the_memory_is_said():
+    wide = ["model.d_model=65536", "model.position={name: shaw, clip: 1000000}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "paddle_tfm", "check", "base", *wide],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (20 << 30, 20 << 30)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("Error: the memory of this machine is too small for this: MemoryError: ")
 
 
 COMPARISONS = (
@@ -231,6 +251,7 @@ CORPORA = {
     "empty": ({"a.tsv": b""}, "a.tsv", ["a.tsv"]),
     "column missing": ({"a.tsv": b"one\teins\nonly\n"}, "a.tsv", ["a.tsv", "line 2"]),
     "file missing": ({}, "a.tsv", ["a.tsv"]),
+    "a name that holds a NUL": ({}, '"a\\0b"', ["a␀b: cannot be read: embedded null byte"]),
     "a folder": ({"a.tsv/b": b""}, "a.tsv", ["a.tsv"]),
     "not gzip": ({"a.tsv.gz": b"one\teins\n"}, "a.tsv.gz", ["a.tsv.gz"]),
 }

@@ -128,6 +128,10 @@ def _status(arguments: list[str] | None) -> int:
             _complain(f"{error.filename}: {error.strerror}")
         if error.filename == streams.OUTPUT:
             streams.discard_output()
+    except MemoryError as error:
+        from paddle_tfm.plugin_errors import summary
+
+        _complain(f"the memory of this machine is too small for this: {summary(error)}")
     except Exception as error:
         _complain_of_plugin(error)
     return 2

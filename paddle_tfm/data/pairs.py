@@ -29,9 +29,9 @@ def lines(path: File) -> Iterator[str]:
             few bytes of a .gz can hold).
     """
     number = 0
-    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
-        raise UserError(f"{path}: a pipe, which can be read only once; write it to a file first")
     try:
+        if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+            raise UserError(f"{path}: a pipe, which can be read only once; write it to a file first")
         with gzip.open(path, "rb") if str(path).endswith(".gz") else Path(path).open("rb") as file:
             for number, line in enumerate(iter(partial(file.readline, LINE_BYTES), b""), 1):
                 if len(line) == LINE_BYTES:
@@ -43,7 +43,7 @@ def lines(path: File) -> Iterator[str]:
         raise UserError(
             f"{path}, line {number}: not UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start + 1})"
         ) from error
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:  # a `ValueError`: the path holds a NUL
         after = f", after line {number}" if number else ""
         raise UserError(f"{path}{after}: cannot be read: {error}") from error
 

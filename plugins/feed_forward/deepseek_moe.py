@@ -12,7 +12,7 @@ from paddle_tfm import randomness
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
 from paddle_tfm.ranks import sum_over_ranks
-from paddle_tfm.validators import not_negative
+from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.feed_forward._experts import affinities, through_experts, top
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 
@@ -48,8 +48,8 @@ class DeepSeekMoE(FeedForward):
         bias: whether the experts' matrices have one. inner_dropout: dropout on the hidden layers.
 
     Raises:
-        ValueError: top_k is not from 1 to experts; shared, bias_rate or sequence_balance_weight is negative;
-            inner_dropout is not in [0, 1).
+        ValueError: experts is not in [1, 10000]; top_k is not from 1 to experts; shared, bias_rate or
+            sequence_balance_weight is negative; inner_dropout is not in [0, 1).
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
@@ -74,6 +74,7 @@ class DeepSeekMoE(FeedForward):
         inner_dropout: float = 0.0,
     ):
         super().__init__()
+        between("[1, 10000]", experts=experts)
         if not 1 <= top_k <= experts:
             raise ValueError(f"`top_k` must be from 1 to `experts`, {experts}, but is {top_k}")
         not_negative(shared=shared, bias_rate=bias_rate, sequence_balance_weight=sequence_balance_weight)

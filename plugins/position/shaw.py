@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.protocols import PositionalEncoding, maps_as
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import between
 
 
 class Shaw(PositionalEncoding):
@@ -23,14 +23,14 @@ class Shaw(PositionalEncoding):
     longer inputs are to work; `with_values` false leaves the value term out.
 
     Raises:
-        ValueError: `clip` is below 1.
+        ValueError: `clip` is not in [1, 1000000].
     """
 
     per_layer = True
 
     def __init__(self, head_dim: int, clip: int = 16, with_values: bool = True):
         super().__init__()
-        at_least(1, clip=clip)
+        between("[1, 1000000]", clip=clip)
         self.clip = clip
         self.key_table = maps_as(self.create_parameter([2 * clip + 1, head_dim]), None)
         self.value_table = maps_as(self.create_parameter([2 * clip + 1, head_dim]), None) if with_values else None

@@ -7,7 +7,7 @@ import paddle
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
-from paddle_tfm.validators import at_least, not_negative
+from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.search._bounded import Bounded
 
 
@@ -28,7 +28,7 @@ class Beam(Bounded):
 
     def __init__(self, size: int = 5, alpha: float = 0.6, **parent):
         super().__init__(**parent)
-        at_least(1, size=size)
+        between("[1, 10000]", size=size)
         not_negative(alpha=alpha)
         self.size = self.nbest = size
         self.alpha = alpha

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
-from paddle_tfm.validators import ascending, positive
+from paddle_tfm.validators import ascending, between, positive
 
 MIN_SEQUENCES = 100  # that the options must allow, so that each split has some
 
@@ -36,6 +36,7 @@ class Sequences(Task):
         test_max_length: int | None = None,
     ):
         positive(symbols=symbols, min_length=min_length, train=train, valid=valid, test=test)
+        between("[1, 1000000]", max_length=max_length, test_max_length=test_max_length)
         ascending(min_length=min_length, max_length=max_length)
         tested = (
             min_length if test_min_length is None else test_min_length,
@@ -45,7 +46,7 @@ class Sequences(Task):
         ascending(test_min_length=tested[0], test_max_length=tested[1])
         self.lengths = {"train": (min_length, max_length), "valid": (min_length, max_length), "test": tested}
         for low, high in self.lengths.values():
-            number = sum(symbols**length for length in range(low, high + 1))
+            number = sum(symbols**length for length in range(low, min(high + 1, low + MIN_SEQUENCES)))
             if number < MIN_SEQUENCES:
                 raise ValueError(
                     f"`symbols` and the lengths must allow {MIN_SEQUENCES} sequences or more, but allow {number}"
