@@ -58,7 +58,9 @@ class Entry:
             if not isinstance(cls, type):
                 raise TypeError("it is no class")
             return cls
-        except Exception as error:  # the module is somebody's: anything may happen when it is imported
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the module is somebody's: anything may happen when it is imported
             raise UserError(
                 f"{self.kind} '{self.name}' of plugin '{self.provider.plugin}' cannot be loaded from '{self.target}': "
                 f"{type(error).__name__}: {error}"

@@ -120,7 +120,9 @@ def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:
 def _guarded(plugins: Plugins, entry: importlib.metadata.EntryPoint) -> None:
     try:
         _register(plugins, entry.load(), _provider(entry))
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, or pytest's of a skipped module
         plugins.failures[entry.name] = _one_line(error)
 
 
@@ -153,7 +155,9 @@ def load_file(plugins: Plugins, path: Path) -> None:
         _register(plugins, module, provider)
         if not plugins.manager.get_hookcallers(module):
             raise UserError(_registers_nothing(module))
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, or pytest's of a skipped module
         raise UserError(f"--plugin {path}{_line_in(error, spec.origin)}: {_one_line(error)}") from error
 
 

@@ -11,6 +11,7 @@ import ctypes
 import importlib.metadata
 import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from pathlib import Path
 
 from paddle_tfm import blas
 from paddle_tfm.errors import UserError
+from paddle_tfm.plugin_errors import summary
+from paddle_tfm.units import whole_number
 
 TESTED_PADDLE = "3.3"
 GPU_INDEX = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"
@@ -27,6 +30,7 @@ INSTALL_HELP = (
     'For a CPU: pip install paddlepaddle==3.3.1 (in a clone: pip install -e ".[cpu]"). For an NVIDIA GPU: '
     f"pip install paddlepaddle-gpu==3.3.1 -i {GPU_INDEX} (PyPI's paddlepaddle-gpu stops at 2.6.2, which is too old)."
 )
+THREADS, MAX_THREADS = "OMP_NUM_THREADS", 4_096
 KEEP_ENVIRONMENT = "PADDLE_TFM_KEEP_ENVIRONMENT"
 _HEAP, _HUGE_PAGE, _MADV_HUGEPAGE = 2 << 30, 2 << 20, 14
 _MALLOC = {"M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 256 << 20), "M_MMAP_MAX": (-4, 0)}
@@ -70,6 +74,7 @@ def prepare() -> None:
     if SETTINGS:
         return
     keep = keeps_environment()
+    _drop_unusable_threads()
     too_late = "paddle" in sys.modules and not keep
     variables = [
         ("OMP_NUM_THREADS", str(physical_cores()), "Paddle uses one thread by default"),
@@ -115,10 +120,17 @@ def python() -> list[str]:
 
 def threads() -> int:
     """The number of threads that Paddle uses, or will use, in this process."""
-    value = os.environ.get("OMP_NUM_THREADS", "")
-    if value.isdigit():
-        return int(value)
-    return 1 if keeps_environment() else physical_cores()
+    number = whole_number(os.environ.get(THREADS, "").partition(",")[0], 1, MAX_THREADS)
+    return number or (1 if keeps_environment() else physical_cores())
+
+
+def _drop_unusable_threads() -> None:
+    """Forget a number of threads with which OpenMP would crash; several, `4,2`, are those of nested loops."""
+    numbers = os.environ.get(THREADS)
+    if numbers is None or all(whole_number(number, 1, MAX_THREADS) for number in numbers.split(",")):
+        return
+    del os.environ[THREADS]
+    warnings.warn(f"{THREADS}={numbers}: must be 1 to {MAX_THREADS:,}; it is taken as not set", stacklevel=4)
 
 
 @contextmanager
@@ -189,7 +201,7 @@ def load_paddle():
     """Import Paddle with these settings and without its start-up messages; the first time, ask whether it is right.
 
     Raises:
-        UserError: Paddle is not installed, or has a version that paddle_tfm was not tested with.
+        UserError: Paddle is not installed, has a version that paddle_tfm was not tested with, or does not start.
     """
     global _loaded
     prepare()
@@ -203,13 +215,18 @@ def load_paddle():
             f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested "
             f"with 3.3.1). {INSTALL_HELP}"
         )
-    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        import paddle
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            import paddle
 
-        from paddle_tfm import paddle_compat
-    paddle_compat.keep_python_signal_handlers()
-    _require_right_products()
+            from paddle_tfm import paddle_compat
+        paddle_compat.keep_python_signal_handlers()
+        _require_right_products()
+    except ValueError as error:  # of an environment variable that it reads
+        names = sorted(name for name in users_environment() if re.match("FLAGS_|PADDLE_(?!TFM_)", name))
+        variables = f"; set in the environment: {', '.join(names)}" if names else ""
+        raise UserError(f"Paddle does not start: {summary(error)}{variables}") from error
     _loaded = True
     return paddle
 

@@ -98,9 +98,21 @@ def test_a_file_that_is_no_python_is_refused_with_its_line(file):
     assert refusal("absent.py") == "--plugin absent.py: no such file"
 
 
-def test_a_file_that_exits_is_refused(file):
-    path = file("import sys\nsys.exit(3)\n")
-    assert refusal(path) == f"--plugin {path}, line 2: SystemExit: 3"
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
+        ("import pytest\npytest.skip('later', allow_module_level=True)\n", "Skipped: later"),
+    ],
+)
+def test_a_file_that_exits_or_is_skipped_is_refused(text, error, file):
+    path = file(text)
+    assert refusal(path) == f"--plugin {path}, line 2: {error}"
+
+
+def test_an_interrupt_while_a_file_is_imported_interrupts(file):
+    with pytest.raises(KeyboardInterrupt):
+        create_plugins([file("raise KeyboardInterrupt\n")])
 
 
 # ------------------------------------------------------------------------------------------------------------- hooks
@@ -170,7 +182,7 @@ def test_a_broken_installed_plugin_stops_nothing_and_is_quoted_when_asked_for(tm
         "[paddle_tfm]\nbroken = fake_broken\ngone = fake_gone\ngood = fake_good\nleaves = fake_leaves\n"
     )
     (tmp_path / "fake_broken.py").write_text("raise RuntimeError('the moon is full')\n")
-    (tmp_path / "fake_leaves.py").write_text("raise SystemExit(7)\n")
+    (tmp_path / "fake_leaves.py").write_text("class Bare(BaseException): pass\nraise Bare(7)\n")
     (tmp_path / "fake_good.py").write_text(GOOD)
     script = """
 import sys
@@ -190,7 +202,7 @@ for arguments in (["ls", "components", "--kind", "norm"], ["check", "reverse", "
     assert "plugin 'broken' failed to load (RuntimeError: the moon is full)" in done.stderr
     assert "Traceback" not in done.stderr
     for sentence in ("fake 2.0", "broken failed to load: RuntimeError", "gone failed to load: ModuleNotFoundError",
-                 "leaves failed to load: SystemExit: 7"):  # fmt: skip
+                 "leaves failed to load: Bare: 7"):  # fmt: skip
         assert sentence in rest
 
 

@@ -30,7 +30,7 @@ def python(script: str, cwd: Path | None = None, **variables: str):
 # ----------------------------------------------------------------------------------------------------------- settings
 
 SETTINGS = """
-import json, os, warnings
+import json, os, re, warnings
 {before}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -38,7 +38,7 @@ with warnings.catch_warnings(record=True) as caught:
     from paddle_tfm import runtime
     runtime.prepare()  # twice: nothing more
 names = ["OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel"]
-messages = [str(each.message) for each in caught if "paddle_tfm" in str(each.message)]
+messages = [str(each.message) for each in caught if re.search("paddle_tfm|OMP_NUM_THREADS", str(each.message))]
 settings = {{each.name: [each.value, each.by_user] for each in runtime.SETTINGS}}
 print(json.dumps([{{name: os.environ.get(name) for name in names}}, settings, messages, runtime.threads()]))
 """
@@ -53,6 +53,18 @@ def test_importing_paddle_tfm_sets_what_makes_paddle_fast():
     assert {name: settings[name] for name in OURS} == {name: [variables[name], False] for name in OURS}
     assert messages == []
     assert threads == runtime.physical_cores()
+
+
+@pytest.mark.parametrize("number", ["99999999999", "0", "²", "4,x", "9" * 5_000])
+def test_a_number_of_threads_that_would_crash_openmp_is_taken_as_not_set(number):
+    variables, _, messages, threads = python(SETTINGS.format(before=""), OMP_NUM_THREADS=number)
+    assert variables["OMP_NUM_THREADS"] == str(threads) == str(runtime.physical_cores())
+    assert messages == [f"OMP_NUM_THREADS={number}: must be 1 to 4,096; it is taken as not set"]
+
+
+def test_threads_of_nested_loops_stay():
+    variables, _, messages, threads = python(SETTINGS.format(before=""), OMP_NUM_THREADS="2,1")
+    assert (variables["OMP_NUM_THREADS"], messages, threads) == ("2,1", [], 2)
 
 
 HUGE = """

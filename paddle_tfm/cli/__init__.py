@@ -102,6 +102,7 @@ def group(no_color: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The console script. Exit status: 0 done, 1 our error, 2 the user's or a plugin's to mend, 130
     interrupted."""
+    os.environ["MPLBACKEND"] = "agg"  # no figure is shown; one that matplotlib does not know would stop its import
     with streams.usable():
         sys.exit(_status(arguments))
 

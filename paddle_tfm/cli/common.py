@@ -129,7 +129,7 @@ def _console(terminal: bool, stderr: bool):
 
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
     # In a pipe a sentence is a line, unless COLUMNS says how long lines are.
-    asked = not stderr and os.environ.get("COLUMNS", "").isdecimal()
+    asked = not stderr and "COLUMNS" in os.environ
     width = None if terminal or asked else 120
     return Plain(
         file=cast(IO[str], Unpadded()) if asked and not terminal else None,

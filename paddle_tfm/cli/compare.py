@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="Take two runs, and see whether their test set suffices to tell them apart: paired bootstrap resampling of "
     "their predictions. --metric: that one only, also one that the recipe has not; --out: there goes bootstrap.json.",
 )
-@click.option("--draws", type=click.IntRange(min=1), metavar="N", help="With --bootstrap. Default: 10,000.")
+@click.option("--draws", type=click.IntRange(1, 1_000_000), metavar="N", help="With --bootstrap. Default: 10,000.")
 @table_options
 @plugin_option
 def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> None:

@@ -17,6 +17,8 @@ from click.shell_completion import (
     add_completion_class,
 )
 
+from paddle_tfm.errors import UserError
+
 BREAKS = "=:"  # of bash's COMP_WORDBREAKS, those that an override has
 # Behind these the word continues: no space.
 NO_SPACE = "    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:] ]] && compopt -o nospace\n\n    return 0\n"
@@ -40,6 +42,13 @@ ZSH_ADD = """    if [ -n "$continued" ]; then
 
 class OpenEnded(ShellComplete):
     """Of an only completion within braces two are made, so that the shell does not close the quote behind it."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the cursor, and the one that is being typed."""
+        try:
+            return super().get_completion_args()
+        except (KeyError, ValueError) as error:
+            raise UserError("COMP_WORDS and COMP_CWORD must be set as by `paddle-tfm completion`") from error
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """What may stand in the place of the word that is being typed."""

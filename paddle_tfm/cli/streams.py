@@ -1,4 +1,5 @@
-"""The standard streams, made such that nothing that is written to them ends in a traceback."""
+"""The standard streams, made such that nothing that is written to them ends in a traceback, whatever their state, their
+encoding and the size that the environment says they have."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from paddle_tfm.files import naming
+from paddle_tfm.units import whole_number
 
 OUTPUT = "standard output"
+MAX_CELLS = 1_000_000  # of a line, or lines of a screen
 
 
 class Named:
@@ -35,7 +38,11 @@ class Named:
 @contextmanager
 def usable() -> Iterator[None]:
     """Within this block each standard stream is there, closed or not (`>&-`), takes text that its encoding does not
-    have, and says in its errors that it is standard output."""
+    have, and says in its errors that it is standard output. A size that is none, which rich would stop at, is
+    forgotten."""
+    for name in ("COLUMNS", "LINES"):
+        if whole_number(os.environ.get(name, "1"), 1, MAX_CELLS) is None:
+            del os.environ[name]
     before = sys.stdin, sys.stdout, sys.stderr
     try:
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

@@ -27,8 +27,7 @@ def page_width() -> int | None:
     """Cells of a line: of the terminal; in a pipe what COLUMNS says, and without it any number."""
     if console().is_terminal:
         return console().width
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) > 0 else None
+    return int(os.environ["COLUMNS"]) if "COLUMNS" in os.environ else None
 
 
 def emit(tables: Table | list[Table], form: str | None = None, data: object = None) -> None:

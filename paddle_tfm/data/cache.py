@@ -29,9 +29,16 @@ LOCK = ".lock"
 
 
 def root() -> Path:
-    """The folder of all datasets: that of the environment variable, else one in the platform's cache folder."""
+    """The folder of all datasets: that of the environment variable, else one in the platform's cache folder.
+
+    Raises:
+        UserError: the variable begins with a home folder that is not known.
+    """
     if path := os.environ.get(VARIABLE):
-        return Path(path).expanduser()
+        try:
+            return Path(path).expanduser()
+        except RuntimeError as error:
+            raise UserError(f"{VARIABLE}={path}: {error}") from error
     return Path(platformdirs.user_cache_dir("paddle_tfm", appauthor=False)) / "data"
 
 

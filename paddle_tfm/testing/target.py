@@ -125,7 +125,9 @@ def load(path: Path):
     sys.path.insert(0, str(path.parent))  # a learner's file imports its neighbours
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, or pytest's of a skipped module
         raise UserError(f"{path} cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}") from error
     finally:
         sys.path.remove(str(path.parent))

@@ -291,6 +291,7 @@ def test_bootstrap_of_a_plugin_s_metric_without_statistics(two, tmp_path):
         (["a", "b", "--bootstrap", "--baseline", "a"], "--bootstrap takes two runs"),
         (["a", "b", "--draws", "9"], "--draws goes with --bootstrap"),
         (["a", "b", "--bootstrap", "--draws", "0"], "Invalid value for '--draws'"),
+        (["a", "b", "--bootstrap", "--draws", "1000000000000"], "Invalid value for '--draws': 1000000000000 is not in "),
         (["a", "b", "--bootstrap", "--metric", "blue"], "unknown metric 'blue'; did you mean 'bleu'?"),
         (["a", "b", "--bootstrap", "--metric", "{name: bleu, tokenize: 13b}"], "'13b'; did you mean '13a'?"),
         (["a", "b", "--bootstrap", "--metric", "token_error_rate"],

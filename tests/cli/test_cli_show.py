@@ -32,7 +32,7 @@ def test_a_page_says_all_that_a_recipe_needs():
 def test_a_name_of_one_kind_needs_no_kind_and_the_menu_of_beam_is_there():
     done = call("show", "beam")
     assert done.out == call("show", "search:beam").out
-    assert re.search(r"^size +whole number, at least 1 +5$", done.out, re.M)
+    assert re.search(r"^size +whole number, in \[1, 10000\] +5$", done.out, re.M)
     about = json.loads(call("show", "beam", "--json").out)
     assert {option["name"] for option in about["options"]} >= {"size", "alpha", "max_ratio", "min_length"}
     assert about["papers"][0].startswith("arXiv:1609.08144")

@@ -1,6 +1,8 @@
-"""Standard streams that are full, closed or of another encoding, and a current directory that is gone: a sentence."""
+"""Standard streams that are full, closed or of another encoding, a current directory that is gone, and environment
+variables that hold nonsense: a sentence."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -44,3 +46,36 @@ def test_an_encoding_without_a_character_has_a_question_mark_there(tmp_path):
     status, out, said = shell("paddle-tfm show 绪论.yaml", tmp_path, PYTHONIOENCODING="latin-1", PYTHONUTF8="1")
     assert status == 0, said
     assert "name: ??" in out.decode("latin-1")
+
+
+@pytest.mark.parametrize("columns", ["0", "²", "9" * 5_000])
+def test_columns_that_are_no_number_are_none(columns, tmp_path):
+    narrow, free = (shell("paddle-tfm ls", tmp_path, **variables) for variables in ({"COLUMNS": columns}, {}))
+    assert narrow == free and free[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "command", "sentence"),
+    [
+        (
+            {"PADDLE_TRAINER_ID": "abc"},
+            "check reverse",
+            "Paddle does not start: ValueError: .*; set in the environment: .*PADDLE_TRAINER_ID$",
+        ),
+        ({"PADDLE_TFM_DATA": "~nobody-here/x"}, "data ls", "PADDLE_TFM_DATA=~nobody-here/x: Could not determine home"),
+        ({"_PADDLE_TFM_COMPLETE": "bash_complete"}, "", "COMP_WORDS and COMP_CWORD must be set"),
+        (
+            {"_PADDLE_TFM_COMPLETE": "zsh_complete", "COMP_WORDS": "paddle-tfm", "COMP_CWORD": "abc"},
+            "",
+            "COMP_WORDS and COMP_CWORD must be set",
+        ),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_named(variables, command, sentence, tmp_path):
+    status, _, said = shell(f"paddle-tfm {command}", tmp_path, **variables)
+    assert status == 2 and re.match(f"Error: {sentence}", said) and said.count("\n") == 1, said
+
+
+def test_figures_need_no_backend(trained, tmp_path):
+    status, _, said = shell(f"paddle-tfm compare {trained.out} --out page", tmp_path, MPLBACKEND="nonsense")
+    assert status == 0 and (tmp_path / "page" / "comparison.png").is_file(), said
