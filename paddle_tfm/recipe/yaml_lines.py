@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import yaml
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import opened
 from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.yaml_loader import NUMBERS, Loader
 
@@ -90,8 +92,9 @@ def load_file(path: Path, name: str | None = None) -> tuple[dict, Origins]:
     """`load` of a file; a missing or undecodable one is a UserError."""
     name = name or str(path)
     try:
-        limits.require_size(name, path.stat().st_size)
-        return load(path.read_text(encoding="utf-8"), name)
+        with opened(path) as file:
+            limits.require_size(name, os.fstat(file.fileno()).st_size)
+            return load(file.read().decode("utf-8"), name)
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
