@@ -77,9 +77,23 @@ def sync_all(folder: Path) -> None:
 
 def folders_with(folder: Path, *names: str) -> list[Path]:
     """The folders in `folder`, itself too, that hold a file of one of these names, in order; what is still being
-    written or copied is left out."""
-    files = (file.relative_to(folder) for name in names for file in folder.rglob(name))
+    written or copied is left out.
+
+    Raises:
+        UserError: the name of one is not UTF-8, and no report could hold it.
+    """
+    files = [file.relative_to(folder) for name in names for file in folder.rglob(name)]
+    for file in files:
+        require_utf8(str(file.parent))
     return sorted({folder / file.parent for file in files if not any(part.endswith(PARTIAL) for part in file.parts)})
+
+
+def require_utf8(name: str) -> None:
+    """Raises UserError for a name whose bytes are not UTF-8: Python keeps each as half of a surrogate pair."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError(f"{name!a}: a name must be UTF-8, and this one is not; rename what is called so") from None
 
 
 def json_text(value: object) -> str:

@@ -190,3 +190,31 @@ def test_a_log_that_is_larger_than_any_is_not_read(sweep, call):
     assert status == 1 and "metrics.jsonl cannot be read: it has 1,099,511,627,776 bytes, and at most" in said
     status, said = call("compare", sweep)
     assert status == 2 and f"{run / 'metrics.jsonl'}: it has 1,099,511,627,776 bytes" in said
+
+
+@pytest.mark.parametrize("unlisted", ["model.safetensors", "state.json", "more.safetensors"])
+def test_a_manifest_lists_what_is_read(unlisted, sweep, call):
+    best = sweep / "layer/seed-1/checkpoints/best"
+    manifest = json.loads((best / "manifest.json").read_text("utf-8"))
+    (best / "more.safetensors").touch()
+    manifest["files"].pop(unlisted, None)
+    (best / "manifest.json").write_text(json.dumps(manifest))
+    for verb, status in ((["verify", best.parents[1], "--without-data"], 1), (["translate", best.parents[1], "1"], 2)):
+        left, said = call(*verb)
+        assert left == status and f"{best / 'manifest.json'}: damaged: it does not list" in said and unlisted in said
+
+
+def test_a_name_that_is_not_utf8_is_refused_before_anything_is_done(sweep, call, tmp_path):
+    name = os.fsdecode(b"r\xff")
+    odd = shutil.copytree(sweep, tmp_path / "all" / name)
+    for verb in (
+        ["compare", odd],
+        ["report", odd / "layer/seed-1", "--quick"],
+        ["export", odd / "layer/seed-1", "--to", "ctranslate2"],
+        ["run", "base", *SWEEP, "--out", tmp_path / name],
+        ["compare", tmp_path / "all", "--json"],
+        ["ls", "runs", "--out", tmp_path / "all"],
+    ):
+        status, said = call(*verb)
+        assert status == 2 and "r\\udcff" in said and "a name must be UTF-8, and this one is not" in said
+    assert not (tmp_path / name).exists()

@@ -9,6 +9,7 @@ import sys
 import click
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import require_utf8
 
 # verb -> one line for `--help` (here, so that help answers at once)
 VERBS = {
@@ -96,6 +97,8 @@ def main(arguments: list[str] | None = None) -> None:
     if "_PADDLE_TFM_COMPLETE" in os.environ:
         importlib.import_module("paddle_tfm.cli.completion").register()
     try:
+        for argument in sys.argv[1:] if arguments is None else arguments:
+            require_utf8(argument)
         # `standalone_mode=False` hands errors to us, so that each ends in one sentence.
         code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
