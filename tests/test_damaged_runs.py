@@ -3,7 +3,9 @@ traceback, no wait, no memory that grows with what a file says. The real command
 
 import json
 import os
+import re
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 from recipe_text import TINY_MODEL
@@ -218,3 +220,20 @@ def test_a_name_that_is_not_utf8_is_refused_before_anything_is_done(sweep, call,
         status, said = call(*verb)
         assert status == 2 and "r\\udcff" in said and "a name must be UTF-8, and this one is not" in said
     assert not (tmp_path / name).exists()
+
+
+def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_path):
+    hostile, page = "a\x1b[31m\x9bz\x07", tmp_path / "page"
+    sweep = sweep.rename(tmp_path / hostile)
+    change(sweep / "layer/seed-1/results.json", variant=f"{hostile}/layer")
+    assert call("report", sweep, "--out", page)[0] == 0
+    assert call("report", sweep / "rms/seed-1", "--quick", "--out", page)[0] == 0
+    texts = {file.name: file for file in page.rglob("*") if file.suffix in (".html", ".md", ".tex", ".svg")}
+    assert {file.suffix for file in texts.values()} == {".html", ".md", ".tex", ".svg"}
+    for name, file in texts.items():
+        text = file.read_text("utf-8")
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text), name
+        if file.suffix == ".svg":
+            ElementTree.fromstring(text)
+    for name in ("report.html", "comparison.html"):
+        assert "a␛[31m\ufffdz␇" in texts[name].read_text("utf-8")
