@@ -3,21 +3,27 @@ sentence."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
 import re
 import reprlib
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 from paddle_tfm.errors import UserError
 
 PARTIAL = ".partial"  # ends the name of what is being written
+LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
+LARGEST = 1 << 31  # bytes of any other file that is read as a whole: the log of some million steps
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape for half a pair
+DIGITS = 100  # of an integer: no number of ours has as many, and what has three times as many is no float
 
 
 def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
@@ -71,9 +77,23 @@ def sync_all(folder: Path) -> None:
 
 def folders_with(folder: Path, *names: str) -> list[Path]:
     """The folders in `folder`, itself too, that hold a file of one of these names, in order; what is still being
-    written or copied is left out."""
-    files = (file.relative_to(folder) for name in names for file in folder.rglob(name))
+    written or copied is left out.
+
+    Raises:
+        UserError: the name of one is not UTF-8, and no report could hold it.
+    """
+    files = [file.relative_to(folder) for name in names for file in folder.rglob(name)]
+    for file in files:
+        require_utf8(str(file.parent))
     return sorted({folder / file.parent for file in files if not any(part.endswith(PARTIAL) for part in file.parts)})
+
+
+def require_utf8(name: str) -> None:
+    """Raises UserError for a name whose bytes are not UTF-8: Python keeps each as half of a surrogate pair."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError(f"{name!a}: a name must be UTF-8, and this one is not; rename what is called so") from None
 
 
 def json_text(value: object) -> str:
@@ -91,6 +111,58 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def not_waiting(path: str, flags: int) -> int:
+    """An opener: a pipe that somebody has put in the place of a file is opened at once, and waits for nobody."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+
+
+def opened(path: Path, largest: int = LARGEST) -> BinaryIO:
+    """A file that others may have written, open for reading: a run's folder may come from anyone.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file (a pipe, a device: these may never end), or has more bytes than
+            `largest`.
+    """
+    file = open(path, "rb", opener=not_waiting)  # noqa: SIM115 the caller closes it
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode) and status.st_size <= largest:
+        return file
+    file.close()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, and at most {largest:,} are read", str(path))
+
+
+def content(path: Path, largest: int = LARGEST) -> bytes:
+    """What a file holds; `opened` says what it raises."""
+    with opened(path, largest) as file:
+        return file.read(largest)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ValueError(f"an integer of {len(digits):,} digits")
+    return int(digits)
+
+
+_JSON = json.JSONDecoder(parse_int=_integer)
+
+
+def parsed(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is no JSON, or holds what cannot be counted with or written: an integer of more than `DIGITS`
+            digits, half of a surrogate pair.
+        RecursionError: it is nested too deep.
+    """
+    text = text if isinstance(text, str) else text.decode("utf-8")
+    value = _JSON.decode(text)
+    if SURROGATE.search(text):  # of a pair both are one character by now
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
 def json_value(path: Path) -> Any:
     """What a JSON file holds.
 
@@ -98,7 +170,7 @@ def json_value(path: Path) -> Any:
         UserError: it cannot be read, or is no JSON.
     """
     try:
-        return json.loads(path.read_text("utf-8"))
+        return parsed(content(path, LARGEST_JSON))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

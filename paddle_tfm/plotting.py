@@ -16,6 +16,8 @@ from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from paddle_tfm.units import visible
+
 if TYPE_CHECKING:
     from matplotlib.typing import LineStyleType
 
@@ -162,4 +164,4 @@ def image(figure: Figure, kind: Picture = "png", dpi: int = 160, crop: bool = Fa
     with settings():
         box = "tight" if crop else None
         figure.savefig(stream, format=kind, dpi=dpi, metadata=metadata, transparent=kind == "svg", bbox_inches=box)
-    return stream.getvalue()
+    return visible(stream.getvalue().decode("utf-8")).encode("utf-8") if kind == "svg" else stream.getvalue()

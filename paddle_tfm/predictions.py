@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import write_whole
+from paddle_tfm.files import opened, write_whole
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.units import AT
 
@@ -49,7 +50,7 @@ def read_predictions(path: Path) -> list[Prediction]:
         UserError: there are none, or the file is damaged; with path and line.
     """
     try:
-        head, *lines = path.read_text("utf-8").removesuffix("\n").split("\n")
+        head, *lines = _text(path).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: no predictions can be read here: {error}") from error
     if tuple(head.split("\t")) != COLUMNS or not lines:
@@ -68,7 +69,7 @@ def read_undamaged_predictions(path: Path) -> list[Prediction]:
     if not path.is_file():
         return []
     predictions = []
-    for line in path.read_text("utf-8", errors="replace").split("\n")[1:]:
+    for line in _text(path, errors="replace").split("\n")[1:]:
         try:
             predictions.append(_parsed(line))
         except ValueError:
@@ -81,6 +82,11 @@ def of_same_texts(runs: Mapping[Key, Sequence[Prediction]]) -> dict[Key, Sequenc
     texts = {key: [(item.source, item.reference) for item in rows] for key, rows in runs.items() if rows}
     first = next(iter(texts.values()), [])
     return {key: runs[key] for key, of_run in texts.items() if of_run == first}
+
+
+def _text(path: Path, errors: str = "strict") -> str:
+    with io.TextIOWrapper(opened(path), "utf-8", errors) as file:
+        return file.read()
 
 
 def _parsed(line: str) -> Prediction:

@@ -2,6 +2,7 @@
 
 A metric declares its unit (`Metric.unit`), `results.json` holds it, and whoever shows the number writes it with this.
 A number with a known uncertainty is written to the digit that this allows (`decimals`), one without to a fixed digit.
+`visible` shows a text's control characters.
 """
 
 from __future__ import annotations
@@ -134,3 +135,14 @@ def listed(words: Iterable[object]) -> str:
 def plural(number: int, what: str) -> str:
     """`1 seed`, `3 seeds`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# ESC as ␛, and so on: U+2400 and the 31 after it are pictures of C0, whose TAB and line feed stay; C1 has no pictures.
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
+CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+def visible(text: str) -> str:
+    """`text` with its control characters to be seen, so that a corpus, a file's name or a plugin cannot write to the
+    terminal what it takes for a command (a colour, a title, an erased line), nor into a page what no XML may hold."""
+    return text.translate(CONTROLS)

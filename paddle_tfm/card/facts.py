@@ -8,9 +8,9 @@ from typing import Any
 from paddle_tfm import units
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.train.about import read_about
+from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import read_rows
 
 DECODER_ONLY, ENCODER_ONLY = "decoder-only", "encoder-only"
@@ -30,7 +30,7 @@ class RunFacts:
             raise UserError(f"{folder / 'recipe.yaml'}: a card needs it, but it cannot be read")
         self.about = read_about(folder)
         try:
-            self.results = read_json(folder / "results.json", ["directions", "units", "valid", "test"])
+            self.results = read_results(folder, ["directions", "units", "valid", "test"])
         except UserError:
             self.results = {}
         self.predictions = read_undamaged_predictions(predictions_file(folder))

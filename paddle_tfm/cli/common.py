@@ -14,7 +14,7 @@ from typing import IO, Any, Literal, cast
 import click
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.units import whole_number
+from paddle_tfm.units import visible, whole_number
 
 MAX_GPUS = 10_000  # of one machine, to whoever names one
 NOTEBOOK = "JPY_PARENT_PID"  # Jupyter sets it for what its cells run
@@ -94,17 +94,6 @@ class Unpadded:
 
     def __getattr__(self, name: str) -> object:
         return getattr(sys.stdout, name)
-
-
-# ESC as ␛, and so on: U+2400 and the 31 after it are pictures of C0, whose TAB and line feed stay; C1 has no pictures.
-CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
-CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-
-
-def visible(text: str) -> str:
-    """`text` with its control characters to be seen, so that a corpus, a file's name or a plugin cannot write to the
-    terminal what it takes for a command: a colour, a title, an erased line."""
-    return text.translate(CONTROLS)
 
 
 def echo(text: str = "", nl: bool = True) -> None:

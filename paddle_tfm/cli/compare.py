@@ -82,7 +82,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.units import metric_and_test
 
-    results = collect(folders)
+    results = collect(folders, warn=warn)
     recipe = results[0].folder / "recipe.yaml"
     settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
     best = (settings.get("evaluate") or {}).get("best", "loss")

@@ -98,11 +98,12 @@ def _of_folders(what: Sequence[str]) -> list[Side]:
 def _variants(folder: Path) -> list[Side]:
     """The variants in a folder, the recorded baseline first; a run or the runs of one variant are one."""
     from paddle_tfm.cli.compare import recorded_baseline
-    from paddle_tfm.comparison.runs import RESULTS, collect, sweep_of
+    from paddle_tfm.comparison.runs import collect, sweep_of
     from paddle_tfm.comparison.sides import of_runs
     from paddle_tfm.comparison.sizes import at_largest
     from paddle_tfm.files import folders_with
     from paddle_tfm.recipe.tuning import is_beside
+    from paddle_tfm.train.forms import RESULTS
 
     inner = folders_with(folder, "identity.json", "results.json")
     inner = [run for run in inner if not is_beside(run)] or inner

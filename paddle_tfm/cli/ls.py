@@ -129,14 +129,14 @@ def _runs(out: Path, form: str | None) -> None:
 def _run(folder: Path) -> dict[str, object]:
     """A run's results in a few words, and as numbers."""
     from paddle_tfm import units
-    from paddle_tfm.files import read_json
+    from paddle_tfm.train.forms import read_results
 
     row: dict[str, object] = {"folder": str(folder), "finished": False, "split": None, "scores": {}}
     file = folder / "results.json"
     if not file.is_file():
         return {**row, "result": "not finished: --resume"}
     try:
-        results = read_json(file, ("test", "valid", "diverged", "units"))
+        results = read_results(folder, ("test", "valid", "diverged", "units"))
         split = "test" if results["test"] else "valid"
         words = ", ".join(
             f"{name} {units.text(float(value), results['units'].get(name, ''))}"
@@ -144,7 +144,5 @@ def _run(folder: Path) -> dict[str, object]:
         )
     except UserError as error:
         return {**row, "result": f"broken: {str(error).replace(str(file), file.name)}"}
-    except (AttributeError, TypeError, ValueError):
-        return {**row, "result": f"broken: {file.name}: damaged: it holds no scores"}
     result = str(results["diverged"] or (words if split == "test" else f"{words} ({split})"))
     return {**row, "finished": True, "split": split, "scores": results[split], "result": result}

@@ -100,6 +100,7 @@ def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[st
     from paddle_tfm.files import write_whole
     from paddle_tfm.train.evaluate import text_metrics
     from paddle_tfm.train.run import load_run, plan_of
+    from paddle_tfm.units import visible
 
     facts, loaded = RunFacts(folder), None
     plan = plan_of(folder, registry)
@@ -111,5 +112,5 @@ def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[st
         except UserError as error:
             warn(f"{error}; the card is written without what needs the model")
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / FILE, page(facts, metrics, loaded, sentences))
+    write_whole(out / FILE, visible(page(facts, metrics, loaded, sentences)))
     return out / FILE

@@ -71,7 +71,7 @@ def _metrics(folder: Path, option: str, registry: Registry) -> dict[str, Metric]
     from paddle_tfm.recipe.plan import plan_run
     from paddle_tfm.train.evaluate import text_metrics
 
-    (run,) = recipe.load(str(folder / "recipe.yaml")).runs()
+    run = recipe.load_single(folder / "recipe.yaml")
     specs: Sequence[object] = plan_run(run, registry).settings.evaluate.metrics
     if option:
         value = yaml_lines.value(option)

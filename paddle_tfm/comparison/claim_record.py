@@ -12,8 +12,8 @@ from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.runs import Result
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
 from paddle_tfm.train.about import read_about
+from paddle_tfm.train.forms import read_stored_identity
 
 FILE = "claims.json"
 
@@ -43,7 +43,7 @@ def record(comparison: Comparison, claims: Claims) -> dict[str, Any]:
 
 def _identity(run: Result) -> Mapping[str, Any]:
     try:
-        return read_json(run.folder / "identity.json")
+        return read_stored_identity(run.folder)
     except UserError:
         return {}
 

@@ -21,11 +21,11 @@ from paddle_tfm.comparison.runs import Result, grouped
 from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
+from paddle_tfm.train.forms import read_stored_identity
 from paddle_tfm.units import listed
 
 T = TypeVar("T")
@@ -118,7 +118,7 @@ class Facts:
         identities = []
         for run in self.comparison.runs:
             with suppress(UserError, OSError):
-                identities.append(read_json(run.folder / "identity.json"))
+                identities.append(read_stored_identity(run.folder))
         return identities
 
     def section(self, name: str) -> dict[str, Any]:

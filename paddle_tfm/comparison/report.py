@@ -18,6 +18,7 @@ from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
+from paddle_tfm.units import visible
 
 
 class Report:
@@ -73,10 +74,10 @@ class Report:
         for part in self.parts:
             for name, content in part.files.items():
                 (folder / FILES).mkdir(exist_ok=True)
-                write_whole(folder / FILES / name, content)
+                write_whole(folder / FILES / name, visible(content) if isinstance(content, str) else content)
         write_whole(paths["json"], json_text(self.data()))
-        write_whole(paths["markdown"], markdown(self.comparison))
-        write_whole(paths["page"], self.page())
+        write_whole(paths["markdown"], visible(markdown(self.comparison)))
+        write_whole(paths["page"], visible(self.page()))
         write_whole(paths["figure"], image(draw(self.comparison), "png"))
         if self.comparison.claims is not None:
             paths["claims"] = folder / claim_record.FILE

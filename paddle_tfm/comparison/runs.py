@@ -9,11 +9,11 @@ from pathlib import Path
 
 from paddle_tfm import units
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import folders_with, read_json
+from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.tuning import is_beside
+from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.logs import read_rows
 
-RESULTS = "results.json"
 REQUIRED_KEYS = (
     *("recipe", "variant", "seed", "parameters", "seconds", "tokens_per_second"),
     *("directions", "units", "signatures", "valid", "test"),
@@ -61,12 +61,17 @@ class Result:
         return None if self.results.get("diverged") else self.metric(name)
 
 
-def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
+def collect(
+    folders: Iterable[Path], with_curves: bool = True, warn: Callable[[str], None] | None = None
+) -> list[Result]:
     """Finished runs in `folders`, each a run or a folder that holds some; trials of tuning only where they are named.
-    `with_curves`: with their evaluations, for which their whole logs are read.
 
+    Args:
+        with_curves: with their evaluations, for which their whole logs are read.
+        warn: takes a sentence for each run whose results are damaged, which is left out; None: such a run is an error.
     Raises:
-        UserError: a folder holds none, or a result cannot be read.
+        UserError: a folder holds none, or a result cannot be read: without `warn` any, else one of a run that is named,
+            or the last of a folder without a sound one.
     """
     results: dict[Path, Result] = {}
     for folder in folders:
@@ -74,16 +79,23 @@ def collect(folders: Iterable[Path], with_curves: bool = True) -> list[Result]:
         runs = [folder] if is_run else [run for run in folders_with(folder, RESULTS) if not is_beside(run)]
         if not runs:
             raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
+        left = len(runs)
         for run in runs:
-            results[run.resolve()] = _read(run / RESULTS, folder, with_curves)
+            try:
+                results[run.resolve()] = _read(run, folder, with_curves)
+            except UserError as error:
+                left -= 1
+                if warn is None or not left:
+                    raise
+                warn(f"{error}; this run is left out")
     return list(results.values())
 
 
-def _read(file: Path, source: Path, with_curves: bool) -> Result:
-    results = read_json(file, REQUIRED_KEYS)
-    rows = read_rows(file.parent / "metrics.jsonl") if with_curves else []
+def _read(run: Path, source: Path, with_curves: bool) -> Result:
+    results = read_results(run, REQUIRED_KEYS)
+    rows = read_rows(run / "metrics.jsonl") if with_curves else []
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
-    return Result(file.parent, results["variant"], results["seed"], results, source, curve)
+    return Result(run, results["variant"], results["seed"], results, source, curve)
 
 
 def sweep_of(runs: Iterable[Path]) -> Path | None:

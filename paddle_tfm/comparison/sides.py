@@ -6,7 +6,7 @@ left out: a folder that was copied in part, or that an older version wrote, is c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
 from paddle_tfm.model.size import training_flops
 from paddle_tfm.recipe.differences import ABSENT, differences
 from paddle_tfm.train.about import read_about
+from paddle_tfm.train.forms import read_results, read_stored_identity
 
 SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
 SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
@@ -99,7 +99,7 @@ def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None
     """The side that the runs of one variant are; all but the costs is that of the first. `recipe`: of that one, where
     it has been read."""
     first = folders[0]
-    identity, abouts = _read(first / "identity.json"), [read_about(folder) for folder in folders]
+    identity, abouts = _known(read_stored_identity, first), [read_about(folder) for folder in folders]
     training: Mapping[str, Any] = next(iter(abouts[0].get("trainings", [])[-1:]), {})
     if identity:
         identity = {"processes": 1, **identity}  # it is older than that entry otherwise
@@ -116,7 +116,7 @@ def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None
 def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     values: dict[str, dict[str, float]] = {}
     tokens, searched = 0, 0.0  # of all runs: short outputs of one seed weigh as little as they are
-    of_runs = [(folder, about, _read(folder / "results.json")) for folder, about in zip(folders, abouts)]
+    of_runs = [(folder, about, _known(read_results, folder)) for folder, about in zip(folders, abouts)]
     whole = [item for item in of_runs if not item[2].get("diverged")]  # one that ended early cost less
     for folder, about, results in whole or of_runs:
         trainings = about.get("trainings", [])
@@ -215,9 +215,9 @@ def _plugins_of(components: Mapping[str, object]) -> set[object]:
     return set(components.values())
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _known(read: Callable[[Path], dict[str, Any]], folder: Path) -> dict[str, Any]:
     try:
-        return read_json(file)
+        return read(folder)
     except UserError:
         return {}
 

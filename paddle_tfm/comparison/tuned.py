@@ -116,12 +116,12 @@ def untuned(comparison: Comparison) -> Comparison | None:
     files = sorted((folder / FOLDER).glob(f"*/{UNTUNED}*/results.json")) if folder else []
     if not files:
         return None
-    results = collect([file.parent for file in files], with_curves=False)
     order = [run.variant for run in comparison.runs]
-    results = sorted((run for run in results if run.variant in order), key=lambda run: order.index(run.variant))
     try:
+        results = collect([file.parent for file in files], with_curves=False)
+        results = sorted((run for run in results if run.variant in order), key=lambda run: order.index(run.variant))
         return compare(
             results, comparison.name, comparison.folder, comparison.metric, comparison.baseline, comparison.question
         )
-    except UserError:  # the baseline, or the metric, is not among them
+    except UserError:  # the baseline, or the metric, is not among them, or results are damaged
         return None

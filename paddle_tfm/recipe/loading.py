@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits, value_lists, yaml_lines
-from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.fast import FAST, hastened
 from paddle_tfm.recipe.merging import leaves, override
 from paddle_tfm.recipe.reading import find, is_file, read
@@ -46,6 +46,18 @@ def load(name: str, overrides: Iterable[str] = (), fast: bool = False) -> Recipe
         if key == BASELINE:  # one of the variants that the lists have made
             _set(recipe, key, items[0])
     return recipe
+
+
+def load_single(path: Path) -> RunSpec:
+    """The run that the recipe in a run's folder is of.
+
+    Raises:
+        UserError: it cannot be read, or is of several runs.
+    """
+    runs = load(str(path)).runs()
+    if len(runs) != 1:
+        raise UserError(f"{path}: a run has one variant and one seed, but this recipe is of {len(runs):,} runs")
+    return runs[0]
 
 
 def _setting(text: str) -> tuple[str, list[object]]:

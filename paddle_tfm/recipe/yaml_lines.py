@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import yaml
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import opened
 from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.yaml_loader import NUMBERS, Loader
 
@@ -99,8 +101,9 @@ def read_text(path: Path, name: str) -> str:
         UserError: it cannot be read, is not UTF-8, or is larger than a recipe may be.
     """
     try:
-        limits.require_size(name, path.stat().st_size)
-        return path.read_text(encoding="utf-8")
+        with opened(path) as file:
+            limits.require_size(name, os.fstat(file.fileno()).st_size)
+            return file.read().decode("utf-8")
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

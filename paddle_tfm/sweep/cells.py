@@ -11,7 +11,7 @@ from typing import Any
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, read_json
+from paddle_tfm.files import PARTIAL
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
@@ -19,6 +19,7 @@ from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.sweep.stored_run import State, StoredRun
 from paddle_tfm.train import manifest
+from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.identity import (
     RECIPE_CHANGED,
     changes,
@@ -61,7 +62,7 @@ class Cell(protocols.Cell):
     def has_results(self) -> bool:
         """Whether its folder holds results, whole."""
         try:
-            return "variant" in read_json(self.folder / "results.json")
+            return "variant" in read_results(self.folder)
         except UserError:
             return False
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_text, naming, read_json
+from paddle_tfm.files import json_text, naming, not_waiting, opened
+from paddle_tfm.train.forms import Claim, read_form
 
 FILE = "claim.json"
 ELSEWHERE = "store"  # in a claim: it is a copy of the one in a store, of a process that has no lock on it
@@ -70,10 +71,10 @@ def owner(folder: Path) -> Owner | None:
         return None
     holds = _is_locked(path)
     try:
-        stored = read_json(path, ("host", "pid", "since"))
+        stored = read_form(path, Claim)
         holds = None if ELSEWHERE in stored and not holds else holds
-        return Owner(str(stored["host"]), int(stored["pid"]), str(stored["since"]), holds)
-    except (UserError, TypeError, ValueError):  # it is being written
+        return Owner(stored["host"], stored["pid"], stored["since"], holds)
+    except UserError:  # it is being written
         return Owner("?", 0, "", holds)
 
 
@@ -85,7 +86,7 @@ def is_claimed(folder: Path) -> bool:
 
 def _is_locked(path: Path) -> bool | None:
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -104,7 +105,7 @@ def _locked(path: Path) -> TextIO:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            file = path.open("a", encoding="utf-8")
+            file = open(path, "a", encoding="utf-8", opener=not_waiting)  # noqa: SIM115
         except FileNotFoundError:
             continue  # its holder removed the empty folder between our two calls
         try:
@@ -127,7 +128,7 @@ def _locked(path: Path) -> TextIO:
 
 def _holder(path: Path) -> str:
     try:
-        who = described(read_json(path, ("host", "pid", "since")))
+        who = described(read_form(path, Claim))
     except UserError:
         who = "another process"
     return f"{path.parent} is being trained by {who}; wait for its end, or stop it"

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.store import StoreError
 from paddle_tfm.train import about, checkpoint, manifest
+from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import NewRows, is_before
 
 BRING_SECONDS = 10  # between two looks into a store
@@ -57,7 +57,7 @@ class Follower:
                 self.on_event(Event("evaluation", self.card, row["evaluation"]))
         if is_finished:
             self.has_ended = True
-            self.on_event(Event("end", self.card, read_json(self.cell.folder / "results.json")))
+            self.on_event(Event("end", self.card, read_results(self.cell.folder)))
 
     def _bring(self) -> None:
         """Have what a store says of the run in its folder."""

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
+from paddle_tfm.files import opened, read_json
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.sweep import claim
 from paddle_tfm.train.about import read_about
+from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import NewRows
 
 STATES = ("waiting", "running", "stopped", "killed", "silent", "unreadable", "diverged", "done")
@@ -83,12 +84,14 @@ class RunReader:
         except OSError as error:
             note = f"{error.filename or self.folder} cannot be read: {error.strerror}"
             return Standing(self.name, self.folder, "unreadable", note=note)
+        except UserError as error:
+            return Standing(self.name, self.folder, "unreadable", note=str(error))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             note = f"{self.folder} holds what no training writes ({type(error).__name__}: {error})"
             return Standing(self.name, self.folder, "unreadable", note=note)
 
     def _look(self) -> Standing:
-        if results := self._made("results.json", read_json):
+        if results := self._made("results.json", lambda path: read_results(path.parent), is_whole=True):
             return self._finished(results)
         owner = claim.owner(self.folder)
         begun = self._made("recipe.yaml", lambda path: yaml_lines.load_file(path)[0]) or {}
@@ -126,7 +129,7 @@ class RunReader:
 
     def _finished(self, results: Mapping[str, Any]) -> Standing:
         begun = self._made("recipe.yaml", lambda path: yaml_lines.load_file(path)[0]) or {}
-        step = int(results.get("steps", 0))
+        step = results.get("steps", 0)
         return Standing(
             self.name,
             self.folder,
@@ -137,8 +140,8 @@ class RunReader:
             best=str((begun.get("evaluate") or {}).get("best", "loss")),
             scores=results.get("test") or results.get("valid") or {},
             units=results.get("units") or {},
-            seconds=float(results.get("wall_seconds", 0.0)),
-            note=str(results.get("diverged") or ""),
+            seconds=results.get("wall_seconds", 0.0),
+            note=results.get("diverged") or "",
         )
 
     def _read_logs(self) -> None:
@@ -177,8 +180,9 @@ class RunReader:
         times = [path.stat().st_mtime for path in map(self.folder.joinpath, signs) if path.exists()]
         return max(0.0, time.time() - max(times, default=time.time()))
 
-    def _made(self, name: str, make) -> Any:
-        """What `make` makes of a file, again only when it has changed; None where it is missing or half written."""
+    def _made(self, name: str, make, is_whole: bool = False) -> Any:
+        """What `make` makes of a file, again only when it has changed; None where it is missing or half written. One
+        that `is_whole` whenever it is there is damaged otherwise: a UserError."""
         path = self.folder / name
         try:
             status = path.stat()
@@ -191,8 +195,10 @@ class RunReader:
             except UserError:
                 if not path.exists():
                     return None
-                with path.open("rb"):  # no permission: an OSError, whose sentence says so
-                    return None
+                if is_whole:
+                    raise
+                opened(path).close()  # no permission, or no file: an OSError, whose sentence says so
+                return None
         return self.cache[name][1]
 
 

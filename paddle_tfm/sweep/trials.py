@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from paddle_tfm.files import read_json
 from paddle_tfm.recipe.space import Point
+from paddle_tfm.train.forms import read_results
 
 WORST = (-math.inf, -math.inf)
 
@@ -52,7 +52,7 @@ def read_score(folder: Path, metric: str, stopped: bool) -> Score:
     Raises:
         UserError: its results cannot be read.
     """
-    results = read_json(folder / "results.json", ("valid", "directions", "diverged", "steps"))
+    results = read_results(folder, ("valid", "directions", "diverged", "steps"))
     value, loss = (results["valid"].get(name) for name in (metric, "loss"))
     if results["diverged"] or value is None or not math.isfinite(value):
         return Score(None, WORST, results["steps"], stopped)

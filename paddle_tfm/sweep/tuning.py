@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.files import json_text, read_json, write_whole
+from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.space import Axis, points
 from paddle_tfm.recipe.trials import own, trial, tuned
 from paddle_tfm.recipe.tuning import RECORD, TuneSettings
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.trials import WORST, Rung, Score, Trial, read_score
+from paddle_tfm.train.forms import read_results
 
 
 @dataclass
@@ -200,7 +201,7 @@ class Tuning:
 
     def higher_is_better(self) -> bool:
         """Whether it is for the deciding metric, as any trial says."""
-        results = read_json(self.cells[0].folder / "results.json", ("directions",))
+        results = read_results(self.cells[0].folder, ("directions",))
         return self.metric != "loss" and bool(results["directions"].get(self.metric, True))
 
     def _record_of(self, variant: str) -> dict[str, Any]:

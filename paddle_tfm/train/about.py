@@ -15,6 +15,7 @@ from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, read_json, write_whole
 from paddle_tfm.text_lengths import MEASURES
+from paddle_tfm.train.forms import About, read_form
 
 if TYPE_CHECKING:
     from paddle_tfm.train.run import Run
@@ -50,10 +51,9 @@ def write_peak_memory(folder: Path) -> None:
 def read_about(folder: Path) -> dict[str, Any]:
     """What `about.json` holds; empty where there is none, or where it is damaged: a report can do without."""
     try:
-        about = read_json(folder / FILE)
+        return read_form(folder / FILE, About)
     except UserError:
         return {}
-    return about if isinstance(about.get("trainings", []), list) else {}
 
 
 def write_command(

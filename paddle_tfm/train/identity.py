@@ -12,11 +12,11 @@ import paddle
 
 from paddle_tfm import blas, place, processes, runtime
 from paddle_tfm.component_source import recipe_text
-from paddle_tfm.files import read_json
 from paddle_tfm.onednn import products
 from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
+from paddle_tfm.train.forms import read_stored_identity
 from paddle_tfm.units import plural
 
 RECIPE_CHANGED = "recipe changed"
@@ -82,7 +82,7 @@ def read_identity(folder: Path) -> dict[str, Any]:
     Raises:
         UserError: it is missing or broken.
     """
-    return read_json(folder / "identity.json", ("recipe", "components", "data", "paddle"))
+    return read_stored_identity(folder, ("recipe", "components", "data", "paddle"))
 
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from paddle_tfm.files import naming, write_whole
+from paddle_tfm.files import content, naming, opened, parsed, write_whole
 
 LOGS = ("metrics.jsonl", "timings.jsonl")  # of a run
 
@@ -20,8 +20,12 @@ def append_row(path: Path, row: dict) -> None:
 
 
 def read_rows(path: Path) -> list[dict]:
-    """The rows of a JSON-lines log, each a mapping with a `step`; truncated or damaged lines are skipped."""
-    return _rows(path.read_bytes().splitlines()) if path.exists() else []
+    """The rows of a JSON-lines log, each a mapping with a `step`; truncated or damaged lines are skipped.
+
+    Raises:
+        OSError: it cannot be read; a missing one has no rows.
+    """
+    return rows_of(content(path).splitlines()) if path.exists() else []
 
 
 class NewRows:
@@ -41,7 +45,7 @@ class NewRows:
     def __call__(self) -> list[dict]:
         self.is_new = False
         try:
-            with self.path.open("rb") as file:
+            with opened(self.path) as file:
                 return self._read(file)
         except FileNotFoundError:
             self.offset, self.file = 0, None
@@ -57,17 +61,18 @@ class NewRows:
         whole_lines, end, _ = file.read().rpartition(b"\n")
         self.offset += len(whole_lines) + len(end)
         lines = whole_lines.splitlines()
-        return _rows(lines[1:] if cut else lines)  # a cut begins within a line
+        return rows_of(lines[1:] if cut else lines)  # a cut begins within a line
 
 
-def _rows(lines: Iterable[bytes]) -> list[dict]:
+def rows_of(lines: Iterable[bytes]) -> list[dict]:
+    """The rows of those lines of a log that are whole."""
     rows = []
     for line in lines:
         try:
-            row = json.loads(line.decode("utf-8", errors="replace"))
+            row = parsed(line.decode("utf-8", errors="replace"))
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and isinstance(row.get("step"), int):
+        if isinstance(row, dict) and type(step := row.get("step")) is int and step >= 0:
             rows.append(row)
     return rows
 

@@ -43,6 +43,9 @@ def damage(folder: Path, only: str | None = None) -> str | None:
         files = read(folder)["files"]
     except UserError as error:
         return str(error)
+    needed = {STATE, WEIGHTS, *(path.name for path in folder.glob("*.safetensors"))}
+    if unlisted := sorted(needed - files.keys()):
+        return f"{folder / FILE}: damaged: it does not list {' and '.join(unlisted)}"
     for name, stored in files.items():
         if only in (None, name) and (sentence := _damage(folder / name, stored["bytes"], stored["sha256"])):
             return sentence

@@ -265,10 +265,9 @@ def plan_of(folder: Path, registry: Registry) -> Plan:
     """The plan of a run's recipe, as its folder has it.
 
     Raises:
-        UserError: a plugin that it was trained with is not loaded, or the recipe is not sound.
+        UserError: a plugin that it was trained with is not loaded, or the recipe is not sound, or of several runs.
     """
-    (spec,) = recipes.load(str(folder / "recipe.yaml")).runs()
-    plan = plan_run(spec, registry)
+    plan = plan_run(recipes.load_single(folder / "recipe.yaml"), registry)
     if plan.problems and (missing := missing_plugins(read_identity(folder), registry)):
         raise UserError(f"{folder} was trained with a plugin that is not loaded now; add {missing}")
     return plan.require_sound(str(folder / "recipe.yaml"))

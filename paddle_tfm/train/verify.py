@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, read_json
+from paddle_tfm.files import PARTIAL, content
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
+from paddle_tfm.train.forms import About, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import changes, identity, read_identity, read_shards, rounding
-from paddle_tfm.train.logs import LOGS, read_rows
+from paddle_tfm.train.logs import LOGS, rows_of
 from paddle_tfm.train.run import plan_of
 from paddle_tfm.units import plural
 
@@ -33,17 +35,12 @@ def verify(folder: Path, registry: Registry, with_data: bool = True) -> Iterator
     training would resume. `with_data`: whether its texts are read."""
     for path in sorted(each for each in (folder / "checkpoints").glob("*") if each.is_dir()):
         yield _checkpoint(path, folder)
-    yield from (_log(folder / name) for name in LOGS)
-    yield from _results(folder)
-    try:
-        stored, plan = read_identity(folder), plan_of(folder, registry)
-        Codec.load(plan, folder / "codec")
-    except UserError as error:
-        yield Finding("bad", "code", str(error))
-    else:
-        yield from _code(stored, plan)
-        if with_data:
-            yield _data(stored, plan)
+    plan, code = _code(folder, registry)
+    yield from (_log(folder / name, plan) for name in LOGS)
+    yield from _forms(folder)
+    yield from code
+    if plan is not None and with_data:
+        yield _data(read_identity(folder), plan)
     yield _resume(folder)
 
 
@@ -56,7 +53,7 @@ def _checkpoint(path: Path, run: Path) -> Finding:
         return Finding("note", path.name, "has no manifest, because it is older: whether it is whole cannot be told")
     stored = manifest.read(path)
     try:
-        of_run = read_json(run / "identity.json").get("hash")
+        of_run = read_stored_identity(run).get("hash")
     except UserError:
         of_run = None
     size = sum(file["bytes"] for file in stored["files"].values()) / 2**20
@@ -66,36 +63,49 @@ def _checkpoint(path: Path, run: Path) -> Finding:
     return Finding("ok", path.name, text)
 
 
-def _log(path: Path) -> Finding:
-    if not path.exists():
-        return Finding("bad", path.name, "no such file")
-    lines, rows = path.read_bytes().splitlines(), read_rows(path)
+def _log(path: Path, plan: Plan | None) -> Finding:
+    """`plan`: None where the recipe cannot be read, which says how many steps there are."""
+    try:
+        lines = content(path).splitlines()
+    except OSError as error:
+        return Finding("bad", path.name, f"cannot be read: {error.strerror}")
+    rows = rows_of(lines)
     if len(lines) != len(rows):
         return Finding("bad", path.name, f"{plural(len(lines) - len(rows), 'line')} of {len(lines):,} cannot be read")
+    last = max((row["step"] for row in rows), default=0)
+    if plan is not None and last > plan.settings.train.steps:
+        sentence = f"step {last:,} is beyond the recipe's, which has {plural(plan.settings.train.steps, 'step')}"
+        return Finding("bad", path.name, sentence)
     steps = {row["step"] for row in rows if "evaluation" not in row}
-    if missing := set(range(1, max(steps, default=0))) - steps:
-        return Finding("bad", path.name, f"step {min(missing):,} is missing")
+    missing = next(step for step in count(1) if step not in steps)
+    if missing < last:
+        return Finding("bad", path.name, f"step {missing:,} is missing")
     return Finding("ok", path.name, f"{plural(len(steps), 'step')}, none missing")
 
 
-def _results(folder: Path) -> Iterator[Finding]:
-    path = folder / "results.json"
-    if path.exists():
-        try:
-            read_json(path, ("variant", "valid", "test"))
-            yield Finding("ok", path.name, "can be read")
-        except UserError as error:
-            yield Finding("bad", path.name, str(error))
+def _forms(folder: Path) -> Iterator[Finding]:
+    """Whether what a report says of the run can be read."""
+    for name, form, keys in (("results.json", Results, ("variant", "valid", "test")), ("about.json", About, ())):
+        if (folder / name).exists():
+            try:
+                read_form(folder / name, form, keys)
+                yield Finding("ok", name, "can be read")
+            except UserError as error:
+                yield Finding("bad", name, str(error))
 
 
-def _code(stored: dict[str, Any], plan: Plan) -> Iterator[Finding]:
+def _code(folder: Path, registry: Registry) -> tuple[Plan | None, list[Finding]]:
+    """The plan of its recipe, None where the recipe or its codec cannot be read; and what is to be said of its code."""
+    try:
+        stored, plan = read_identity(folder), plan_of(folder, registry)
+        Codec.load(plan, folder / "codec")
+    except UserError as error:
+        return None, [Finding("bad", "code", str(error))]
     now = identity(plan, stored["data"], read_shards(stored))
-    sentences = changes(stored, now)
-    if sentences:
-        yield Finding("bad", "code", f"since it was trained, {'; '.join(sentences)}")
-    else:
-        yield Finding("ok", "code", "recipe, plugins and Paddle are those that it was trained with")
-        yield from (Finding("note", "code", f"{each}: last bits may differ") for each in rounding(stored, now))
+    if sentences := changes(stored, now):
+        return plan, [Finding("bad", "code", f"since it was trained, {'; '.join(sentences)}")]
+    same = Finding("ok", "code", "recipe, plugins and Paddle are those that it was trained with")
+    return plan, [same, *(Finding("note", "code", f"{each}: last bits may differ") for each in rounding(stored, now))]
 
 
 def _data(stored: dict[str, Any], plan: Plan) -> Finding:

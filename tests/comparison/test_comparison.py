@@ -30,7 +30,7 @@ def finish(root, variant, seed, test=None, valid=None, diverged=None, recipe="da
         "seconds": 60.0,
         "tokens_per_second": 100.0,
         "best_step": 200,
-        "dropped": 0,
+        "dropped": {},
         "diverged": diverged,
         "directions": DIRECTIONS,
         "units": {"exact_match": "%", "perplexity": ""},

@@ -45,7 +45,7 @@ def finish(root, variant, seed, value, metric="exact_match", diverged=None, curv
         "seconds": 124.6,
         "tokens_per_second": 20408.9,
         "best_step": 1200,
-        "dropped": 0,
+        "dropped": {},
         "diverged": diverged,
         "directions": DIRECTIONS,
         "units": {"exact_match": "%", "bleu": "points", "perplexity": ""},

@@ -30,7 +30,7 @@ def finish(root, variant, seed, bleu, **more):
         "seconds": 1.0,
         "tokens_per_second": 8.0,
         "best_step": 9,
-        "dropped": 0,
+        "dropped": {},
         "diverged": None,
         "directions": {"bleu": True},
         "units": {"bleu": "points"},

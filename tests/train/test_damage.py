@@ -152,13 +152,12 @@ FILES = {
     "metrics.jsonl": {"compare": "2 runs", "resume": "2 runs"},
     "timings.jsonl": {"resume": "2 runs"},
     "predictions.tsv": {"compare": "2 runs", "resume": "2 runs"},
-    "results.json": {"ls runs": "seed-2", "compare": "", "resume finished": "2 runs"},
+    "results.json": {"ls runs": "seed-2", "compare": "exact match", "resume finished": "2 runs"},
 }
 NOT_THERE = {  # said where the file is gone and so no file can be named
     ("identity.json", "evaluate"): "no run is here",
     ("identity.json", "translate"): "no run is here",
     ("identity.json", "resume finished"): None,
-    ("results.json", "compare"): None,  # the other run is compared
 }
 NAMED_OTHERWISE = {  # sound, but not this run's
     ("codec/source/vocabulary.json", "evaluate", "[]"): "model.safetensors",

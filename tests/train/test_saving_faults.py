@@ -123,7 +123,7 @@ def test_from_the_checkpoint_before_it_the_run_ends_as_if_nothing_had_been(stopp
     last, said = stopped.run.folder / "checkpoints" / "last", []
     flip(last / "optimizer.safetensors")
     marks = {each.subject: each.mark for each in verify(stopped.run.folder, registry)}
-    sound = dict.fromkeys(("best", "last.old", "metrics.jsonl", "timings.jsonl", "code", "data"), "ok")
+    sound = dict.fromkeys(("best", "last.old", "metrics.jsonl", "timings.jsonl", "about.json", "code", "data"), "ok")
     assert marks == {**sound, "last": "bad", "resume": "note"}
     make_trainer(report=said.append).train(resume=True)
     assert "optimizer.safetensors: damaged" in said[0] and said[0].endswith("resumes from step 4")

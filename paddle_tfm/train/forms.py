@@ -1,0 +1,161 @@
+"""What `results.json`, `about.json`, `identity.json` and `claim.json` of a run hold: the type of each field, checked
+where a file is read. An older version may have written fewer fields, and a newer one more. Needs no Paddle."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
+
+RESULTS, IDENTITY = "results.json", "identity.json"
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Form(BaseModel):
+    """What a mapping may hold."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Decoding(Form):
+    """How long the search of the test split took."""
+
+    sentences: Count = 0
+    tokens: Count = 0
+    seconds: Amount = 0.0
+
+
+class FurtherResults(Form):
+    """A further test: of which texts, in what batches, and its scores."""
+
+    texts: str = ""
+    data: str = ""
+    examples: Count = 0
+    max_rows: Count | None = None
+    padding: Count = 0
+    in_training: Count = 0
+    drift: float = 0.0
+    changed_outputs: Count = 0
+    scores: dict[str, float] = {}
+
+
+class Results(Form):
+    """`results.json`. A score may be infinite, or NaN."""
+
+    recipe: str = ""
+    variant: str = ""
+    size: str | None = None
+    seed: int = 0
+    data: str = ""
+    steps: Count = 0
+    parameters: Count = 0
+    matrix_parameters: Count = 0
+    tokens: Amount = 0
+    seconds: Amount = 0.0
+    wall_seconds: Amount = 0.0
+    tokens_per_second: Amount = 0.0
+    decoding: Decoding = Decoding()
+    dropped: dict[str, Count] = {}
+    diverged: str | None = None
+    directions: dict[str, bool] = {}
+    units: dict[str, str] = {}
+    signatures: dict[str, str] = {}
+    valid: dict[str, float] = {}
+    test: dict[str, float] = {}
+    tests: dict[str, FurtherResults] = {}
+
+
+class Sides(Form):
+    """A number of each side."""
+
+    source: Amount
+    target: Amount
+
+
+class Training(Form):
+    """When and where a run was trained."""
+
+    started: str = ""
+    device: str = ""
+    processor: str = ""
+    cores: Count = 0
+    threads: Count = 0
+    instructions: str | None = None
+    processes: Count = 1
+    memory_gib: Amount = 0.0
+    system: str = ""
+    versions: dict[str, str] = {}
+    peak_memory_mib: Amount = 0.0
+
+
+class About(Form):
+    """`about.json`."""
+
+    examples: dict[str, Count] = {}
+    samples: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+    padding: Amount = 0.0
+    mean_length: Sides | None = None
+    longest_source: dict[str, Count] = {}
+    vocabulary: dict[str, Count] = {}
+    parameters: Count = 0
+    cache_bytes: Count | None = None
+    units: dict[str, str] = {}
+    trainings: list[Training] = []
+
+
+class Identity(Form):
+    """`identity.json`."""
+
+    hash: str = ""
+    recipe: str = ""
+    components: dict[str, str] = {}
+    data: dict[str, str] = {}
+    paddle: str = ""
+    blas: str = ""
+    products: str = ""
+    shards: Count = 0
+    threads: Count = 0
+    processes: Count = 1
+    plugin_files: dict[str, str] = {}
+
+
+class Claim(Form):
+    """`claim.json`."""
+
+    host: str
+    pid: Count
+    since: str
+
+
+def read_form(path: Path, form: type[Form], keys: Iterable[str] = ()) -> dict[str, Any]:
+    """The mapping that a file holds, as it is written there.
+
+    Raises:
+        UserError: it cannot be read, lacks one of `keys`, or is not of the form.
+    """
+    stored = read_json(path, keys)
+    try:
+        form.model_validate(stored)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        wanted = first["msg"].replace("Input should be", "must be")
+        raise UserError(f"{path}: damaged: `{where}` {wanted}, but is {reprlib.repr(first['input'])}") from error
+    return stored
+
+
+def read_results(run: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
+    """The results of the run in a folder; raises as `read_form` does."""
+    return read_form(run / RESULTS, Results, keys)
+
+
+def read_stored_identity(run: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
+    """From what the run in a folder was trained; raises as `read_form` does."""
+    return read_form(run / IDENTITY, Identity, keys)

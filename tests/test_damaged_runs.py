@@ -1,0 +1,239 @@
+"""Files of a run that others wrote, or that are damaged within: each costs its own run, with a sentence, and no other; no
+traceback, no wait, no memory that grows with what a file says. The real command line in this process."""
+
+import json
+import os
+import re
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+from recipe_text import TINY_MODEL
+
+from paddle_tfm.cli import main
+
+SWEEP = [
+    "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
+    *TINY_MODEL,
+    "train.max_tokens=64", "train.steps=2", "evaluate.every=2", "variants={layer: {}, rms: {model.norm: rms}}",
+]  # fmt: skip
+HUGE = 10**400  # an integer that no float holds
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of two finished runs, of two variants."""
+    folder = tmp_path_factory.mktemp("trained") / "sweep"
+    with pytest.raises(SystemExit) as left:
+        main(["run", "base", *SWEEP, "--workers", "1", "--out", str(folder)])
+    assert left.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def sweep(trained, tmp_path):
+    """A copy of it, one run of which a test may damage: `layer/seed-1`."""
+    return shutil.copytree(trained, tmp_path / "sweep")
+
+
+@pytest.fixture
+def call(capsys):
+    """Status and all that the command says, which is no traceback."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        assert "Traceback" not in said.out + said.err
+        return left.value.code, " ".join((said.out + said.err).split())
+
+    return run
+
+
+def change(file, **values):
+    """The mapping in a file with some values replaced; text is written as it is."""
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **values}).replace('"1e999"', "1e999"), "utf-8")
+
+
+RESULTS = [
+    {"parameters": None},
+    {"variant": ["layer"]},
+    {"variant": "\ud800"},
+    {"seed": {"n": 1}},
+    {"data": [1]},
+    {"recipe": None},
+    {"steps": "1e999"},
+    {"steps": "4"},
+    {"units": {"exact_match": 1}},
+    {"test": {"loss": "2.5"}},
+    {"tests": {"far": {"scores": [1]}}},
+    {"seconds": HUGE},
+]
+
+
+@pytest.mark.parametrize("values", RESULTS, ids=lambda values: str(values)[:40])
+def test_results_of_other_types_cost_their_run_alone(values, sweep, call):
+    run, field = sweep / "layer/seed-1", next(iter(values))
+    change(run / "results.json", **values)
+    for verb in [["compare", sweep], *([["report", sweep]] if field == "parameters" else [])]:
+        status, said = call(*verb)
+        assert status == 0 and f"{run / 'results.json'}: damaged: " in said and "this run is left out" in said
+    if values not in ({"variant": "\ud800"}, {"seconds": HUGE}):  # refused before fields are looked at
+        assert f"`{field}" in said
+    status, said = call("watch", sweep, "--once")
+    assert status == 0 and "1 of 2 done" in said and "1 unreadable" in said and "results.json: damaged" in said
+    status, said = call("verify", run)
+    assert status == 1 and "bad results.json" in said
+    status, said = call("ls", "runs", "--out", sweep)
+    assert status == 0 and "broken: results.json: damaged: " in said
+    assert call("report", run, "--quick")[0] == 0
+    status, said = call("compare", run)  # the one that was asked for
+    assert status == 2 and f"Error: {run / 'results.json'}: damaged: " in said
+
+
+BESIDE = {
+    "about.json": [
+        {"examples": {"train": 1, "test": "x"}},
+        {"samples": 3},
+        {"samples": [["a", float("nan")]]},
+        {"samples": [["\ud800", "b"]]},
+        {"mean_length": {"source": 1.0}},
+        {"vocabulary": [9]},
+    ],
+    "identity.json": [{"components": {"feed_forward relu": [1]}}, {"components": {"norm layer": "\ud800"}}],
+}
+
+
+@pytest.mark.parametrize("file, values", [(file, each) for file, all_ in BESIDE.items() for each in all_])
+def test_what_a_report_can_do_without_is_left_out(file, values, sweep, call):
+    run = sweep / "layer/seed-1"
+    change(run / file, **values)
+    for verb in [["compare", sweep], *([["report", run, "--quick"]] if file == "about.json" else [])]:
+        assert call(*verb)[0] == 0
+    assert call("diff", run, sweep / "rms/seed-1")[0] in (0, 1)
+    status, said = call("verify", run)
+    assert status == 1 and f"{run / file}: damaged: " in said
+
+
+def test_a_number_that_no_float_holds_is_no_row_of_a_log(sweep, call, tmp_path):
+    run = sweep / "layer/seed-1"
+    with (run / "metrics.jsonl").open("a") as log:
+        log.write(json.dumps({"step": 2, "loss": 1.0, "gradient_norm": HUGE}) + "\n")
+    assert call("report", sweep, "--out", tmp_path / "page")[0] == 0
+    assert "bad metrics.jsonl 1 line of 4 cannot be read" in call("verify", run)[1]
+
+
+def test_steps_are_counted_and_not_listed(sweep, call):
+    run = sweep / "layer/seed-1"
+    before = (run / "metrics.jsonl").read_text()
+    (run / "metrics.jsonl").write_text(before + json.dumps({"step": 5 * 10**9, "loss": 1.0}) + "\n")
+    status, said = call("verify", run, "--without-data")
+    assert status == 1 and "step 5,000,000,000 is beyond the recipe's, which has 2 steps" in said
+    (run / "metrics.jsonl").write_text('{"step": 2, "loss": 1.0}\n')
+    assert "step 1 is missing" in call("verify", run, "--without-data")[1]
+
+
+def test_the_recipe_of_a_run_is_of_one_run(sweep, call):
+    run = sweep / "layer/seed-1"
+    text = (run / "recipe.yaml").read_text("utf-8")
+    (run / "recipe.yaml").write_text(text.replace("seeds: [1]", "seeds: [1, 2]"), "utf-8")
+    sentence = f"{run / 'recipe.yaml'}: a run has one variant and one seed, but this recipe is of 2 runs"
+    for verb, status in (("translate", 2), ("verify", 1), ("report", 2)):
+        left, said = call(verb, run, *(["1 2"] if verb == "translate" else []))
+        assert left == status and sentence in said
+
+
+@pytest.mark.parametrize("pid", ["1e999", -1, None, HUGE])
+def test_a_claim_of_nobody(pid, sweep, call):
+    run = sweep / "layer/seed-1"
+    (run / "results.json").unlink()
+    text = json.dumps({"host": "x", "pid": pid, "since": "2026"}).replace('"1e999"', "1e999")
+    (run / "claim.json").write_text(text)
+    for form in ("--once", "--json"):
+        assert call("watch", sweep, form)[0] == 0
+
+
+FILES = [
+    *(
+        "results.json",
+        "metrics.jsonl",
+        "timings.jsonl",
+        "recipe.yaml",
+        "identity.json",
+        "about.json",
+        "predictions.tsv",
+    ),
+    *(
+        "codec/source/vocabulary.json",
+        "codec/source/sentencepiece.model",
+        "checkpoints/best/manifest.json",
+        "claim.json",
+    ),
+]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_pipe_and_no_device_is_read(file, sweep, call):
+    run = sweep / "layer/seed-1"
+    verbs = [["compare", run], ["watch", sweep, "--once"], ["verify", run], ["diff", run, run], ["translate", run, "1"]]
+    for make, what in ((os.mkfifo, verbs), (lambda path: path.symlink_to("/dev/zero"), verbs[2:3])):
+        (run / file).unlink(missing_ok=True)
+        make(run / file)
+        for verb in what:
+            status, said = call(*verb)
+            assert status in (0, 1) or "is no regular file" in said or "no such file" in said or "run is here" in said
+
+
+def test_a_log_that_is_larger_than_any_is_not_read(sweep, call):
+    run = sweep / "layer/seed-1"
+    os.truncate(run / "metrics.jsonl", 1 << 40)  # sparse: it takes no room on the disk
+    os.truncate(run / "about.json", 1 << 40)
+    status, said = call("verify", run, "--without-data")
+    assert status == 1 and "metrics.jsonl cannot be read: it has 1,099,511,627,776 bytes, and at most" in said
+    status, said = call("compare", sweep)
+    assert status == 2 and f"{run / 'metrics.jsonl'}: it has 1,099,511,627,776 bytes" in said
+
+
+@pytest.mark.parametrize("unlisted", ["model.safetensors", "state.json", "more.safetensors"])
+def test_a_manifest_lists_what_is_read(unlisted, sweep, call):
+    best = sweep / "layer/seed-1/checkpoints/best"
+    manifest = json.loads((best / "manifest.json").read_text("utf-8"))
+    (best / "more.safetensors").touch()
+    manifest["files"].pop(unlisted, None)
+    (best / "manifest.json").write_text(json.dumps(manifest))
+    for verb, status in ((["verify", best.parents[1], "--without-data"], 1), (["translate", best.parents[1], "1"], 2)):
+        left, said = call(*verb)
+        assert left == status and f"{best / 'manifest.json'}: damaged: it does not list" in said and unlisted in said
+
+
+def test_a_name_that_is_not_utf8_is_refused_before_anything_is_done(sweep, call, tmp_path):
+    name = os.fsdecode(b"r\xff")
+    odd = shutil.copytree(sweep, tmp_path / "all" / name)
+    for verb in (
+        ["compare", odd],
+        ["report", odd / "layer/seed-1", "--quick"],
+        ["export", odd / "layer/seed-1", "--to", "ctranslate2"],
+        ["run", "base", *SWEEP, "--out", tmp_path / name],
+        ["compare", tmp_path / "all", "--json"],
+        ["ls", "runs", "--out", tmp_path / "all"],
+    ):
+        status, said = call(*verb)
+        assert status == 2 and "r\\udcff" in said and "a name must be UTF-8, and this one is not" in said
+    assert not (tmp_path / name).exists()
+
+
+def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_path):
+    hostile, page = "a\x1b[31m\x9bz\x07", tmp_path / "page"
+    sweep = sweep.rename(tmp_path / hostile)
+    change(sweep / "layer/seed-1/results.json", variant=f"{hostile}/layer")
+    assert call("report", sweep, "--out", page)[0] == 0
+    assert call("report", sweep / "rms/seed-1", "--quick", "--out", page)[0] == 0
+    texts = {file.name: file for file in page.rglob("*") if file.suffix in (".html", ".md", ".tex", ".svg")}
+    assert {file.suffix for file in texts.values()} == {".html", ".md", ".tex", ".svg"}
+    for name, file in texts.items():
+        text = file.read_text("utf-8")
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text), name
+        if file.suffix == ".svg":
+            ElementTree.fromstring(text)
+    for name in ("report.html", "comparison.html"):
+        assert "a␛[31m\ufffdz␇" in texts[name].read_text("utf-8")
