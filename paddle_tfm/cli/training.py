@@ -83,7 +83,7 @@ def _train_and_compare(
         device=device,
         executor=executor,
         only=wanted.cell,
-        store=Store(wanted.store) if wanted.store else None,
+        store=None if wanted.store is None else Store(wanted.store),
         cell_options=[f"--device={wanted.device}"] if wanted.device else [],
     )
     with bars():
