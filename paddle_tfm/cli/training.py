@@ -178,7 +178,8 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
         raise click.exceptions.Exit(1) from None
     except Interrupted as end:
         progress.close()
-        saved = f"{end} is saved" if str(end) else "Nothing was under way"
+        runs = str(end)
+        saved = f"{runs} {'are' if ', ' in runs else 'is'} saved" if runs else "Nothing was under way"
         notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
     finally:
