@@ -11,6 +11,13 @@ class UserError(Exception):
     """Something that the user gave cannot be used. The message says what, and what to do next."""
 
 
+class CutShort(UserError):
+    """A training that is right in itself was ended by something else: a disk that is full, a machine that is lost. It
+    can be resumed; the message says why it ended, and `how` stands before the command that resumes it."""
+
+    how = "Continue with"
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong in a recipe: where (a dotted path) and what."""

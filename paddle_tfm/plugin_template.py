@@ -81,6 +81,7 @@ def write(
     path, value = SETTINGS.get(kind, (f"model.{kind}", "$module"))
     words |= {"path": path, "value": Template(value).substitute(words)}
     words["options"] = f" --executor={words['module']}" if kind == "executor" else ""
+    words["question"] = "does it train them?" if kind == "executor" else "is it better?"  # it changes no number
     words["lines"] = Template(ALONE.get(kind, "")).substitute(words)
     words["Class"] = "".join(part.capitalize() for part in words["module"].split("_"))
     words["a_what"] = f"{'an' if WHAT[kind][0] in 'aeiou' else 'a'} {WHAT[kind]}"
@@ -107,7 +108,7 @@ def write(
         setting = f"{path}={words['value']}"
         setting = f'"{setting}"' if " " in setting else setting
         check = f"plugin check {file}{f' --reference {beside}' if twin else ''}"
-        return NewPlugin((file, *twin), _advice(check, f"run reverse {setting} --plugin {file}"))
+        return NewPlugin((file, *twin), _advice(check, f"run reverse {setting} --plugin {file}", words["question"]))
     folder = out or Path(name)
     files = {
         folder / "pyproject.toml": _filled("package/pyproject.toml", words),
@@ -120,7 +121,9 @@ def write(
     if kind in REFERENCED:
         files[folder / "tests" / f"{words['module']}_numpy.py"] = _filled(f"reference/{kind}.py", words)
     _write(files)
-    advice = _advice(f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}{words['options']}")
+    advice = _advice(
+        f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}{words['options']}", words["question"]
+    )
     return NewPlugin(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
 
 
@@ -142,7 +145,7 @@ def _refuse_name(name: str, module: str, taken: Mapping[str, str]) -> None:
     raise UserError(f"'{name}' {version} is installed already, and installing yours would replace it; {another}")
 
 
-def _advice(check: str, run: str, question: str = "is it better?") -> str:
+def _advice(check: str, run: str, question: str) -> str:
     width = max(len(check), len(run)) + 13
     return f"{f'paddle-tfm {check}':<{width}}# is it right?\n{f'paddle-tfm {run}':<{width}}# {question}"
 

@@ -63,7 +63,7 @@ class Request:
             raise UserError("--paranoid trains everything twice, and --dry-run trains nothing: use one of the two")
         if self.paranoid and self.nodes:
             raise UserError("--paranoid trains again on this machine, and --nodes on several: use one of the two")
-        if self.store and self.dry_run:
+        if self.store is not None and self.dry_run:
             raise UserError("--store keeps what is trained, and --dry-run trains nothing: use one of the two")
         self._require_few_processes()
         self._require_sound_ranks()

@@ -15,7 +15,7 @@ from paddle_tfm.cli.common import Stop, console, create_registry, note, notes, u
 from paddle_tfm.cli.ranks import Team, team
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.cli.sweep_options import save
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import CutShort, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,7 @@ def _train_and_compare(
         device=device,
         executor=executor,
         only=wanted.cell,
-        store=Store(wanted.store) if wanted.store else None,
+        store=None if wanted.store is None else Store(wanted.store),
         cell_options=[f"--device={wanted.device}"] if wanted.device else [],
     )
     with bars():
@@ -152,7 +152,6 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     from paddle_tfm.sweep.overview import FolderReader
     from paddle_tfm.sweep.sweep import NotCopied, RunsFailed
     from paddle_tfm.train.about import read_runs
-    from paddle_tfm.train.members import RankLost
     from paddle_tfm.train.trainer import Interrupted
 
     at_once = sweep.executor.at_once if sweep.executor else None
@@ -165,9 +164,14 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
         with Stop() as asked:
             sweep.stop = lambda: asked() or (sweep.others is not None and sweep.others.asked_to_stop)
             return sweep.run(cells)
-    except RankLost as end:
+    except CutShort as end:
         progress.close()
-        raise UserError(f"{end}. Continue, with any number of processes, with: {wanted.to_resume()}") from None
+        raise UserError(f"{end}. {end.how}: {wanted.to_resume()}") from None
+    except OSError as error:
+        progress.close()
+        if error.filename is None:
+            raise
+        raise UserError(f"{error.filename}: {error.strerror}. {CutShort.how}: {wanted.to_resume()}") from None
     except NotCopied as end:
         progress.close()
         notes().print(f"[red]{escape(str(end))}.[/] Copy them with: {again}", soft_wrap=True)
@@ -178,7 +182,8 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
         raise click.exceptions.Exit(1) from None
     except Interrupted as end:
         progress.close()
-        saved = f"{end} is saved" if str(end) else "Nothing was under way"
+        runs = str(end)
+        saved = f"{runs} {'are' if ', ' in runs else 'is'} saved" if runs else "Nothing was under way"
         notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
     finally:

@@ -38,7 +38,7 @@ LAST_BITS = {
         "processor": "may change last bits: a library may choose another kernel for it",
         "instructions": "may change last bits: they decide in which order oneDNN sums",
         "cores": "changes no bit",
-        "threads": "changes no bit by itself: `shards`, and the threads of each, are above, under build",
+        "threads": "changes no bit by itself: `shards` and their threads do; they stand under build if they differ",
         "memory_gib": "changes no bit",
         "system": "may change last bits: functions such as exp are the system's",
         "device": "changes last bits: a GPU has other kernels",

@@ -95,6 +95,6 @@ class Executor(Component):
         checkpoint, and return when they have: what has no outcome then is resumed later. Adding seeds calls it again.
 
         Raises:
-            UserError: why no cell can be trained.
+            UserError: why no cell can be trained. CutShort: why none can be now, so that they are to be resumed.
         """
         raise NotImplementedError

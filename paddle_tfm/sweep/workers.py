@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm import runtime
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import CutShort, UserError
 from paddle_tfm.exit_status import how_it_ended
 from paddle_tfm.protocols import Outcome
 from paddle_tfm.runtime import load_paddle, variable
@@ -211,10 +211,12 @@ def _work(settings: WorkerSettings, pipe: Connection, inherited: Sequence[Connec
                 tell("finished", outcome.cell.name)
         except Interrupted as interrupted:
             tell("interrupted", str(interrupted))
+        except CutShort as error:
+            tell("failed", CutShort(str(error)))
         except UserError as error:
             tell("failed", UserError(str(error)))
         except OSError as error:
-            tell("failed", UserError(f"{error.filename or folder}: {error.strerror}"))
+            tell("failed", CutShort(f"{error.filename or folder}: {error.strerror}"))
     except Exception as error:
         from paddle_tfm.plugin_errors import of_plugin
 

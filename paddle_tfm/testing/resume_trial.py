@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
 from paddle_tfm.testing.same_runs import differences
 
 # A plugin of one hook: the process ends without a word after a step, as by `kill -9` or the system's out-of-memory
@@ -49,10 +50,11 @@ class ResumeTrial:
         exactly.
 
         Raises:
-            UserError: a training failed.
+            UserError: a training failed, or ends before it can be killed.
         """
         self.report("trained in one go")
         self._train(WHOLE)
+        self._require_steps(max(kills))
         for at in kills:
             self.report(f"killed after step {at}")
             plugin = self.folder / f"kill_at_{at}.py"
@@ -61,6 +63,16 @@ class ResumeTrial:
         self.report("resumed, to its end")
         self._train(KILLED)
         return differences(self.folder / WHOLE / self.name, self.folder / KILLED / self.name)
+
+    def _require_steps(self, kill: int) -> None:
+        """Raises UserError where the training in one go ended before step `kill`."""
+        results = read_json(self.folder / WHOLE / self.name / "results.json", ("steps", "diverged"))
+        if results["steps"] < kill:
+            why = f" ({results['diverged']}; a smaller learning rate may help)" if results["diverged"] else ""
+            raise UserError(
+                f"{self.name} ends at step {results['steps']}{why}, before it is to be killed, after step {kill}; "
+                "kill it earlier: --kill-at N"
+            )
 
     def _train(self, which: str, plugin: Path | None = None) -> None:
         more = [f"--out={self.folder / which}", *([f"--plugin={plugin}"] if plugin else [])]

@@ -15,7 +15,7 @@ import paddle
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import CutShort, UserError
 from paddle_tfm.files import PARTIAL, naming, sync
 from paddle_tfm.train import manifest
 
@@ -42,7 +42,7 @@ def save(
         state: written to state.json; has `step`. parts: tensors by name, each part to its own safetensors file.
         identity: the hash of the run's.
     Raises:
-        UserError: it could not be written; the old one is as it was.
+        CutShort: it could not be written; the old one is as it was.
     """
     partial = folder.with_name(folder.name + PARTIAL)
     try:
@@ -57,7 +57,7 @@ def save(
     except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UserError(
+        raise CutShort(
             f"{folder}: the checkpoint of step {state['step']:,} was not saved: {reason}{_left(folder)}"
         ) from error
 

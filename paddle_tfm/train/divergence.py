@@ -52,9 +52,10 @@ def not_made(
         _keep(state, step, batches, sentence, report)
     if policy == "stop":
         return sentence
-    progress.skipped, progress.skipped_in_row = progress.skipped + 1, progress.skipped_in_row + 1
-    if progress.skipped_in_row == MOST:
+    progress.skipped_in_row += 1
+    if progress.skipped_in_row == MOST:  # not left out: the training ends with it
         return f"{sentence}, as at each of the {MOST - 1} steps before it"
+    progress.skipped += 1
     if policy == "back_off":
         progress.rate_factor *= BACK_OFF
     state.count(step, {"skipped": sentence}, 0.0)

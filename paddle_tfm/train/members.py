@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import CutShort, UserError
 from paddle_tfm.train.chain import Broken, Chain, Message, receive_message, send_message
 
 SETTLE = 3.0  # seconds in which ranks say what they saw, after one was lost
@@ -27,8 +27,10 @@ VERDICT = 30.0  # seconds in which rank 0 says how the training ended
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
 
 
-class RankLost(UserError):
+class RankLost(CutShort):
     """A rank has ended, with a word why or without one, or cannot be reached."""
+
+    how = "Continue, with any number of processes, with"
 
 
 def shards_with_ranks(shards: int) -> str:

@@ -7,15 +7,16 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import CutShort, UserError
 
 STORE_BYTES = 80 << 20  # Ray starts no smaller store of objects; nothing goes through it
 ANSWER_SECONDS = 10
+HEAD_SECONDS = 20  # until a head that does not answer counts as lost; Ray itself takes 60
 INSTALL = 'pip install "ray>=2.50" (in a clone: pip install -e ".[ray]")'
 
 
@@ -57,6 +58,27 @@ def _connect(ray: ModuleType, address: str) -> None:
         if address or not isinstance(error, ConnectionError):
             raise UserError(f"no connection to Ray at {address or 'this machine'}: {error}") from error
         ray.init("local", object_store_memory=STORE_BYTES, include_dashboard=False, **quietly)
+
+
+def nodes_of(ray: ModuleType) -> list[dict[str, Any]]:
+    """`ray.nodes()`. Only the head knows them, so that this is also the question whether it is there: without an answer
+    Ray waits for a minute, and then ends the process.
+
+    Raises:
+        CutShort: there was none within HEAD_SECONDS.
+    """
+    answers: list[list[dict[str, Any]]] = []
+
+    def ask() -> None:
+        with suppress(Exception):  # no connection
+            answers.append(ray.nodes())
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(HEAD_SECONDS)
+    if not answers:
+        raise CutShort("the head of the cluster is lost: it does not answer")
+    return answers[0]
 
 
 def room(nodes: list[dict[str, Any]], num_cpus: float, num_gpus: float) -> int:

@@ -8,16 +8,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import CutShort, UserError
 from paddle_tfm.exit_status import how_it_ended, is_signal
 from paddle_tfm.protocols import Cell, Executor, Outcome, Supervisor
 from paddle_tfm.validators import not_negative, positive
 from paddle_tfm_plugins.executor import _ray_task
-from paddle_tfm_plugins.executor._ray_cluster import connected, room, too_small
+from paddle_tfm_plugins.executor._ray_cluster import connected, nodes_of, room, too_small
 from paddle_tfm_plugins.executor._shell import wrote_last
 
 POLL_SECONDS = 0.2
 CLAIM_SECONDS = 120  # until the lock is free of a run that died with its machine: what network file systems take
+KILL_SECONDS = 10  # until tasks that are killed have ended; those of a cluster that is lost never do
 SEEN_SECONDS = 60  # until files that another machine wrote are seen here
 NO_SHARED_FOLDER = (
     "the nodes of a cluster must share the folder of a sweep, or the sweep needs a store (--store URL), and the "
@@ -98,16 +99,18 @@ class _Tasks:
 
         Raises:
             UserError: why no cell can be trained; those under way have saved a checkpoint.
+            CutShort: the cluster is lost, and with it those under way.
         """
-        nodes = self.ray.nodes()
+        nodes = nodes_of(self.ray)
         if not room(nodes, **self.needs):
             self.supervisor.report(too_small(nodes, **self.needs))
         try:
             while self.jobs or (self.waiting and not self._stops()):
+                nodes = nodes_of(self.ray)
                 if self._stops():
                     self._stop()
                 else:
-                    self._start()
+                    self._start(nodes)
                 for job in self._ended():
                     yield from self._outcome(job)
         finally:
@@ -118,9 +121,9 @@ class _Tasks:
     def _stops(self) -> bool:
         return self.supervisor.stop() or bool(self.pointless)
 
-    def _start(self) -> None:
+    def _start(self, nodes: list[dict[str, Any]]) -> None:
         """As many as there is room for, and as many again in Ray's queue, so that no node waits for us."""
-        most = self.executor.at_once or 2 * max(1, room(self.ray.nodes(), **self.needs))
+        most = self.executor.at_once or 2 * max(1, room(nodes, **self.needs))
         free = (job for job in self.waiting if job.is_free())
         for job in [job for job, _ in zip(free, range(most - len(self.jobs)))]:
             self.waiting.remove(job)
@@ -175,6 +178,8 @@ class _Tasks:
             if isinstance(error.cause, NotADirectoryError):
                 self.pointless = f"{error.cause}; {NO_SHARED_FOLDER}"
             return False, f"its task failed: {error.cause}", []
+        except errors.LocalRayletDiedError:
+            raise CutShort("Ray's process on this machine (its raylet) is lost") from None
         except errors.RayError as error:
             return False, f"its task failed: {error}", []
         if status:
@@ -191,7 +196,7 @@ class _Tasks:
         for task in tasks:
             self.ray.cancel(task, force=True)
         if tasks:
-            self.ray.wait(tasks, num_returns=len(tasks), timeout=SEEN_SECONDS, fetch_local=False)
+            self.ray.wait(tasks, num_returns=len(tasks), timeout=KILL_SECONDS, fetch_local=False)
 
 
 def _is_seen(cell: Cell) -> bool:

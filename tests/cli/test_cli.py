@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pty
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -17,6 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -281,6 +283,20 @@ def same(folder, trained) -> None:
         del result["seconds"], result["wall_seconds"], result["tokens_per_second"], result["decoding"]
     assert ours == theirs
     assert curves(folder) == curves(trained.folder)
+
+
+@pytest.mark.parametrize(
+    "most, where", [(100, r"\S+"), (6000, "out/default/seed-[12]/checkpoints/best: the checkpoint")]
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_is_said_with_the_command_that_continues(most, where, workers):
+    """No file may grow beyond so many bytes: of some text, or of the weights."""
+    words = ["run", "reverse", *TINY, "seeds=[1, 2]", "--out=out", f"--workers={workers}"]
+    full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most))
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, preexec_fn=full)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    (error,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert re.match(rf"Error: {where}.*File too large.*\. Continue with: paddle-tfm run reverse .* --resume$", error)
 
 
 INTERRUPTED_IMPORT = """

@@ -29,6 +29,7 @@ def test_what_is_written_passes_the_kit_and_is_taken_by_a_recipe(kind, capsys):
     if kind != "executor":  # that one takes minutes: tests/conformance/test_wrong_executors.py
         assert status_of("plugin", "check", "my_thing.py") == 0, capsys.readouterr()
         assert f"{kind} MyThing: " in capsys.readouterr().out
+    assert plugin.advice.endswith("# does it train them?" if kind == "executor" else "# is it better?")
     setting = plugin.advice.split("run reverse ")[1].split(" --plugin")[0].strip('"')
     if kind == "executor":  # of `run`, and no setting
         words = ["run", "reverse", "train.steps=0", setting, "--plugin", "my_thing.py"]

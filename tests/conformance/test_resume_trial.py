@@ -1,6 +1,7 @@
 """`verify-resume`: what two runs differ in is named, and a component that hides a number between steps is caught."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -133,6 +134,17 @@ def test_what_ships_resumes_exactly(capsys, setting):
         "default/seed-1, killed after steps 3 and 5 and resumed: parameters, optimizer state, metrics, predictions and "
         "results are the same to the bit.\n",
     ), err
+
+
+def test_a_run_that_diverges_before_the_kill_is_said_to(capsys):
+    rate = "train.schedule={name: constant, learning_rate: 1.0e30}"
+    code, _, err = verify_resume(capsys, rate, "train.clip_norm=null", "train.divergence=stop", "--kill-at", "3")
+    assert code == 2 and "killed after step 3\n" not in err
+    assert re.search(
+        r"Error: default/seed-1 ends at step 1 \(the loss was no number at step 2 \(nan\); a smaller learning rate may "
+        r"help\), before it is to be killed, after step 3; kill it earlier: --kill-at N",
+        err,
+    )
 
 
 def test_a_kill_beyond_the_end_is_refused(capsys):

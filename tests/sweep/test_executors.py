@@ -111,7 +111,7 @@ def test_ctrl_c_saves_the_runs_under_way_and_resume_continues_them(tmp_path):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert (
-        "post/seed-1, pre/seed-1 is saved. Continue with: paddle-tfm run base" in err
+        "post/seed-1, pre/seed-1 are saved. Continue with: paddle-tfm run base" in err
         and err.rstrip()[-8:] == "--resume"
     )
     assert "failed" not in err

@@ -192,6 +192,40 @@ def test_a_driver_that_is_killed_leaves_nothing_and_its_sweep_goes_on(nodes, tmp
     assert Counter(executor(nodes).run(left, supervisor)) == Counter((cell, "") for cell in left)
 
 
+LOST = """
+    import os, sys
+    from pathlib import Path
+    from ray.cluster_utils import Cluster
+    from test_ray import NODE, ONCE, Acts, begun, cells_of, ends, executor
+    cluster, folder = Cluster(initialize_head=True, head_node_args=NODE), Path(sys.argv[1])
+    (lost,) = (each.process for each in cluster.head_node.all_processes[sys.argv[2]])
+    try:
+        supervisor = Acts(folder, "0", lambda pid, parent: lost.kill())
+        list(executor(cluster, retries=1).run(cells_of(folder, ONCE, ONCE), supervisor))
+    except Exception as error:
+        print(type(error).__name__, error, sep=": ")
+    if sys.argv[2] == "gcs_server":  # without their raylet, workers are not reached
+        print(ends(begun(folder, "0")[0]), (folder / "1/begun").exists())
+    cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
+    sys.stdout.flush()
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("process", "said"),
+    [
+        ("gcs_server", ["CutShort: the head of the cluster is lost: it does not answer", "True False"]),
+        ("raylet", ["CutShort: Ray's process on this machine (its raylet) is lost"]),
+    ],
+)
+def test_a_cluster_that_is_lost_ends_the_sweep(process, said, tmp_path):
+    """In a process of its own, which Ray ends a minute later. The driver is on the head's machine."""
+    command = [sys.executable, "-c", textwrap.dedent(LOST), tmp_path, process]
+    done = subprocess.run(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.splitlines()[-len(said) :] == said
+
+
 def test_results_that_are_not_seen_here_end_the_sweep(nodes, tmp_path, supervisor, monkeypatch):
     monkeypatch.setattr(executor_ray, "SEEN_SECONDS", 1)
     with pytest.raises(UserError, match=r"0 was trained on .*, but its results are not in .*must share the folder"):
