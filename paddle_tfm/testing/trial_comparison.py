@@ -115,7 +115,7 @@ def _results(name: str, seed: int, value: float) -> dict[str, Any]:
         "seconds": seconds,  # the better, the slower: in no other order are the rows of the comparison
         "tokens_per_second": 100.0 * STEPS / seconds,
         "best_step": STEPS,
-        "dropped": 0,
+        "dropped": {},
         "diverged": LOST if diverged else None,
         "directions": {METRIC: True, "perplexity": False},
         "units": {METRIC: "%", "perplexity": ""},
