@@ -14,6 +14,7 @@ from paddle_tfm.bench.sides import DECODING, KINDS, TRAINING
 from paddle_tfm.bench.sizes import SIZES
 from paddle_tfm.cli.common import console, notes, overrides_argument, plugin_option
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import write_whole
 
 
 @click.command(name="bench")
@@ -103,7 +104,7 @@ def command(
     else:
         result = _step(sides, rounds, {**same, "size": size, **arguments})
     if file is not None:
-        file.write_text(json.dumps(result, indent=1), "utf-8")
+        write_whole(file, json.dumps(result, indent=1))
         console().print(f"figures  {file}")
 
 
