@@ -93,7 +93,7 @@ def require_utf8(name: str) -> None:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise UserError(f"{name!a}: a name must be UTF-8, and this one is not; rename what is called so") from None
+        raise UserError(f"{name!a}: names and texts must be UTF-8, and this is not") from None
 
 
 def json_text(value: object) -> str:

@@ -218,7 +218,7 @@ def test_a_name_that_is_not_utf8_is_refused_before_anything_is_done(sweep, call,
         ["ls", "runs", "--out", tmp_path / "all"],
     ):
         status, said = call(*verb)
-        assert status == 2 and "r\\udcff" in said and "a name must be UTF-8, and this one is not" in said
+        assert status == 2 and "r\\udcff" in said and "names and texts must be UTF-8, and this is not" in said
     assert not (tmp_path / name).exists()
 
 

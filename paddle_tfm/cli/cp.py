@@ -31,7 +31,6 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
     from paddle_tfm.files import write_whole
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.recipe.reading import find
-    from paddle_tfm.recipe.yaml_loader import HALVES
 
     source = find(recipe)
     target = file / source.name if file.is_dir() else file
@@ -43,8 +42,6 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
         raise UserError(f"{target.parent}: no such folder")
     name = re.sub(r"[^\w.-]+", "-", target.stem).lstrip(".-")
     summary = summary if summary is not None else _ask(recipe)
-    if HALVES.search(summary):  # bytes of the command line that are no UTF-8
-        raise UserError(f"--summary {summary}: must be UTF-8 text")
     text = yaml_lines.read_text(source, recipe)
     for key, value in (("name", name), ("summary", " ".join(summary.split()))):
         line = yaml_lines.dump({key: value}).rstrip("\n")

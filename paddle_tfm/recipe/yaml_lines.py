@@ -101,7 +101,7 @@ def read_text(path: Path, name: str) -> str:
         UserError: it cannot be read, is not UTF-8, or is larger than a recipe may be.
     """
     try:
-        with opened(path) as file:
+        with opened(path, largest=2**63) as file:  # what a recipe may have says `limits`
             limits.require_size(name, os.fstat(file.fileno()).st_size)
             return file.read().decode("utf-8")
     except OSError as error:

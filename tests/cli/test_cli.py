@@ -520,7 +520,7 @@ def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
         (["huge.yaml", "copy.yaml"], "huge.yaml: has 5,000,000,000 bytes, but a recipe has at most 1,000,000"),
         (["reverse", "/dev/full", "--force"], "/dev/full: a device or a pipe"),
         (["reverse", "pipe.yaml", "--force"], "pipe.yaml: a device or a pipe"),
-        (["reverse", "copy.yaml", "--summary", "a\udcff"], "--summary a\\udcff: must be UTF-8 text"),
+        (["reverse", "copy.yaml", "--summary", "a\udcff"], "'a\\udcff': names and texts must be UTF-8"),
     ],
 )
 def test_what_cp_refuses(arguments, sentence, tmp_path):

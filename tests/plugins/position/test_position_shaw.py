@@ -72,5 +72,5 @@ def test_contract():
     assert keys_only.uses() == {"scores"}
     assert [name for name, _ in keys_only.named_parameters()] == ["key_table"]
     assert keys_only.values(*tensors(draw(1, 2, 4, 5), *SHARED)) is None
-    with pytest.raises(ValueError, match="`clip` must be at least 1, but is 0"):
+    with pytest.raises(ValueError, match=r"`clip` must be in \[1, 1000000\], but is 0"):
         Shaw(4, clip=0)
