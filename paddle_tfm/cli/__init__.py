@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 
 from paddle_tfm.cli import streams
-from paddle_tfm.cli.common import visible
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import naming, require_utf8
+from paddle_tfm.units import visible
 
 # verb -> one line for `--help` (here, so that help answers at once)
 VERBS = {

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import echo, recipe_argument, visible
+from paddle_tfm.cli.common import echo, recipe_argument
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import visible
 
 
 @click.command(name="cp")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option, visible
+from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option
 from paddle_tfm.cli.ranks import rank_options
 from paddle_tfm.cli.sweep_options import sweep_options
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import visible
 
 
 class Recipes(click.Group):

@@ -20,6 +20,7 @@ from paddle_tfm.cli.common import (
     use_device,
 )
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.units import listed
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import RunSpec
@@ -109,7 +110,7 @@ def _lengths(data: Mapping[str, Any], most: int) -> dict[str, int]:
 
 
 def _say(name: str, kills: Sequence[int], sentences: Sequence[str]) -> None:
-    where = f"step{'s' * (len(kills) > 1)} {' and '.join(map(str, kills))}"
+    where = f"step{'s' * (len(kills) > 1)} {listed(kills)}"
     if not sentences:
         same = "parameters, optimizer state, metrics, predictions and results are the same to the bit"
         console().print(f"{name}, killed after {where} and resumed: {same}.", highlight=False, soft_wrap=True)

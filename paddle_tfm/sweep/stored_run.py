@@ -24,12 +24,12 @@ from paddle_tfm.files import PARTIAL, json_text, naming, sha256, sync_all, write
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.train import manifest
+from paddle_tfm.train.forms import IDENTITY, RESULTS
 from paddle_tfm.train.logs import LOGS
 
 LIST = re.compile(r"(\d{8})\.json")
 CONTENT = re.compile(r"[0-9a-f]{64}")
 KEPT_LISTS = 2  # the newest, and the one before, should the newest not be whole
-IDENTITY, RESULTS = "identity.json", "results.json"  # they come last: a run's folder is begun, and finished
 PROGRESS = ("recipe.yaml", "about.json", *LOGS)  # that say how far a run is
 READ_TRIES, PAUSE_SECONDS = 3, 1
 
@@ -126,6 +126,7 @@ class StoredRun:
             for name in (IDENTITY, RESULTS):
                 (folder / name).unlink(missing_ok=True)
             shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            # these two come last: with them a folder is begun, and finished
             for path in sorted(wanted.files, key=lambda path: (path == RESULTS, path == IDENTITY)):
                 if path in (IDENTITY, RESULTS):
                     sync_all(folder)

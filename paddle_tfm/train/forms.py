@@ -144,11 +144,16 @@ def read_form(path: Path, form: type[Form], keys: Iterable[str] = ()) -> dict[st
     try:
         form.model_validate(stored)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        wanted = first["msg"].replace("Input should be", "must be")
-        raise UserError(f"{path}: damaged: `{where}` {wanted}, but is {reprlib.repr(first['input'])}") from error
+        raise damaged(path, error) from error
     return stored
+
+
+def damaged(path: Path, error: ValidationError) -> UserError:
+    """The sentence on the first field of a file that is not of its type."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    wanted = first["msg"].replace("Input should be", "must be")
+    return UserError(f"{path}: damaged: `{where}` {wanted}, but is {reprlib.repr(first['input'])}")
 
 
 def read_results(run: Path, keys: Iterable[str] = ()) -> dict[str, Any]:

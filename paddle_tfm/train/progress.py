@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.train.forms import damaged
 
 LATER = {"later": True}  # of a field that older checkpoints lack
 
@@ -61,9 +62,7 @@ class Progress:
             known = {field.name: state[field.name] for field in fields(cls) if field.name in state}
             progress = TypeAdapter(cls).validate_json(json.dumps(known), strict=True)
         except ValidationError as error:
-            wrong = error.errors()[0]
-            sentence = wrong["msg"].removeprefix("Input ").lower()
-            raise UserError(f"{file}: damaged: `{wrong['loc'][0]}` {sentence}") from error
+            raise damaged(file, error) from error
         if progress.step > steps:
             raise UserError(f"{file}: damaged: it is of step {progress.step:,}, but the training has {steps:,}")
         return progress
