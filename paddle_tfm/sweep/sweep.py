@@ -168,13 +168,16 @@ class Sweep:
         return [self.only]
 
     def _require_same_sweep(self, only: Sequence[str]) -> None:
-        """Where others than `only` are trained by commands of their own: of each variant one that was begun.
+        """Where others than `only` are trained by commands of their own: of those that were begun, one of the same
+        variant shows that its settings changed, and one of any other that those of all did.
 
         Raises:
-            UserError: it has other settings than this recipe says.
+            UserError: they have other settings than this recipe says.
         """
-        runs = [run for run in self.recipe.expand()[0] if run.name not in only]
-        for cell in {run.variant: cell for run in runs if (cell := self._cell(run)).is_begun}.values():
+        variants = {name.rpartition("/")[0] for name in only}
+        begun = [cell for run in self.recipe.expand()[0] if run.name not in only and (cell := self._cell(run)).is_begun]
+        same, other = ([c for c in begun if (c.spec.variant in variants) is is_same] for is_same in (True, False))
+        for cell in [*same[:1], *other[:1]]:
             if settings := cell.other_settings(cell.spec.data):
                 raise UserError(
                     f"{', '.join(only)} would be compared with runs of other settings: in {cell.folder} {settings}. "
