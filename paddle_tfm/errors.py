@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,9 +12,13 @@ class UserError(Exception):
     """Something that the user gave cannot be used. The message says what, and what to do next."""
 
 
+OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE, errno.ENOTCONN}
+
+
 class CutShort(UserError):
     """A training that is right in itself was ended by something else: a disk that is full, a machine that is lost. It
-    can be resumed; the message says why it ended, and `how` stands before the command that resumes it."""
+    can be resumed; the message says why it ended, and `how` stands before the command that resumes it. An OSError is
+    one where its number is OF_THE_MACHINE."""
 
     how = "Continue with"
 

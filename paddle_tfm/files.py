@@ -22,6 +22,7 @@ from paddle_tfm.errors import UserError
 PARTIAL = ".partial"  # ends the name of what is being written
 LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
 LARGEST = 1 << 31  # bytes of any other file that is read as a whole: the log of some million steps
+ANY_SIZE = 1 << 63  # bytes of one that is read in parts
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape for half a pair
 DIGITS = 100  # of an integer: no number of ours has as many, and what has three times as many is no float
 
@@ -33,7 +34,9 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
     partial = path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}" if shared else path.name + PARTIAL)
     try:
         with naming(path):
-            partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+            partial.unlink(missing_ok=True)  # a link in its place would be written through
+            with partial.open("xb") as file:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
             sync(partial)
             partial.replace(path)
             sync(path.parent)
@@ -41,6 +44,11 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
+
+
+def behind_link(path: Path) -> Path:
+    """Where a file lies that the user named: what a link leads to. Files of a run are never written through one."""
+    return path.resolve() if path.is_symlink() else path
 
 
 @contextmanager
@@ -136,7 +144,7 @@ def opened(path: Path, largest: int = LARGEST) -> BinaryIO:
 def content(path: Path, largest: int = LARGEST) -> bytes:
     """What a file holds; `opened` says what it raises."""
     with opened(path, largest) as file:
-        return file.read(largest)
+        return file.read(os.fstat(file.fileno()).st_size)
 
 
 def _integer(digits: str) -> int:
@@ -194,7 +202,7 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict:
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     total = hashlib.sha256()
-    with path.open("rb") as file:
+    with opened(path, ANY_SIZE) as file:
         while block := file.read(1 << 20):
             total.update(block)
     return total.hexdigest()

@@ -92,7 +92,8 @@ def coerce(option: Option, setting: object) -> object:
     value = _typed(option, setting)
     for number in _numbers(value):
         if isinstance(number, int) and abs(number) > LARGEST:
-            raise ValueError(f"must be at most {LARGEST:,}, as all whole numbers, but is {setting!r}")
+            bound = f"at most {LARGEST:,}" if number > 0 else f"at least -{LARGEST:,}"
+            raise ValueError(f"must be {bound}, as all whole numbers, but is {setting!r}")
     return value
 
 

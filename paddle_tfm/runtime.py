@@ -1,8 +1,8 @@
 """Settings that Paddle needs before its import, and the import without its start-up messages.
 
-Each setting has an effect only before Paddle's libraries load, and none overrides what the user has set; with
-PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is the table that `paddle-tfm doctor` prints;
-docs/performance.md says how much time each saves.
+Each setting has an effect only before Paddle's libraries load, and none overrides what the user has set, but for a
+number of threads with which OpenMP would crash; with PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is
+the table that `paddle-tfm doctor` prints; docs/performance.md says how much time each saves.
 """
 
 from __future__ import annotations
@@ -120,17 +120,18 @@ def python() -> list[str]:
 
 def threads() -> int:
     """The number of threads that Paddle uses, or will use, in this process."""
-    number = whole_number(os.environ.get(THREADS, "").partition(",")[0], 1, MAX_THREADS)
+    number = whole_number(os.environ.get(THREADS, "").partition(",")[0].strip(), 1, MAX_THREADS)
     return number or (1 if keeps_environment() else physical_cores())
 
 
 def _drop_unusable_threads() -> None:
-    """Forget a number of threads with which OpenMP would crash; several, `4,2`, are those of nested loops."""
-    numbers = os.environ.get(THREADS)
-    if numbers is None or all(whole_number(number, 1, MAX_THREADS) for number in numbers.split(",")):
+    """Forget a number of threads with which OpenMP would crash, or none; several, `4,2`, are those of nested loops."""
+    numbers = os.environ.get(THREADS, "")
+    if numbers and all(whole_number(number.strip(), 1, MAX_THREADS) for number in numbers.split(",")):
         return
-    del os.environ[THREADS]
-    warnings.warn(f"{THREADS}={numbers}: must be 1 to {MAX_THREADS:,}; it is taken as not set", stacklevel=4)
+    os.environ.pop(THREADS, None)
+    if numbers:
+        warnings.warn(f"{THREADS}={numbers}: must be 1 to {MAX_THREADS:,}; it is taken as not set", stacklevel=4)
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def _number(value: float, unit: str, sign: str = "", uncertainty: float | None =
 def whole_number(text: str, least: int, most: int) -> int | None:
     """The number that `text`, of a flag or an environment variable, writes in the digits 0 to 9; None where it is none
     from `least` to `most`. Python reads other digits as numbers, and refuses to read thousands of them."""
-    number = int(text) if re.fullmatch(r"\s*[0-9]{1,18}\s*", text) else -1
+    number = int(text) if re.fullmatch("[0-9]{1,18}", text) else -1
     return number if max(least, 0) <= number <= most else None
 
 

@@ -11,6 +11,8 @@ import pytest
 from recipe_text import TINY_MODEL
 
 from paddle_tfm.cli import main
+from paddle_tfm.errors import UserError
+from paddle_tfm.train import forms
 
 SWEEP = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
@@ -131,6 +133,10 @@ def test_steps_are_counted_and_not_listed(sweep, call):
     assert status == 1 and "step 5,000,000,000 is beyond the recipe's, which has 2 steps" in said
     (run / "metrics.jsonl").write_text('{"step": 2, "loss": 1.0}\n')
     assert "step 1 is missing" in call("verify", run, "--without-data")[1]
+    rows = before.splitlines(keepends=True)
+    last = max(number for number, row in enumerate(rows) if "evaluation" not in row)
+    (run / "metrics.jsonl").write_text("".join(rows[:last] + rows[last + 1 :]))
+    assert "step 2 is missing" in call("verify", run, "--without-data")[1]
 
 
 def test_the_recipe_of_a_run_is_of_one_run(sweep, call):
@@ -167,21 +173,40 @@ FILES = [
         "codec/source/vocabulary.json",
         "codec/source/sentencepiece.model",
         "checkpoints/best/manifest.json",
+        "checkpoints/best/model.safetensors",
+        "checkpoints/best/state.json",
         "claim.json",
     ),
 ]
 
 
+# what cannot be done without it, and says so
+NEEDED = {
+    "results.json": "compare",
+    "recipe.yaml": "translate",
+    "codec/source/vocabulary.json": "translate",
+    "checkpoints/best/model.safetensors": "translate",
+    "codec/source/sentencepiece.model": "translate",
+}
+
+
 @pytest.mark.parametrize("file", FILES)
-def test_no_pipe_and_no_device_is_read(file, sweep, call):
+def test_no_pipe_and_no_device_is_read(file, sweep, call, tmp_path):
     run = sweep / "layer/seed-1"
     verbs = [["compare", run], ["watch", sweep, "--once"], ["verify", run], ["diff", run, run], ["translate", run, "1"]]
+    verbs.append(["report", sweep, "--out", tmp_path / "page"])
+    if file == "claim.json":
+        (run / "results.json").unlink()  # else nobody asks who trains it
+    if "checkpoints" in file:
+        (run / "checkpoints/best/manifest.json").unlink()  # else its hash is read before
     for make, what in ((os.mkfifo, verbs), (lambda path: path.symlink_to("/dev/zero"), verbs[2:3])):
         (run / file).unlink(missing_ok=True)
         make(run / file)
         for verb in what:
             status, said = call(*verb)
             assert status in (0, 1) or "is no regular file" in said or "no such file" in said or "run is here" in said
+            if NEEDED.get(file) == verb[0]:
+                assert status and file.split("/")[-1] in said
 
 
 def test_a_log_that_is_larger_than_any_is_not_read(sweep, call):
@@ -237,3 +262,39 @@ def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_pat
             ElementTree.fromstring(text)
     for name in ("report.html", "comparison.html"):
         assert "a␛[31m\ufffdz␇" in texts[name].read_text("utf-8")
+
+
+def test_folders_beside_a_tokenizer_and_links_to_nothing_are_nobodys(sweep, call):
+    codec = sweep / "layer/seed-1/codec/source"
+    (codec / ".ipynb_checkpoints").mkdir()
+    (codec / "gone").symlink_to("nowhere")
+    assert call("translate", sweep / "layer/seed-1", "1 2")[0] == 0
+
+
+def test_diff_of_a_sweep_leaves_a_damaged_run_out(sweep, call):
+    change(sweep / "layer/seed-1/results.json", steps="4")
+    status, said = call("diff", sweep)
+    assert (
+        status == 0
+        and "results.json: damaged: `steps` must be a valid integer, but is '4'; this run is left out" in said
+    )
+    assert "model.norm" in said
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "sentence"),
+    [
+        ("about.json", {"samples": [["a"]]}, "`samples.0` must have 2 entries or more, but is ['a']"),
+        ("results.json", {"tests": {"far": 3}}, "`tests.far` must be a mapping, but is 3"),
+        ("claim.json", {}, "it lacks `since`"),
+    ],
+)
+def test_sentences_on_fields_are_no_python(file, values, sentence, sweep):
+    path = sweep / "layer/seed-1" / file
+    if file == "claim.json":
+        path.write_text(json.dumps({"host": "x", "pid": 1}))
+    change(path, **values)
+    form = {"about.json": forms.About, "results.json": forms.Results, "claim.json": forms.Claim}[file]
+    with pytest.raises(UserError) as raised:
+        forms.read_form(path, form)
+    assert str(raised.value) == f"{path}: damaged: {sentence}"

@@ -2,9 +2,11 @@
 
 import json
 import threading
+import tracemalloc
 
 import pytest
 
+from paddle_tfm import files
 from paddle_tfm.files import write_whole
 
 
@@ -41,3 +43,22 @@ def test_a_failure_leaves_the_old_content_and_nothing_beside_it(tmp_path):
     with pytest.raises(OSError):
         write_whole(tmp_path / "folder", "x", shared=True)
     assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+
+
+@pytest.mark.parametrize("name", ["log", f"log{files.PARTIAL}"])
+def test_nothing_is_written_through_a_link(name, tmp_path):
+    (tmp_path / "precious").write_text("old")
+    (tmp_path / name).symlink_to("precious")
+    files.write_whole(tmp_path / "log", "new")
+    assert (tmp_path / "precious").read_text() == "old"
+    assert (tmp_path / "log").read_text() == "new" and not (tmp_path / "log").is_symlink()
+
+
+def test_a_small_file_takes_little_memory(tmp_path):
+    (tmp_path / "small").write_bytes(b"x" * 10)
+    tracemalloc.start()
+    try:
+        assert files.content(tmp_path / "small") == b"x" * 10
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

@@ -62,6 +62,11 @@ def test_a_number_of_threads_that_would_crash_openmp_is_taken_as_not_set(number)
     assert messages == [f"OMP_NUM_THREADS={number}: must be 1 to 4,096; it is taken as not set"]
 
 
+def test_no_number_of_threads_is_none():
+    variables, _, messages, _ = python(SETTINGS.format(before=""), OMP_NUM_THREADS="")
+    assert (variables["OMP_NUM_THREADS"], messages) == (str(runtime.physical_cores()), [])
+
+
 def test_threads_of_nested_loops_stay():
     variables, _, messages, threads = python(SETTINGS.format(before=""), OMP_NUM_THREADS="2,1")
     assert (variables["OMP_NUM_THREADS"], messages, threads) == ("2,1", [], 2)

@@ -153,22 +153,29 @@ def _interruptible() -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, as under `nohup`
         yield
         return
-    came = False
+    is_interrupted = False
 
     def interrupt(number: int, frame: object) -> None:
-        nonlocal came
-        came = True
+        nonlocal is_interrupted
+        is_interrupted = True
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     except Exception as error:
-        if came:
+        if is_interrupted and any(isinstance(each, (ImportError, RuntimeError)) for each in _causes(error)):
             raise KeyboardInterrupt from error
         raise
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it was raised for, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _complain_of_plugin(error: Exception) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console, create_registry, plugin_option, use_device
+from paddle_tfm.cli.common import console, create_registry, plugin_option, use_device, warn
 from paddle_tfm.cli.tables import emit, print_table, table_options
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.tabular import Column, Table, column
@@ -113,7 +113,8 @@ def _variants(folder: Path) -> list[Side]:
     for run in inner:
         groups.setdefault(run.parent, []).append(run)
     finished = [run for run in inner if (run / RESULTS).is_file()]
-    results = collect(finished, with_curves=False) if finished else []
+    where = finished if is_beside(inner[0]) else [folder]  # of a folder, what is damaged is left out
+    results = collect(where, with_curves=False, warn=warn) if finished else []
     _, smaller = at_largest(results)
     for result in smaller:
         groups.pop(result.folder.parent, None)  # a ladder's variants are compared at their largest size

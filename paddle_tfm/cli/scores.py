@@ -111,7 +111,7 @@ def edges(buckets: str | None) -> list[int] | None:
 
     if buckets in (None, QUARTERS):
         return None if buckets is None else []
-    ends = [units.whole_number(part, 1, MAX_LENGTH) or 0 for part in buckets.split(",")]
+    ends = [units.whole_number(part.strip(), 1, MAX_LENGTH) or 0 for part in buckets.split(",")]
     if ends != sorted(set(ends)) or ends[0] < 1:
         raise UserError(
             f"--buckets {buckets}: must be ascending lengths such as 5,10,15, or nothing for four of like size"

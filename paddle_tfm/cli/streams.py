@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -31,17 +31,34 @@ class Named:
         with naming(self.name):
             self.stream.flush()
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
 
+class Best(Named):
+    """A stream that takes what it can: what it does not take, of a message say, changes nothing that is done."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
 @contextmanager
 def usable() -> Iterator[None]:
-    """Within this block each standard stream is there, closed or not (`>&-`), takes text that its encoding does not
-    have, and says in its errors that it is standard output. A size that is none, which rich would stop at, is
-    forgotten."""
+    """Within this block each standard stream is there, closed or not (`>&-`), and takes text that its encoding does not
+    have; the errors of standard output name it, and standard error has none. A size that is none, which rich would stop
+    at, is forgotten."""
     for name in ("COLUMNS", "LINES"):
-        if whole_number(os.environ.get(name, "1"), 1, MAX_CELLS) is None:
+        if whole_number(os.environ.get(name, "1").strip(), 1, MAX_CELLS) is None:
             del os.environ[name]
     before = sys.stdin, sys.stdout, sys.stderr
     try:
@@ -51,6 +68,7 @@ def usable() -> Iterator[None]:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         sys.stdout = cast(IO[str], Named(sys.stdout, OUTPUT))
+        sys.stderr = cast(IO[str], Best(sys.stderr, "standard error"))
         yield
     finally:
         sys.stdin, sys.stdout, sys.stderr = before

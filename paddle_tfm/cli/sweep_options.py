@@ -35,12 +35,12 @@ def as_overrides(seeds: str | None, baseline: str | None) -> list[str]:
 def _seeds(text: str) -> list[int]:
     """Seeds 1 to N of a number; those of a list."""
     if text.strip().isdecimal():
-        number = whole_number(text, 1, MAX_SEEDS)
+        number = whole_number(text.strip(), 1, MAX_SEEDS)
         if number is None:
             raise UserError(f"--seeds {text}: must be 1 to {MAX_SEEDS:,} seeds")
         return list(range(1, number + 1))
     parts = text.strip().removeprefix("[").removesuffix("]").split(",")
-    seeds = [seed for part in parts if (seed := whole_number(part, 0, MAX_SEED)) is not None]
+    seeds = [seed for part in parts if (seed := whole_number(part.strip(), 0, MAX_SEED)) is not None]
     if len(seeds) < len(parts):
         raise UserError(f"--seeds {text}: {SEEDS_FORM}")
     return seeds

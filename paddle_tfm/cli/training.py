@@ -15,7 +15,7 @@ from paddle_tfm.cli.common import Stop, console, create_registry, note, notes, u
 from paddle_tfm.cli.ranks import Team, team
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.cli.sweep_options import save
-from paddle_tfm.errors import CutShort, UserError
+from paddle_tfm.errors import OF_THE_MACHINE, CutShort, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +169,7 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
         raise UserError(f"{end}. {end.how}: {wanted.to_resume()}") from None
     except OSError as error:
         progress.close()
-        if error.filename is None:
+        if error.filename is None or error.errno not in OF_THE_MACHINE:
             raise
         raise UserError(f"{error.filename}: {error.strerror}. {CutShort.how}: {wanted.to_resume()}") from None
     except NotCopied as end:

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_value, opened, write_whole
+from paddle_tfm.files import ANY_SIZE, json_value, opened, write_whole
 from paddle_tfm.protocols import Example, Tokenizer
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
@@ -210,8 +210,9 @@ class Codec:
             path = folder / side / "vocabulary.json"
             pieces = json_value(path)
             try:
-                for file in (folder / side).iterdir():
-                    opened(file).close()  # a plugin would wait for a pipe
+                for file in (folder / side).rglob("*"):
+                    if file.exists() and not file.is_dir():
+                        opened(file, ANY_SIZE).close()  # a plugin would wait for a pipe
                 tokenizer.load(folder / side)
             except (OSError, ValueError) as error:
                 raise UserError(f"{folder / side}: its tokenizer cannot be read: {error}") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import opened
+from paddle_tfm.files import ANY_SIZE, opened
 from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.yaml_loader import NUMBERS, Loader
 
@@ -101,7 +101,7 @@ def read_text(path: Path, name: str) -> str:
         UserError: it cannot be read, is not UTF-8, or is larger than a recipe may be.
     """
     try:
-        with opened(path, largest=2**63) as file:  # what a recipe may have says `limits`
+        with opened(path, ANY_SIZE) as file:  # what a recipe may have says `limits`
             limits.require_size(name, os.fstat(file.fileno()).st_size)
             return file.read().decode("utf-8")
     except OSError as error:

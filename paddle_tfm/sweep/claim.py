@@ -99,13 +99,18 @@ def _is_locked(path: Path) -> bool | None:
         return None
 
 
+def _itself(path: str, flags: int) -> int:
+    """An opener that follows no link, for somebody else's file would be emptied."""
+    return not_waiting(path, flags | os.O_NOFOLLOW)
+
+
 def _locked(path: Path) -> TextIO:
     """The file, empty, with our lock on it."""
     tries = 0
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            file = open(path, "a", encoding="utf-8", opener=not_waiting)  # noqa: SIM115
+            file = open(path, "a", encoding="utf-8", opener=_itself)  # noqa: SIM115
         except FileNotFoundError:
             continue  # its holder removed the empty folder between our two calls
         try:

@@ -17,14 +17,14 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, json_text, naming, sha256, sync_all, write_whole
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.train import manifest
-from paddle_tfm.train.forms import IDENTITY, RESULTS
+from paddle_tfm.train.forms import IDENTITY, RESULTS, Count, Form
 from paddle_tfm.train.logs import LOGS
 
 LIST = re.compile(r"(\d{8})\.json")
@@ -42,7 +42,12 @@ class State(NamedTuple):
     files: Mapping[str, str]
 
 
-STATE = TypeAdapter(State)
+class List(Form):
+    """A state as its list says it."""
+
+    step: Count
+    is_finished: bool
+    files: dict[str, str]
 
 
 @dataclass
@@ -75,7 +80,7 @@ class StoredRun:
     def _read(self, number: int) -> State | None:
         """What a list says; None where it is not whole: it was being written when its writer died."""
         try:
-            state = STATE.validate_json(self.store.read(self._list(number)) or b"", strict=True)
+            state = State(**dict(List.model_validate_json(self.store.read(self._list(number)) or b"")))
         except ValidationError:
             return None
         is_whole = IDENTITY in state.files and state.is_finished == (RESULTS in state.files)

@@ -175,9 +175,10 @@ class Sweep:
             UserError: they have other settings than this recipe says.
         """
         variants = {name.rpartition("/")[0] for name in only}
-        begun = [cell for run in self.recipe.expand()[0] if run.name not in only and (cell := self._cell(run)).is_begun]
-        same, other = ([c for c in begun if (c.spec.variant in variants) is is_same] for is_same in (True, False))
-        for cell in [*same[:1], *other[:1]]:
+        runs = [run for run in self.recipe.expand()[0] if run.name not in only]
+        same, other = ([r for r in runs if (r.variant in variants) is is_same] for is_same in (True, False))
+        first = (next((c for run in some if (c := self._cell(run)).is_begun), None) for some in (same, other))
+        for cell in filter(None, first):
             if settings := cell.other_settings(cell.spec.data):
                 raise UserError(
                     f"{', '.join(only)} would be compared with runs of other settings: in {cell.folder} {settings}. "

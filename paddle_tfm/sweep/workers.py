@@ -15,14 +15,14 @@ import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm import runtime
-from paddle_tfm.errors import CutShort, UserError
+from paddle_tfm.errors import OF_THE_MACHINE, CutShort, UserError
 from paddle_tfm.exit_status import how_it_ended
 from paddle_tfm.protocols import Outcome
 from paddle_tfm.runtime import load_paddle, variable
@@ -130,14 +130,15 @@ class Workers:
         from paddle_tfm import processes
 
         # A fork has Paddle loaded: the first step comes two seconds sooner.
-        context = multiprocessing.get_context("fork" if processes.can_fork() else "spawn")
+        forks = processes.can_fork()
+        context = multiprocessing.get_context("fork" if forks else "spawn")
         settings = WorkerSettings(self.resume, self.strict, tuple(self.plugin_files), self.device, os.getpid())
         ours, theirs = context.Pipe()
         # A fork has our ends of all pipes, and must close them: else no pipe ends with this process.
-        inherited = [ours, *(each.pipe for each in self.pool)] if processes.can_fork() else []
+        inherited = [ours, *(each.pipe for each in self.pool)] if forks else []
         arguments = settings, theirs, inherited
         process = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
-        with processes.signals_wait(), variable("PYTHONSAFEPATH", "1"):  # as `runtime.python`, where it is spawned
+        with processes.signals_wait(), nullcontext() if forks else variable("PYTHONSAFEPATH", "1"):  # as runtime.python
             process.start()
         theirs.close()  # so that the worker alone has it, and its death ends the pipe
         self.pool.append(CellWorker(process, ours))
@@ -216,7 +217,8 @@ def _work(settings: WorkerSettings, pipe: Connection, inherited: Sequence[Connec
         except UserError as error:
             tell("failed", UserError(str(error)))
         except OSError as error:
-            tell("failed", CutShort(f"{error.filename or folder}: {error.strerror}"))
+            kind = CutShort if error.errno in OF_THE_MACHINE else UserError
+            tell("failed", kind(f"{error.filename or folder}: {error.strerror}"))
     except Exception as error:
         from paddle_tfm.plugin_errors import of_plugin
 

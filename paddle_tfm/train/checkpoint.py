@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from paddle_tfm.errors import CutShort, UserError
-from paddle_tfm.files import PARTIAL, naming, sync
+from paddle_tfm.files import ANY_SIZE, PARTIAL, naming, opened, sync
 from paddle_tfm.train import manifest
 
 # the types of tensors in a checkpoint: as safetensors calls them, and as NumPy does
@@ -174,6 +174,7 @@ def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
     try:
+        opened(path, ANY_SIZE).close()  # safetensors would wait for a pipe
         with safe_open(path, "numpy") as file:
             yield file
     except FileNotFoundError as error:

@@ -15,6 +15,12 @@ from paddle_tfm.files import read_json
 
 RESULTS, IDENTITY = "results.json", "identity.json"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+WANTED = {  # by pydantic's name of the error, where its own sentence is of Python
+    "too_short": "must have {min_length} entries or more",
+    "too_long": "must have at most {max_length} entries",
+    "model_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+}
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -152,7 +158,10 @@ def damaged(path: Path, error: ValidationError) -> UserError:
     """The sentence on the first field of a file that is not of its type."""
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
-    wanted = first["msg"].replace("Input should be", "must be")
+    if first["type"] == "missing":
+        return UserError(f"{path}: damaged: it lacks `{where}`")
+    wanted = WANTED.get(first["type"], first["msg"].replace("Input should be", "must be"))
+    wanted = wanted.format(**first.get("ctx", {}))
     return UserError(f"{path}: damaged: `{where}` {wanted}, but is {reprlib.repr(first['input'])}")
 
 

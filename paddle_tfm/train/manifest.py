@@ -38,7 +38,8 @@ def damage(folder: Path, only: str | None = None) -> str | None:
     """A sentence on the first file of a checkpoint that is not as it was saved; None if it is whole, as far as can be
     said: one that was saved before there were manifests has none. only: the name of the one file that matters."""
     if not (folder / FILE).exists():
-        return None if (folder / STATE).exists() else f"{folder / STATE}: no such file"
+        paths = [folder / STATE, folder / WEIGHTS, *folder.glob("*.safetensors")]
+        return next((f"{path}: no such file" for path in paths if not path.is_file()), None)
     try:
         files = read(folder)["files"]
     except UserError as error:

@@ -78,7 +78,7 @@ def _log(path: Path, plan: Plan | None) -> Finding:
         return Finding("bad", path.name, sentence)
     steps = {row["step"] for row in rows if "evaluation" not in row}
     missing = next(step for step in count(1) if step not in steps)
-    if missing < last:
+    if missing <= last:
         return Finding("bad", path.name, f"step {missing:,} is missing")
     return Finding("ok", path.name, f"{plural(len(steps), 'step')}, none missing")
 

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ from paddle_tfm.errors import CutShort, UserError
 
 STORE_BYTES = 80 << 20  # Ray starts no smaller store of objects; nothing goes through it
 ANSWER_SECONDS = 10
-HEAD_SECONDS = 20  # until a head that does not answer counts as lost; Ray itself takes 60
+HEAD_SECONDS = 45  # until a head that does not answer counts as lost: Ray ends the process after 60
 INSTALL = 'pip install "ray>=2.50" (in a clone: pip install -e ".[ray]")'
 
 
@@ -68,16 +68,19 @@ def nodes_of(ray: ModuleType) -> list[dict[str, Any]]:
         CutShort: there was none within HEAD_SECONDS.
     """
     answers: list[list[dict[str, Any]]] = []
+    reasons = ["it does not answer"]
 
     def ask() -> None:
-        with suppress(Exception):  # no connection
+        try:
             answers.append(ray.nodes())
+        except Exception as error:  # no connection
+            reasons.append(" ".join(f"{type(error).__name__}: {error}".split()))
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(HEAD_SECONDS)
     if not answers:
-        raise CutShort("the head of the cluster is lost: it does not answer")
+        raise CutShort(f"the head of the cluster is lost: {reasons[-1]}")
     return answers[0]
 
 

@@ -46,7 +46,8 @@ class Sequences(Task):
         ascending(test_min_length=tested[0], test_max_length=tested[1])
         self.lengths = {"train": (min_length, max_length), "valid": (min_length, max_length), "test": tested}
         for low, high in self.lengths.values():
-            number = sum(symbols**length for length in range(low, min(high + 1, low + MIN_SEQUENCES)))
+            lengths = range(low, min(high + 1, low + MIN_SEQUENCES))
+            number = sum(min(symbols, MIN_SEQUENCES) ** min(length, MIN_SEQUENCES) for length in lengths)
             if number < MIN_SEQUENCES:
                 raise ValueError(
                     f"`symbols` and the lengths must allow {MIN_SEQUENCES} sequences or more, but allow {number}"

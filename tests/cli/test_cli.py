@@ -18,6 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,8 @@ import pytest
 from command_line import TINY, call
 from visualdl import LogReader
 
-from paddle_tfm.cli import VERBS
+from paddle_tfm.cli import VERBS, _interruptible
+from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.reading import shipped
@@ -299,6 +301,30 @@ def test_a_full_disk_is_said_with_the_command_that_continues(most, where, worker
     assert re.match(rf"Error: {where}.*File too large.*\. Continue with: paddle-tfm run reverse .* --resume$", error)
 
 
+FILE_NOT_THERE = """
+from paddle_tfm import hookimpl
+from paddle_tfm.protocols import Schedule
+
+class Rates(Schedule):
+    def __call__(self, step):
+        return 0.1 if step < 3 else float(open("rates.txt").read())
+
+@hookimpl
+def register_schedules():
+    return {"rates": Rates}
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_that_a_plugin_does_not_find_is_no_fault_of_the_machine(workers, tmp_path):
+    """The command that continues would fail in the same place."""
+    (tmp_path / "rates.py").write_text(FILE_NOT_THERE)
+    words = ["train.schedule=rates", "seeds=[1, 2]", "--plugin=rates.py", f"--workers={workers}"]
+    done = call("run", "reverse", *TINY, *words)
+    assert done.status == 2 and "rates.txt: No such file or directory" in done.err
+    assert "--resume" not in done.err
+
+
 INTERRUPTED_IMPORT = """
 import os, signal, sys
 class Interrupted:
@@ -321,6 +347,13 @@ def test_ctrl_c_within_an_import_is_no_failure_of_it(where):
     """A C extension makes an ImportError of it, and a class that is being made a RuntimeError."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, *where], capture_output=True, text=True)
     assert (done.returncode, done.stderr.split()) == (130, ["Interrupted."])
+
+
+def test_a_ctrl_c_that_was_handled_hides_no_later_error():
+    with pytest.raises(UserError, match="something else"), _interruptible():
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        raise UserError("something else")
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
@@ -513,6 +546,16 @@ def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
     assert call("check", "mine.yaml").status == 0
 
 
+def test_cp_has_one_kind_of_line_ends_and_writes_what_a_link_leads_to(tmp_path):
+    (tmp_path / "windows.yaml").write_bytes(b"base: reverse\r\nname: windows\r\nsummary: w\r\n")
+    (tmp_path / "real.yaml").write_text("old")
+    (tmp_path / "link.yaml").symlink_to("real.yaml")
+    assert call("cp", "windows.yaml", "link.yaml", "--force").status == 0
+    assert (tmp_path / "link.yaml").is_symlink()
+    text = (tmp_path / "real.yaml").read_bytes()
+    assert b"\r" not in text and text.startswith(b"base: reverse\nname: link\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -539,7 +582,7 @@ def test_cp_leaves_the_old_file_where_the_disk_is_full(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("paddle_tfm.files.sync", full)
     assert call("cp", "reverse", "mine.yaml", "--force").err == "Error: mine.yaml: No space left on device\n"
     assert Path("mine.yaml").read_text() == "mine"
 

@@ -1,5 +1,6 @@
 """A folder that somebody else filled holds modules named like those that we import: none of them is executed."""
 
+import socket
 import subprocess
 import sys
 import time
@@ -53,10 +54,13 @@ def wait_for(address):
 def test_nor_do_the_curves(foreign):
     (foreign / "runs").mkdir()
     (foreign / "runs" / "vdlrecords.1.log").touch()
-    command = [*runtime.python(), "-m", "paddle_tfm", "board", "--port=18652"]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    command = [*runtime.python(), "-m", "paddle_tfm", "board", f"--port={port}"]
     board = subprocess.Popen(command, cwd=foreign, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for("http://127.0.0.1:18652/")
+        wait_for(f"http://127.0.0.1:{port}/")
+        assert board.poll() is None
     finally:
         board.kill()
         board.wait()
@@ -64,11 +68,10 @@ def test_nor_do_the_curves(foreign):
 
 
 def test_a_worker_that_is_spawned_takes_none_either(foreign):
+    arguments = ["run", "reverse", *TINY, "seeds=[1, 2]", "--workers=2"]
     program = (
-        "import multiprocessing, os\nfrom paddle_tfm import runtime\nif __name__ == '__main__':\n"
-        "    with runtime.variable('PYTHONSAFEPATH', '1'):\n"
-        "        process = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
-        "        process.start()\n    process.join()\n    raise SystemExit(process.exitcode)"
+        "from paddle_tfm import processes\nfrom paddle_tfm.cli import main\nif __name__ == '__main__':\n"
+        f"    processes.can_fork = lambda: False\n    main({arguments})"
     )
     done = subprocess.run([*runtime.python(), "-c", program], cwd=foreign, capture_output=True, text=True)
     assert (done.returncode, (foreign / "executed").exists()) == (0, False), done.stderr

@@ -32,6 +32,8 @@ def shell(command, folder, **variables):
         ("paddle-tfm ls <&- >&-", 0, ""),
         ("paddle-tfm ls <&- >&- 2>&-", 0, ""),
         ("paddle-tfm nothing >&- 2>&-", 2, ""),
+        ("paddle-tfm nothing 2> /dev/full", 2, ""),
+        ("paddle-tfm check nope 2> /dev/full", 2, ""),
         ("paddle-tfm ls | true", 0, ""),
         ("mkdir gone; cd gone; rmdir ../gone; paddle-tfm check reverse", 2, "Error: the current directory: No such"),
     ],

@@ -186,3 +186,11 @@ def test_the_files_of_a_run_are_listed_while_another_thread_removes_what_passes(
     finally:
         ended.set()
         thread.join()
+
+
+def test_a_list_of_a_newer_version_is_read(store, tmp_path):
+    make_run(tmp_path / "run", 1)
+    saved(store, tmp_path / "run")
+    (file,) = (tmp_path / "store").rglob("0*.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "more": [1]}))
+    assert StoredRun(store, "pre/seed-1").look().step == 1

@@ -1,5 +1,6 @@
 """copy, reverse and sort."""
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -101,6 +102,13 @@ def test_bad_options(task, options, text):
     with pytest.raises(ValueError) as caught:
         task(**options)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_numbers_of_sequences_beyond_all_bounds_are_not_worked_out(task):
+    begin = time.process_time()
+    task(symbols=2**31 - 1, min_length=999_900, max_length=1_000_000)
+    assert time.process_time() - begin < 1  # 100 powers of a million digits each would take minutes
 
 
 def test_unknown_split():
