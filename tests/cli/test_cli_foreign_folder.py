@@ -67,11 +67,14 @@ def test_nor_do_the_curves(foreign):
     assert not (foreign / "executed").exists()
 
 
-def test_a_worker_that_is_spawned_takes_none_either(foreign):
+def test_a_worker_that_is_spawned_takes_none_either(foreign, tmp_path_factory):
+    """Of a script, such as the console script: beside it Python looks itself, and in the current folder it does not."""
     arguments = ["run", "reverse", *TINY, "seeds=[1, 2]", "--workers=2"]
     program = (
         "from paddle_tfm import processes\nfrom paddle_tfm.cli import main\nif __name__ == '__main__':\n"
         f"    processes.can_fork = lambda: False\n    main({arguments})"
     )
-    done = subprocess.run([*runtime.python(), "-c", program], cwd=foreign, capture_output=True, text=True)
+    script = tmp_path_factory.mktemp("bin") / "paddle-tfm.py"
+    script.write_text(program)
+    done = subprocess.run([sys.executable, script], cwd=foreign, capture_output=True, text=True)
     assert (done.returncode, (foreign / "executed").exists()) == (0, False), done.stderr

@@ -36,10 +36,10 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     subprocess.run([*COMMAND, f"--out={whole}"], check=True, capture_output=True)
     step = json.loads((whole / RUN / "results.json").read_text())["wall_seconds"] / STEPS
     log, at, steps = killed / RUN / "metrics.jsonl", 0, []
-    for _ in range(KILLS):
+    for left in range(KILLS, 0, -1):
         process = subprocess.Popen([*COMMAND, f"--out={killed}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         # counted in steps, not in seconds: a busy machine comes as far between two kills, and an idle one no further
-        before, goal = time.time(), at + rng.randrange(10)
+        before, goal = time.time(), at + rng.randrange(1 + 2 * (STEPS - at) // (left + 1))
         while process.poll() is None and (
             not log.exists() or log.stat().st_mtime < before or logged(killed / RUN) < goal
         ):
