@@ -55,7 +55,9 @@ class Page:
         for name, result in stored.items():
             lines += ["", f"## {name}", "", *self._finding(name, recipes[name], result)]
         missing = [f"- {self._title(name, recipe)}" for name, recipe in recipes.items() if name not in stored]
-        return "\n".join([*lines, "", f"## {self.words['not_run']}", "", *missing]) + "\n"
+        if missing:
+            lines += ["", f"## {self.words['not_run']}", "", *missing]
+        return "\n".join(lines) + "\n"
 
     def _overview(self, stored: Mapping[str, dict]) -> list[str]:
         rows = []

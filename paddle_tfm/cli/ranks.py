@@ -45,7 +45,7 @@ def rank_options(function: Callable) -> Callable:
             type=click.IntRange(min=1),
             default=None,
             help="Processes on this machine that train each run together, each with some rows of every batch and its "
-            "share of the threads. The same result, but for rounding.",
+            "share of the threads; at most 8 for each core. The same result, but for rounding.",
         ),
         click.option(
             "--nodes",
