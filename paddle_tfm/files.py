@@ -31,6 +31,8 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
     """Write a file (text as UTF-8) atomically: whenever we are killed or the machine stops, it holds its old content or
     all of `content`. If the disk is full, the old content stays. `shared`: others may be writing it at the same time,
     as the runs of a sweep that is distributed do with what is the sweep's; it holds what one of them wrote."""
+    if path.is_char_device() or path.is_block_device():
+        raise OSError(errno.EINVAL, "it is a device", str(path))
     partial = path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}" if shared else path.name + PARTIAL)
     try:
         with naming(path):
@@ -46,9 +48,21 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
         raise
 
 
-def behind_link(path: Path) -> Path:
-    """Where a file lies that the user named: what a link leads to. Files of a run are never written through one."""
-    return path.resolve() if path.is_symlink() else path
+def refuse_link(folder: Path) -> None:
+    """Raises UserError where a folder of a run is a link, by which files elsewhere would be overwritten."""
+    if folder.is_symlink():
+        raise UserError(f"{folder}: is a link, and what it leads to is not written to; remove it")
+
+
+def write_named(path: Path, text: str) -> None:
+    """Write a file that the user named: what a link leads to, and into a device or a pipe, which stay what they are.
+    Files of a run are `write_whole`'s."""
+    path = path.resolve() if path.is_symlink() else path
+    if path.is_file() or not path.exists():
+        write_whole(path, text)
+        return
+    with naming(path), path.open("w", encoding="utf-8") as file:
+        file.write(text)
 
 
 @contextmanager

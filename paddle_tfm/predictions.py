@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -64,16 +65,19 @@ def read_predictions(path: Path) -> list[Prediction]:
     return predictions
 
 
-def read_undamaged_predictions(path: Path) -> list[Prediction]:
-    """The predictions of a file that may be missing or damaged: lines that cannot be read are left out."""
+def read_undamaged_predictions(path: Path, most: float = math.inf) -> list[Prediction]:
+    """The first predictions, at most so many, of a file that may be missing or damaged: lines that cannot be read are
+    left out."""
+    predictions: list[Prediction] = []
     if not path.is_file():
-        return []
-    predictions = []
-    for line in _text(path, errors="replace").split("\n")[1:]:
-        try:
-            predictions.append(_parsed(line))
-        except ValueError:
-            continue
+        return predictions
+    with io.TextIOWrapper(opened(path), "utf-8", "replace", newline="\n") as file:
+        next(file, None)
+        while len(predictions) < most and (line := file.readline()):
+            try:
+                predictions.append(_parsed(line.removesuffix("\n")))
+            except ValueError:
+                continue
     return predictions
 
 
@@ -84,8 +88,8 @@ def of_same_texts(runs: Mapping[Key, Sequence[Prediction]]) -> dict[Key, Sequenc
     return {key: runs[key] for key, of_run in texts.items() if of_run == first}
 
 
-def _text(path: Path, errors: str = "strict") -> str:
-    with io.TextIOWrapper(opened(path), "utf-8", errors) as file:
+def _text(path: Path) -> str:
+    with io.TextIOWrapper(opened(path), "utf-8") as file:
         return file.read()
 
 

@@ -5,11 +5,14 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from xml.etree import ElementTree
 
 import pytest
 from recipe_text import TINY_MODEL
+from safetensors.numpy import load_file, save_file
 
+from paddle_tfm import runtime
 from paddle_tfm.cli import main
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import forms
@@ -298,3 +301,126 @@ def test_sentences_on_fields_are_no_python(file, values, sentence, sweep):
     with pytest.raises(UserError) as raised:
         forms.read_form(path, form)
     assert str(raised.value) == f"{path}: damaged: {sentence}"
+
+
+def test_a_result_without_its_steps_is_damaged(sweep, call):
+    file = sweep / "layer/seed-1/results.json"
+    stored = json.loads(file.read_text("utf-8"))
+    del stored["steps"]
+    file.write_text(json.dumps(stored))
+    status, said = call("compare", sweep)
+    assert status == 0 and "results.json: damaged: it lacks steps; this run is left out" in said
+
+
+ROWS = [
+    {"gradient_norms": True},
+    {"gradient_norms": {"": None}},
+    {"gradient_norms": {"a": {"b": 1.0}}},
+    {"norms": {"a": 1.0}},
+    {"loss": 1e308},
+    {"evaluation": [1]},
+    {"evaluation": {"loss": 1e308}},
+]
+
+
+@pytest.mark.parametrize("values", ROWS, ids=str)
+def test_no_row_of_a_log_ends_a_report(values, sweep, call, tmp_path):
+    run = sweep / "layer/seed-1"
+    with (run / "metrics.jsonl").open("a") as log:
+        log.write(json.dumps({"step": 2, "loss": 1.0, "gradient_norm": 1.0, **values}) + "\n")
+    assert call("report", sweep, "--out", tmp_path / "page")[0] == 0
+    assert call("report", run, "--quick", "--out", tmp_path / "page")[0] == 0
+    assert call("watch", sweep, "--once")[0] == 0
+    (run / "results.json").unlink()
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    status, said = call("run", "base", *SWEEP, "--workers", "1", "--out", sweep, "--resume", "--strict")
+    assert status == 0 and "failed in" not in said
+
+
+def test_a_checkpoint_of_another_run_is_refused(sweep, call):
+    ours, others = (sweep / name / "checkpoints" for name in ("layer/seed-1", "rms/seed-1"))
+    shutil.rmtree(ours)
+    shutil.copytree(others, ours)
+    sentence = f"{ours / 'best'}: is of another run: it was saved by one of another recipe"
+    assert sentence in call("verify", ours.parent, "--without-data")[1]
+    assert call("translate", ours.parent, "1")[0] == 2
+    (ours.parent / "results.json").unlink()
+    status, said = call("run", "base", *SWEEP, "--workers", "1", "--out", sweep, "--resume")
+    assert status and f"{ours / 'last'}: is of another run" in said
+
+
+def test_an_optimizers_state_that_does_not_fit_is_said(sweep, call):
+    run = sweep / "layer/seed-1"
+    (run / "results.json").unlink()
+    for file in (run / "checkpoints/last/manifest.json", run / "checkpoints/best/manifest.json"):
+        file.unlink()
+    file = run / "checkpoints/last/optimizer.safetensors"
+    save_file({name: array.reshape(-1)[:1] for name, array in load_file(file).items()}, file)
+    status, said = call("run", "base", *SWEEP, "--workers", "1", "--out", sweep, "--resume")
+    assert status and "checkpoints/last: its optimizer's state does not fit the recipe" in said
+
+
+@pytest.fixture(scope="module")
+def diverged(tmp_path_factory):
+    """A run whose second step could not be made."""
+    folder = tmp_path_factory.mktemp("diverged")
+    rate = "train.schedule={name: constant, learning_rate: 1.0e+30}"
+    with pytest.raises(SystemExit):
+        main(["run", "base", *SWEEP[:-1], rate, "--workers", "1", "--out", str(folder)])
+    (folder / "default/seed-1/checkpoints/diverged/manifest.json").unlink()
+    return folder / "default/seed-1"
+
+
+STATES = [
+    {"batches": None}, {"batches": []}, {"batches": [1]}, {"batches": [{"extra": 1}]},
+    {"batches": [{"extra": -1, "tokens": 1}]}, {"batches": [{"extra": 10**9, "tokens": 1}]},
+    {"batches": [{"extra": 0, "tokens": 1}] * 2}, {"failed_step": "x"}, {"sentence": None}, {"origin": [1]},
+]  # fmt: skip
+ARRAYS = {
+    "ids below 0": ("0.source", lambda array: array * 0 - 10**9),
+    "ids above all": ("0.target_in", lambda array: array + 10**12),
+    "a copied id above all": ("0.copy_ids", lambda array: array + 10**6),
+    "another shape": ("0.target_out", lambda array: array[:, :1]),
+    "one dimension": ("0.source", lambda array: array[0]),
+    "another type": ("0.target_valid", lambda array: array.astype("int64")),
+    "fewer rows": ("0.index", lambda array: array[:1]),
+    "none": ("0.source", lambda array: None),
+}
+
+
+@pytest.mark.parametrize("what", [*ARRAYS, *map(str, STATES)])
+def test_what_is_replayed_is_compared_before(what, diverged, call, tmp_path):
+    run = shutil.copytree(diverged, tmp_path / "run")
+    assert call("replay", run)[0] == 0
+    kept = run / "checkpoints/diverged"
+    if what in ARRAYS:
+        name, made = ARRAYS[what]
+        arrays = load_file(kept / "batches.safetensors")
+        arrays[name] = made(arrays[name])
+        save_file({name: array for name, array in arrays.items() if array is not None}, kept / "batches.safetensors")
+    else:
+        change(kept / "state.json", **STATES[list(map(str, STATES)).index(what)])
+    status, said = call("replay", run)
+    assert status == 2 and str(kept) in said and "damaged" in said
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.write_bytes(b"\xff\xff")], ids=["pipe", "bytes"])
+def test_the_settings_of_matplotlib_that_lie_here_are_not_read(make, sweep, tmp_path):
+    make(sweep / "matplotlibrc")
+    command = [*runtime.python(), "-m", "paddle_tfm", "compare", "."]
+    done = subprocess.run(command, cwd=sweep, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+
+
+def test_folders_of_a_run_that_are_links_are_not_written_to(sweep, call, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (sweep / "comparison").symlink_to(tmp_path / "elsewhere")
+    status, said = call("report", sweep)
+    assert status == 2 and f"{sweep / 'comparison'}: is a link" in said
+    run = sweep / "layer/seed-1"
+    (run / "results.json").unlink()
+    shutil.rmtree(run / "vdl")
+    (run / "vdl").symlink_to(tmp_path / "elsewhere")
+    status, said = call("run", "base", *SWEEP, "--workers", "1", "--out", sweep, "--resume")
+    assert status == 2 and f"{run / 'vdl'}: is a link" in said
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -1,6 +1,8 @@
 """Files of a run that several processes may write at the same time."""
 
 import json
+import os
+import stat
 import threading
 import tracemalloc
 
@@ -62,3 +64,27 @@ def test_a_small_file_takes_little_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_what_is_named_may_be_a_pipe_and_stays_one(tmp_path):
+    pipe, said = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: said.append(pipe.read_text()))
+    reader.start()
+    files.write_named(pipe, "text")
+    reader.join(timeout=10)
+    assert said == ["text"] and pipe.is_fifo()
+    (tmp_path / "link").symlink_to("real")
+    files.write_named(tmp_path / "link", "text")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "text"
+
+
+def test_a_device_is_not_replaced(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("who is not root makes no device")
+    with pytest.raises(OSError, match="it is a device"):
+        write_whole(device, "text")
+    assert device.is_char_device()

@@ -103,8 +103,21 @@ def main(arguments: list[str] | None = None) -> None:
     """The console script. Exit status: 0 done, 1 our error, 2 the user's or a plugin's to mend, 130
     interrupted."""
     os.environ["MPLBACKEND"] = "agg"  # no figure is shown; one that matplotlib does not know would stop its import
+    if os.path.lexists("matplotlibrc"):
+        _import_matplotlib_elsewhere()
     with streams.usable():
         sys.exit(_status(arguments))
+
+
+def _import_matplotlib_elsewhere() -> None:
+    """matplotlib reads the `matplotlibrc` of the current folder as it is imported. Beside somebody else's runs that may
+    be a pipe, or have LaTeX started."""
+    before = Path.cwd()
+    os.chdir(Path(__file__).parent)
+    try:
+        importlib.import_module("matplotlib")
+    finally:
+        os.chdir(before)
 
 
 def _status(arguments: list[str] | None) -> int:

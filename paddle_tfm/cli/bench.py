@@ -14,7 +14,7 @@ from paddle_tfm.bench.sides import DECODING, KINDS, TRAINING
 from paddle_tfm.bench.sizes import SIZES
 from paddle_tfm.cli.common import console, notes, overrides_argument, plugin_option
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import behind_link, write_whole
+from paddle_tfm.files import write_named
 
 
 @click.command(name="bench")
@@ -104,7 +104,7 @@ def command(
     else:
         result = _step(sides, rounds, {**same, "size": size, **arguments})
     if file is not None:
-        write_whole(behind_link(file), json.dumps(result, indent=1))
+        write_named(file, json.dumps(result, indent=1))
         console().print(f"figures  {file}")
 
 

@@ -29,7 +29,7 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
       paddle-tfm cp quickstart mine.yaml && paddle-tfm run mine.yaml
       paddle-tfm cp quickstart mine.yaml --summary "quickstart with RMSNorm"
     """
-    from paddle_tfm.files import behind_link, write_whole
+    from paddle_tfm.files import write_named
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.recipe.reading import find
 
@@ -47,7 +47,7 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
     for key, value in (("name", name), ("summary", " ".join(summary.split()))):
         line = yaml_lines.dump({key: value}).rstrip("\n")
         text = _with_line(text, key, line)
-    write_whole(behind_link(target), text)
+    write_named(target, text)
     echo(f"{target} written. Edit it, then: paddle-tfm run {target}")
 
 

@@ -15,6 +15,7 @@ from typing import IO, NamedTuple, cast
 from paddle_tfm.cli.common import echo, notes
 from paddle_tfm.data.pairs import raw_lines
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import naming
 
 CHUNK_LINES, CHUNK_BYTES = 2_000, 10_000_000  # in memory at a time: no line more once there are as many of either
 STANDARD = "-"
@@ -99,10 +100,14 @@ def writing(target: str) -> Iterator[Callable[[str], object]]:
     if target == STANDARD:
         yield partial(echo, nl=False)
         return
-    with (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n") as file:
+    with (
+        naming(Path(target)),
+        (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n") as file,
+    ):
 
         def write(text: str) -> None:
-            file.write(text)
-            file.flush()
+            with naming(Path(target)):
+                file.write(text)
+                file.flush()
 
         yield write

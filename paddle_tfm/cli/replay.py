@@ -46,7 +46,8 @@ def command(run: Path, everything: bool, form: str | None, plugins, device) -> N
     registry = create_registry(plugins)
     use_device(device)
     from paddle_tfm.errors import UserError
-    from paddle_tfm.train import checkpoint, divergence, manifest
+    from paddle_tfm.train import divergence, manifest
+    from paddle_tfm.train.forms import Diverged, read_form
     from paddle_tfm.train.run import find_run, load_run
 
     folder = find_run(run)
@@ -54,8 +55,9 @@ def command(run: Path, everything: bool, form: str | None, plugins, device) -> N
     if point is None:
         raise UserError(f"{folder}: the loss and the gradient of each step were numbers; nothing is to be replayed")
     loaded = load_run(folder, registry, divergence.FOLDER, warn)
-    state = checkpoint.load_state(point, ("failed_step", "sentence", "origin"))
-    batches, number = divergence.load_batches(point), state["failed_step"]
+    state, codec = read_form(point / manifest.STATE, Diverged), loaded.codec
+    sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
+    batches, number = divergence.load_batches(point, *sizes), state["failed_step"]
     outputs = _again(loaded, number, batches)
     out = console() if form is None else notes()
     out.print(f"{loaded.folder}: {state['sentence']}.", markup=False, highlight=False, soft_wrap=True)

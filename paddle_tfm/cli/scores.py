@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 def write_files(results: Mapping[str, Any], metrics: Mapping[str, Metric], json_file: str | None, csv_file: str | None):
     """Write the scores to the files that are named; to standard output for "-"."""
-    from paddle_tfm.files import json_text, write_whole
+    from paddle_tfm.files import json_text, write_named
 
     texts = {"scores": (json_file, json_text(results)), "scores, CSV": (csv_file, table(results, metrics).csv())}
     for what, (target, text) in texts.items():
         if target == "-":
             echo(text, nl=False)
         elif target is not None:
-            write_whole(Path(target), text)
+            write_named(Path(target), text)
             (notes() if "-" in (json_file, csv_file) else console()).print(
                 f"{what}  {target}", markup=False, soft_wrap=True
             )

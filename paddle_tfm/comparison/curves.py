@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from paddle_tfm.comparison.runs import Result
 from paddle_tfm.pages.chart import Point
@@ -15,6 +15,7 @@ from paddle_tfm.train.logs import read_rows
 
 AXES = {"steps": "training steps", "tokens": "target tokens", "seconds": "seconds of training steps"}
 LOGGED = ("gradient_norm",)
+LARGEST = 1e100  # that is shown: with larger numbers an axis leaves what floats hold
 MAX_BINS = 100  # of a run's training loss, which has a value at every step
 
 
@@ -38,7 +39,7 @@ def read_curves(folder: Path) -> RunCurves:
     values: dict[str, dict[int, float]] = {}
     for row in rows:
         for name, value in (row.get("evaluation") or {}).items():
-            if isinstance(value, (int, float)) and math.isfinite(value):
+            if _is_shown(value):
                 values.setdefault(name, {})[row["step"]] = value
     seen = {row["step"] for row in steps} | {step for series in values.values() for step in series} | {0}
     passed = {"steps": {step: float(step) for step in sorted(seen)}}
@@ -69,9 +70,13 @@ def by_layer(norms: Mapping[str, float]) -> dict[str, float]:
 
 
 def _finite(rows: Sequence[dict], name: str) -> dict[int, float]:
-    """step → the value of that name, where it is a finite number."""
+    """step → the value of that name, where an axis can show it."""
     values = ((row["step"], row.get(name)) for row in rows)
-    return {step: value for step, value in values if isinstance(value, (int, float)) and math.isfinite(value)}
+    return {step: value for step, value in values if _is_shown(value)}
+
+
+def _is_shown(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and abs(value) < LARGEST  # which NaN and infinity are not
 
 
 def _binned(series: dict[int, float]) -> dict[int, float]:

@@ -180,8 +180,8 @@ class Facts:
         if stored := self.about.get("samples"):
             return [(source, target) for source, target in stored]
         for run in self.comparison.runs:
-            if rows := read_undamaged_predictions(predictions_file(run.folder)):
-                return [(row.source, row.reference) for row in rows[:NUM_SAMPLES]]
+            if rows := read_undamaged_predictions(predictions_file(run.folder), NUM_SAMPLES):
+                return [(row.source, row.reference) for row in rows]
         return []
 
     def trainings(self) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.logs import read_rows
 
 REQUIRED_KEYS = (
-    *("recipe", "variant", "seed", "parameters", "seconds", "tokens_per_second"),
+    *("recipe", "variant", "seed", "steps", "parameters", "seconds", "tokens_per_second"),
     *("directions", "units", "signatures", "valid", "test"),
 )
 

@@ -73,7 +73,7 @@ def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]
         for row in comparison.rows:
             for run in groups[row.variant]:
                 if run.seed == seed and not run.results.get("diverged"):
-                    of_seed[row.variant] = read_undamaged_predictions(predictions_file(run.folder))[:MAX_PREDICTIONS]
+                    of_seed[row.variant] = read_undamaged_predictions(predictions_file(run.folder), MAX_PREDICTIONS)
         of_seed = of_same_texts(of_seed)
         if len(of_seed) > len(chosen):
             chosen, chosen_seed = of_seed, seed

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from paddle_tfm.options import LARGEST
 from paddle_tfm.recipe.claims import ClaimSettings
 from paddle_tfm.recipe.equal import parse
 from paddle_tfm.recipe.further_tests import FurtherTest, check_names
@@ -75,10 +76,10 @@ class ModelSettings(Section):
 class TrainSettings(Section):
     """The `train:` section."""
 
-    steps: int = Field(gt=0)
-    max_tokens: int = Field(gt=0)
+    steps: int = Field(gt=0, le=LARGEST)
+    max_tokens: int = Field(gt=0, le=LARGEST)
     batches: Literal["by_length", "mixed"] = "by_length"
-    accumulate: int = Field(gt=0)
+    accumulate: int = Field(gt=0, le=10_000)
     optimizer: Component
     schedule: Component
     label_smoothing: float = Field(ge=0, lt=1)
@@ -86,22 +87,22 @@ class TrainSettings(Section):
     max_ratio: float | None = Field(gt=1)
     r_drop: float = Field(ge=0)
     ema: float | None = Field(gt=0, lt=1)
-    average: int | None = Field(gt=1)
+    average: int | None = Field(gt=1, le=LARGEST)
     precision: Literal["float32", "bfloat16"]
     products: Literal["float32", "bfloat16"] = "float32"
     shards: int | None = Field(None, gt=0, le=64)
-    gradient_norms: int | None = Field(None, gt=0)
+    gradient_norms: int | None = Field(None, gt=0, le=LARGEST)
     divergence: Literal["stop", "skip", "back_off"] = "stop"
 
 
 class EvaluateSettings(Section):
     """The `evaluate:` section."""
 
-    every: int = Field(gt=0)
-    patience: int | None = Field(gt=0)
+    every: int = Field(gt=0, le=LARGEST)
+    patience: int | None = Field(gt=0, le=LARGEST)
     metrics: list[Component] = Field(min_length=1)
     best: str
-    examples: int | None = Field(gt=0)
+    examples: int | None = Field(gt=0, le=LARGEST)
     search: Component
     tests: dict[str, FurtherTest] = {}
 
@@ -116,8 +117,8 @@ class VocabularySettings(Section):
     """The `vocabulary:` section."""
 
     shared: bool
-    min_frequency: int = Field(gt=0)
-    max_size: int | None = Field(gt=4)
+    min_frequency: int = Field(gt=0, le=LARGEST)
+    max_size: int | None = Field(gt=4, le=LARGEST)
 
 
 class Settings(Section):

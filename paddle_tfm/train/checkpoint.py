@@ -29,7 +29,7 @@ def save(
     model: paddle.nn.Layer,
     state: dict,
     parts: Mapping[str, Mapping[str, paddle.Tensor]] = {},
-    identity: str = "",
+    identity: Mapping[str, Any] = {},
     keep_old: bool = False,
 ) -> None:
     """Write a checkpoint. If the process is killed or the machine stops, `manifest.find(folder)` is either the old or
@@ -40,7 +40,7 @@ def save(
 
     Args:
         state: written to state.json; has `step`. parts: tensors by name, each part to its own safetensors file.
-        identity: the hash of the run's.
+        identity: the run's.
     Raises:
         CutShort: it could not be written; the old one is as it was.
     """
@@ -120,23 +120,28 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
     """
     path, tensors = folder / manifest.WEIGHTS, model.state_dict()
     with _open(path) as file:
-        names = set(file.keys())
-        differences = [
-            f"the {side} lacks {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
-            for side, lacking in (("file", sorted(tensors.keys() - names)), ("model", sorted(names - tensors.keys())))
-            if lacking
-        ]
-        if differences:
-            raise UserError(f"{path} does not fit the recipe's model: {'; '.join(differences)}")
-        for name, tensor in tensors.items():
-            stored = file.get_slice(name)
-            if (shape := stored.get_shape()) != list(tensor.shape):
-                raise UserError(f"{path}: {name} has shape {shape}, but the model needs {list(tensor.shape)}")
-            dtype, needed = _dtype(path, name, stored), str(tensor.dtype).removeprefix("paddle.")
-            if dtype != needed:
-                raise UserError(f"{path}: {name} holds numbers of the type {dtype}, but the model needs {needed}")
+        _require_same(path, file, tensors)
         for name, tensor in tensors.items():
             tensor.set_value(file.get_tensor(name))
+
+
+def _require_same(path: Path, file: Any, tensors: Mapping[str, paddle.Tensor]) -> None:
+    """Raises UserError where names, shapes or types of a file are not those of `tensors`."""
+    names = set(file.keys())
+    differences = [
+        f"the {side} lacks {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+        for side, lacking in (("file", sorted(tensors.keys() - names)), ("model", sorted(names - tensors.keys())))
+        if lacking
+    ]
+    if differences:
+        raise UserError(f"{path} does not fit the recipe's model: {'; '.join(differences)}")
+    for name, tensor in tensors.items():
+        stored = file.get_slice(name)
+        if (shape := stored.get_shape()) != list(tensor.shape):
+            raise UserError(f"{path}: {name} has shape {shape}, but the model needs {list(tensor.shape)}")
+        dtype, needed = _dtype(path, name, stored), str(tensor.dtype).removeprefix("paddle.")
+        if dtype != needed:
+            raise UserError(f"{path}: {name} holds numbers of the type {dtype}, but the model needs {needed}")
 
 
 def require_fit(folder: Path, d_model: int, pieces: int) -> None:
@@ -165,10 +170,21 @@ def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
     """
     path = folder / f"{part}.safetensors"
     with _open(path) as file:
+        if path.stat().st_size > _free_memory():  # a sparse file takes none of the disk
+            raise MemoryError
         names = list(file.keys())
         for name in names:
             _dtype(path, name, file.get_slice(name))
         return {name: file.get_tensor(name) for name in names}
+
+
+def _free_memory() -> float:
+    """Bytes that can be taken; as many as one likes where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return math.inf
 
 
 @contextmanager
@@ -193,8 +209,13 @@ def _dtype(path: Path, name: str, stored: Any) -> str:
     return DTYPES[dtype]
 
 
-def load_part(folder: Path, part: str) -> dict[str, paddle.Tensor]:
-    """The tensors of one part of a checkpoint, by name; raises as `load_arrays`."""
+def load_part(folder: Path, part: str, like: Mapping[str, paddle.Tensor] | None = None) -> dict[str, paddle.Tensor]:
+    """The tensors of one part of a checkpoint, by name; of the names, shapes and types of `like`, if that is known.
+    Raises as `load_arrays`, and where they are not."""
+    if like is not None:
+        path = folder / f"{part}.safetensors"
+        with _open(path) as file:
+            _require_same(path, file, like)
     return {name: paddle.to_tensor(array) for name, array in load_arrays(folder, part).items()}
 
 

@@ -18,7 +18,8 @@ from paddle import Tensor
 
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
-from paddle_tfm.train import checkpoint
+from paddle_tfm.train import checkpoint, manifest
+from paddle_tfm.train.forms import Diverged, read_form
 from paddle_tfm.train.origin import origin
 from paddle_tfm.train.state import TrainingState
 
@@ -88,16 +89,49 @@ def facts(batches: Batches) -> list[dict[str, int]]:
     return [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
 
 
-def load_batches(folder: Path) -> list[Batch[np.ndarray]]:
+def load_batches(folder: Path, source: int, target: int) -> list[Batch[np.ndarray]]:
     """The batches of a step that was kept.
 
+    Args:
+        source, target: sizes of the vocabularies.
     Raises:
-        UserError: they are missing or broken.
+        UserError: they are missing or broken, or hold ids that no vocabulary has.
     """
-    stored = checkpoint.load_state(folder, ("step", "batches"))["batches"]
-    arrays = checkpoint.load_arrays(folder, "batches")
+    stored = read_form(folder / manifest.STATE, Diverged)["batches"]
+    arrays, path = checkpoint.load_arrays(folder, "batches"), folder / "batches.safetensors"
+    expected = {f"{number}.{name}" for number in range(len(stored)) for name in ARRAYS}
+    if differing := sorted(expected ^ arrays.keys()):
+        what = "it lacks" if differing[0] in expected else "no batch has"
+        raise UserError(f"{path}: damaged: {what} {differing[0]}")
     batches = []
     for number, beside in enumerate(stored):
         values: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in ARRAYS}
-        batches.append(Batch(**values, **beside))
+        batch: Batch[np.ndarray] = Batch(**values, **beside)
+        if sentence := _wrong(batch, source, target):
+            raise UserError(f"{path}: damaged: batch {number}: {sentence}")
+        batches.append(batch)
     return batches
+
+
+def _wrong(batch: Batch[np.ndarray], source: int, target: int) -> str | None:
+    """What no batch has, in a sentence."""
+    shapes = {"source": batch.source.shape, "target": batch.target_in.shape, "index": batch.index.shape}
+    if list(map(len, shapes.values())) != [2, 2, 1] or not all(map(all, shapes.values())):
+        return f"its shapes are {shapes}"
+    rows, copied = len(batch.index), target + batch.extra
+    alike = {"source": ("source", "source_valid", "copy_ids"), "target": tuple(n for n in ARRAYS if "target" in n)}
+    for side, names in alike.items():
+        for name in names:
+            array = getattr(batch, name)
+            if array.shape != shapes[side] or len(array) != rows:
+                return f"`{name}` has shape {array.shape}"
+            if array.dtype != (np.bool_ if name.endswith("valid") else np.int64):
+                return f"`{name}` holds numbers of the type {array.dtype}"
+    if batch.extra > batch.source.size:
+        return f"it has {batch.extra} words to copy, and {batch.source.size} in all"
+    sizes = {"source": source, "target_in": target, "target_out": target, "copy_ids": copied, "target_copy": copied}
+    for name, size in sizes.items():
+        ids = getattr(batch, name)
+        if ids.min() < 0 or ids.max() >= size:
+            return f"`{name}` holds ids outside of 0 to {size - 1}"
+    return None

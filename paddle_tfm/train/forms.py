@@ -132,6 +132,22 @@ class Identity(Form):
     plugin_files: dict[str, str] = {}
 
 
+class BesideArrays(Form):
+    """What a batch has beside its arrays."""
+
+    extra: Count
+    tokens: Count
+
+
+class Diverged(Form):
+    """`state.json` of a step that could not be made, in what other checkpoints do not have."""
+
+    failed_step: Count
+    sentence: str
+    origin: str
+    batches: Annotated[list[BesideArrays], Field(min_length=1)]
+
+
 class Claim(Form):
     """`claim.json`."""
 

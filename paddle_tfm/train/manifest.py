@@ -6,29 +6,31 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, read_json, sha256, sync
+from paddle_tfm.train.forms import read_stored_identity
 
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
 OLD = ".old"  # behind the name of a checkpoint: the one before it
 
 
-def write(folder: Path, step: int, identity: str) -> None:
+def write(folder: Path, step: int, identity: Mapping[str, Any]) -> None:
     """Write the manifest of the files in `folder`, and wait until all of it is on the disk.
 
     Args:
-        step: of the checkpoint. identity: the hash of the identity of the run that it is of.
+        step: of the checkpoint. identity: of the run that it is of, whose `hash` and `recipe` it keeps.
     """
     files = {}
     for path in sorted(folder.iterdir()):
         sync(path)
         files[path.name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
-    manifest = {"step": step, "identity": identity, "files": files}
+    of_run = {"identity": identity.get("hash", ""), "recipe": identity.get("recipe", "")}
+    manifest = {"step": step, **of_run, "files": files}
     (folder / FILE).write_text(json.dumps(manifest, indent=1), "utf-8")
     sync(folder / FILE)
     sync(folder)
@@ -41,9 +43,12 @@ def damage(folder: Path, only: str | None = None) -> str | None:
         paths = [folder / STATE, folder / WEIGHTS, *folder.glob("*.safetensors")]
         return next((f"{path}: no such file" for path in paths if not path.is_file()), None)
     try:
-        files = read(folder)["files"]
+        stored = read(folder)
     except UserError as error:
         return str(error)
+    if _is_of_another(folder, stored.get("recipe")):
+        return f"{folder}: is of another run: it was saved by one of another recipe"
+    files = stored["files"]
     needed = {STATE, WEIGHTS, *(path.name for path in folder.glob("*.safetensors"))}
     if unlisted := sorted(needed - files.keys()):
         return f"{folder / FILE}: damaged: it does not list {' and '.join(unlisted)}"
@@ -51,6 +56,15 @@ def damage(folder: Path, only: str | None = None) -> str | None:
         if only in (None, name) and (sentence := _damage(folder / name, stored["bytes"], stored["sha256"])):
             return sentence
     return None
+
+
+def _is_of_another(folder: Path, recipe: object) -> bool:
+    """Whether a checkpoint's recipe (a hash; older ones have none) is another than that of the run that it lies in."""
+    try:
+        of_run = read_stored_identity(folder.parents[1]).get("recipe")
+    except UserError:
+        return False
+    return bool(recipe and of_run and recipe != of_run)
 
 
 def read(folder: Path) -> dict[str, Any]:

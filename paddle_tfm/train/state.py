@@ -13,8 +13,10 @@ from typing import Any
 
 import paddle
 
+from paddle_tfm.errors import UserError
 from paddle_tfm.files import sync
 from paddle_tfm.model.size import trained_parameters
+from paddle_tfm.plugin_errors import summary
 from paddle_tfm.train import checkpoint, manifest, population
 from paddle_tfm.train.averaging import MovingAverage
 from paddle_tfm.train.logs import LOGS, append_row, cut_rows
@@ -46,9 +48,9 @@ class TrainingState:
         self.step = Step(run.model, parameters, optimizer, rate, train, run.seed, self.ema)
 
     @functools.cached_property
-    def identity(self) -> str:
-        """The hash of the run's identity."""
-        return str(self.run.identity()["hash"])
+    def identity(self) -> Mapping[str, Any]:
+        """The run's identity."""
+        return self.run.identity()
 
     def folder(self, name: str = "") -> Path:
         """The folder of the checkpoint `name`; without a name, of all checkpoints."""
@@ -105,12 +107,19 @@ class TrainingState:
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(point, self.run.model)
-        self.step.optimizer.set_state_dict(checkpoint.load_part(point, "optimizer"))
+        self._restore_optimizer(point)
         if self.ema is not None:
-            self.ema.shadow = checkpoint.load_part(point, "ema")
+            self.ema.shadow = checkpoint.load_part(point, "ema", self.ema.shadow)
         if point != self.folder("last"):
             shutil.rmtree(self.folder("last"), ignore_errors=True)
         self.cut_logs()
+
+    def _restore_optimizer(self, point: Path) -> None:
+        tensors = checkpoint.load_part(point, "optimizer")
+        try:
+            self.step.optimizer.set_state_dict(tensors)
+        except Exception as error:  # an AssertionError of Paddle's, a KeyError of a plugin's
+            raise UserError(f"{point}: its optimizer's state does not fit the recipe: {summary(error)}") from error
 
     def cut_logs(self) -> None:
         """Remove from the logs what is later than this state."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, content
+from paddle_tfm.files import PARTIAL, opened
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
@@ -65,18 +65,24 @@ def _checkpoint(path: Path, run: Path) -> Finding:
 
 def _log(path: Path, plan: Plan | None) -> Finding:
     """`plan`: None where the recipe cannot be read, which says how many steps there are."""
+    last, lines, unreadable, steps = 0, 0, 0, set()
     try:
-        lines = content(path).splitlines()
+        with opened(path) as file:
+            for line in file:
+                lines += 1
+                if not (row := next(iter(rows_of([line])), None)):
+                    unreadable += 1
+                    continue
+                last = max(last, row["step"])
+                if "evaluation" not in row:
+                    steps.add(row["step"])
     except OSError as error:
         return Finding("bad", path.name, f"cannot be read: {error.strerror}")
-    rows = rows_of(lines)
-    if len(lines) != len(rows):
-        return Finding("bad", path.name, f"{plural(len(lines) - len(rows), 'line')} of {len(lines):,} cannot be read")
-    last = max((row["step"] for row in rows), default=0)
+    if unreadable:
+        return Finding("bad", path.name, f"{plural(unreadable, 'line')} of {lines:,} cannot be read")
     if plan is not None and last > plan.settings.train.steps:
         sentence = f"step {last:,} is beyond the recipe's, which has {plural(plan.settings.train.steps, 'step')}"
         return Finding("bad", path.name, sentence)
-    steps = {row["step"] for row in rows if "evaluation" not in row}
     missing = next(step for step in count(1) if step not in steps)
     if missing <= last:
         return Finding("bad", path.name, f"step {missing:,} is missing")

@@ -54,7 +54,8 @@ class Board:
         if "skipped" in metrics:
             return
         for name in ("loss", "learning_rate", "gradient_norm"):
-            self.writer.add_scalar(f"train/{name}", metrics[name], step)
+            if name in metrics:  # a log may be damaged
+                self.writer.add_scalar(f"train/{name}", metrics[name], step)
         if "tokens_per_second" in metrics and step % SPEED_EVERY == 0:
             self.writer.add_scalar("train/tokens_per_second", metrics["tokens_per_second"], step)
 

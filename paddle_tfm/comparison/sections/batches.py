@@ -75,7 +75,7 @@ def _changes(facts: Facts) -> tuple[dict[str, list[Change]], list[str]]:
     lacking: Sequence[str] = ()
     for variant in sorted(facts.groups, key=lambda name: name != facts.baseline)[:VARIANTS]:
         result = facts.run_of(variant)
-        rows = read_undamaged_predictions(predictions_file(result.folder))[:SENTENCES]
+        rows = read_undamaged_predictions(predictions_file(result.folder), SENTENCES)
         if not rows:
             continue
         if (run := facts.models(result)) is None:
