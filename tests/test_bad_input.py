@@ -100,8 +100,8 @@ RECIPES = {
     "more experts than any memory holds": ("model: {feed_forward: {name: mixture_of_experts, experts: 1000000000}}", ["model.feed_forward", "`experts` must be in [1, 10000]"]),
     "lengths that no text has": ("task: {name: reverse, train: 10, min_length: 2, max_length: 2000000000}", ["task", "`max_length` must be in [1, 1000000]"]),
     "more examples than a whole number counts": ("task: {name: reverse, train: 1000000000000}", ["task.train", "must be at most 2,147,483,647"]),
-    "batches that are gathered for ever": ("train: {accumulate: 1000000000000}", ["train.accumulate", "10,000"]),
-    "more steps than a whole number counts": ("train: {steps: 10000000000000000000000000}", ["train.steps", "2,147,483,647"]),
+    "batches that are gathered for ever": ("train: {accumulate: 1000000000000}", ["train.accumulate", "must be less than or equal to 10000"]),
+    "more steps than a whole number counts": ("train: {steps: 10000000000000000000000000}", ["train.steps", "must be less than or equal to 2147483647"]),
     "a beam that no memory holds": ("search: {name: beam, size: 1000000000}", ["search", "`size` must be in [1, 10000]"]),
     "two problems": ("model: {norm: layr}\ntrain: {steps: x}", ["2 problems", "model.norm", "train.steps"]),
 }  # fmt: skip

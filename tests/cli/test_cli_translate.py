@@ -340,6 +340,14 @@ def test_any_bytes_give_a_line_for_each_line(run, input_file, tmp_path, monkeypa
     assert "bad.txt: 4 lines are not UTF-8 (the first: line 11); bytes that are no character were read as �" in done.err
 
 
+def test_a_line_that_no_memory_holds_is_named(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
+    (tmp_path / "long.txt").write_text("1\n2\n3\n" + "1 " * 300_000 + "\n4\n")
+    done = call("translate", run, "--input", "long.txt", "--output", "out.txt")
+    assert done.status == 2 and "long.txt, line 4: with 600,000 characters it is too long for the memory" in done.err
+    assert "(2 lines are written)" in done.err and (tmp_path / "out.txt").read_text().count("\n") == 2
+
+
 def test_what_was_translated_before_a_broken_end_stays(run, input_file, tmp_path, monkeypatch):
     whole = translate(run, "--input", input_file)
     monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)

@@ -89,7 +89,7 @@ def test_collect_says_where_runs_are_listed_if_there_is_none(tmp_path):
         ("{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (
             '{"variant": "pre"}',
-            "it lacks recipe, seed, parameters, seconds, tokens_per_second, directions, units, signatures, valid, test",
+            "it lacks recipe, seed, steps, parameters, seconds, tokens_per_second, directions, units, signatures, valid, test",
         ),
         ("[]", "it must hold a mapping, but holds []"),
     ],
