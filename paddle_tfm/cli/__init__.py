@@ -66,19 +66,29 @@ class Verbs(click.Group):
 
             raise UserError(f"{unknown('command', arguments[0], VERBS)}. See paddle-tfm --help") from None
 
+    def make_context(self, *arguments, **options) -> click.Context:
+        with _ending_with_its_reader():  # --help is answered here
+            return super().make_context(*arguments, **options)
+
     def invoke(self, context: click.Context):
-        try:
-            result = super().invoke(context)
-            sys.stdout.flush()
-            return result
-        except BrokenPipeError:
-            # The reader of our output has closed it (`paddle-tfm ls | head`): end quietly, as other programs do.
-            streams.discard_output()
-            raise click.exceptions.Exit(0) from None
+        with _ending_with_its_reader():
+            return super().invoke(context)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
+
+
+@contextmanager
+def _ending_with_its_reader() -> Iterator[None]:
+    """Within this block, end quietly where the reader of our output has closed it (`paddle-tfm ls | head`), as other
+    programs do."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        streams.discard_output()
+        raise click.exceptions.Exit(0) from None
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -35,6 +35,9 @@ def shell(command, folder, **variables):
         ("paddle-tfm nothing 2> /dev/full", 2, ""),
         ("paddle-tfm check nope 2> /dev/full", 2, ""),
         ("paddle-tfm ls | true", 0, ""),
+        ("paddle-tfm --help | true", 0, ""),
+        ("paddle-tfm --version | true", 0, ""),
+        ("paddle-tfm run --help | true", 0, ""),
         ("mkdir gone; cd gone; rmdir ../gone; paddle-tfm check reverse", 2, "Error: the current directory: No such"),
     ],
 )
