@@ -6,7 +6,6 @@ import click
 
 from paddle_tfm.cli.common import (
     console,
-    count,
     create_registry,
     overrides_argument,
     plugin_option,
@@ -34,6 +33,7 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
 
     from paddle_tfm.recipe import loading as recipes
     from paddle_tfm.recipe.equal import of
+    from paddle_tfm.units import plural
 
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
@@ -43,8 +43,8 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     plans = check(loaded, registry, step=not no_step)
     trained, variants = {plan.run.variant for plan in plans}, loaded.written_variants()
     sizes = len(trained) // len(variants)
-    counts = [count(len(variants), "variant"), *([count(sizes, "size")] if sizes > 1 else [])]
-    counts.append(count(len(plans) // len(trained), "seed"))
+    counts = [plural(len(variants), "variant"), *([plural(sizes, "size")] if sizes > 1 else [])]
+    counts.append(plural(len(plans) // len(trained), "seed"))
     tune = loaded.tune()
     trials = f", each tuned by {tune.trials} trials" if tune else ""
     console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}{trials}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console, count, echo, notes
+from paddle_tfm.cli.common import console, echo, notes
 from paddle_tfm.files import json_text
+from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -54,7 +55,7 @@ class ReportPrinter:
             self.failed.append(outcome.check.name)
         if self.status is not None:
             failed = f"; failed: {', '.join(self.failed)}" if self.failed else ""
-            self.status.update(f"{self.title}: {count(self.count, 'check')} done{failed}")
+            self.status.update(f"{self.title}: {plural(self.count, 'check')} done{failed}")
         if self.brief and outcome.status not in ("fail", "expected failure"):
             return
         check, colour = outcome.check, COLOURS[outcome.status]
@@ -105,7 +106,7 @@ class ReportPrinter:
         if self.as_json:
             echo(json_text([_as_data(report) for report in self.reports]), nl=False)
         elif self.failures:
-            console().print(f"[red]{count(self.failures, 'check')} failed[/]")
+            console().print(f"[red]{plural(self.failures, 'check')} failed[/]")
         if self.failures or self.refusals:
             raise click.exceptions.Exit(1 if self.failures else 2)
 

@@ -145,11 +145,6 @@ def note(text: str) -> None:
     notes().print(f"[dim]{escape(text)}[/]")
 
 
-def count(number: int, what: str) -> str:
-    """For instance `1 run`, `2 runs`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 class Stop:
     """Ctrl-C and SIGTERM ask to stop at the next step, with a checkpoint; a second Ctrl-C stops at once."""
 

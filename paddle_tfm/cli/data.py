@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import console, count, create_registry, notes, plugin_option
+from paddle_tfm.cli.common import console, create_registry, notes, plugin_option
 from paddle_tfm.cli.data_facts import facts_row, load_class, print_facts, print_lengths, print_pairs
 from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import RecipeError, UserError, unknown
 from paddle_tfm.tabular import Table, column
+from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Dataset
@@ -108,7 +109,7 @@ def fetch(name, options, plugins, everything) -> None:
         ensure(dataset, files)
     change = "all on disk already" if before == len(files) else f"{len(files) - before} fetched"
     console().print(
-        f"[green]{escape(name)}[/]: {count(len(files), 'file')} in {escape(str(folder(dataset)))}, {change}"
+        f"[green]{escape(name)}[/]: {plural(len(files), 'file')} in {escape(str(folder(dataset)))}, {change}"
     )
 
 

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_tfm.cli.common import console, count, note
+from paddle_tfm.cli.common import console, note
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, li
             note(sentence)
         plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
     plans = {name: plans[name] for name in recipe.variants()}
-    note(f"Taking {STEPS} steps of {count(len(plans), 'variant')} …")
+    note(f"Taking {STEPS} steps of {plural(len(plans), 'variant')} …")
     return recipe, list(probes(plans.values(), registry, at_once))
 
 
@@ -75,17 +76,17 @@ def seeds_for(
     _, measured = probed(recipe, registry, workers)
     left = budget - (time.monotonic() - started)
     number, least = seeds_within(left, measured, workers, len(seeds)), min(2, len(seeds))
-    variants = count(len(measured), "variant")
+    variants = plural(len(measured), "variant")
     if number < least:
         needed = duration([probe.seconds() for probe in measured] * least, workers)
         steps = steps_within(left, measured, workers, least)
         remedy = f"; with train.steps={steps} they would fit" if steps else ""
         raise UserError(
-            f"--budget: {count(least, 'seed')} of {variants} take about {clock(needed)}, and {clock(max(left, 0))} is "
+            f"--budget: {plural(least, 'seed')} of {variants} take about {clock(needed)}, and {clock(max(left, 0))} is "
             f"left{remedy}"
         )
     needed = duration([probe.seconds() for probe in measured] * number, workers)
-    note(f"{count(number, 'seed')} of {variants}: about {clock(needed)} of {clock(left)}")
+    note(f"{plural(number, 'seed')} of {variants}: about {clock(needed)} of {clock(left)}")
     return seeds[:number]
 
 
@@ -115,7 +116,7 @@ def show(
         return
     emit(table)
     console().print(
-        f"{'At most ' if most else ''}{count(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of "
+        f"{'At most ' if most else ''}{plural(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of "
         f"training, about {clock(seconds)} on this machine. Nothing was trained or written."
     )
 
@@ -128,8 +129,8 @@ def show_tuning(recipe: Recipe, form: str | None) -> None:
     more = f"{tune.widen} times " if tune.widen > 1 else ""
     trials = f"Among them {tune.trials} trials of each variant"
     if tune.halving:
-        trials += f", halved: {count(each, 'run')}, most of them with fewer steps"
-    runs = count(each * len(recipe.variants()), "run" if tune.halving else "trial")
+        trials += f", halved: {plural(each, 'run')}, most of them with fewer steps"
+    runs = plural(each * len(recipe.variants()), "run" if tune.halving else "trial")
     wider = f"; {more}{runs} more where the space is widened" if tune.widen else ""
     console().print(f"{trials}{wider}.")
 

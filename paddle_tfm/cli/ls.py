@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import console, count, create_registry, echo, plugin_option
+from paddle_tfm.cli.common import console, create_registry, echo, plugin_option
 from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.tabular import Table, column
+from paddle_tfm.units import plural
 
 WHAT = ("recipes", "components", "plugins", "runs")
 
@@ -112,7 +113,7 @@ def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -
         example = f"{kind}:{tables[0].rows[0]['name']}" if kind and tables else "norm:rms"
         console().print(f"[dim]options, formula, paper, uses: paddle-tfm show {example}[/]")
         if hidden:
-            console().print(f"{count(hidden, 'component')} wrong on purpose not listed: add --all")
+            console().print(f"{plural(hidden, 'component')} wrong on purpose not listed: add --all")
 
 
 def _runs(out: Path, form: str | None) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from paddle_tfm.cli.common import count, create_registry, device_option, note, notes, plugin_option, use_device, warn
+from paddle_tfm.cli.common import create_registry, device_option, note, notes, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option, search_option
 from paddle_tfm.cli.lines import STANDARD, LineSource, check_output, chunks, open_lines, writing
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from paddle_tfm.inference.translate import Translation
@@ -171,7 +172,7 @@ def _translate_chunks(translate: Callable, lines: LineSource, undecodable: list[
                 write(output)
                 done += len(chunk)
     except KeyboardInterrupt:
-        notes().print(f"[yellow]Stopped after {count(done, 'line')}, which are written.[/]")
+        notes().print(f"[yellow]Stopped after {plural(done, 'line')}, which are written.[/]")
         raise
 
 
@@ -180,7 +181,7 @@ def _too_long(name: str, chunk: list[str], done: int) -> UserError:
     longest = max(range(len(chunk)), key=lambda number: len(chunk[number]))
     return UserError(
         f"{name}, line {done + longest + 1}: with {len(chunk[longest]):,} characters it is too long for the memory of "
-        f"this machine; divide it ({count(done, 'line')} are written)"
+        f"this machine; divide it ({plural(done, 'line')} are written)"
     )
 
 
