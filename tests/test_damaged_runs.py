@@ -17,6 +17,7 @@ from paddle_tfm.cli import main
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import forms
 
+pytestmark = pytest.mark.reliability
 SWEEP = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",
     *TINY_MODEL,

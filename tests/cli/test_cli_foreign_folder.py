@@ -12,7 +12,10 @@ from command_line import TINY
 
 from paddle_tfm import runtime
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks in the current folder")
+pytestmark = [
+    pytest.mark.reliability,
+    pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks in the current folder"),
+]
 MODULES = ("json", "numpy", "flask", "click", "socket", "subprocess", "paddle", "yaml", "safetensors", "visualdl")
 ONCE = [*TINY, "seeds=[1]"]
 COMMANDS = {
