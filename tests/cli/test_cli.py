@@ -26,7 +26,7 @@ import pytest
 from command_line import TINY, call
 from visualdl import LogReader
 
-from paddle_tfm.cli import VERBS, _interruptible
+from paddle_tfm.cli import VERBS, _interruptible, main
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
@@ -295,7 +295,10 @@ def test_a_full_disk_is_said_with_the_command_that_continues(most, where, worker
     """No file may grow beyond so many bytes: of some text, or of the weights."""
     words = ["run", "reverse", *TINY, "seeds=[1, 2]", "--out=out", f"--workers={workers}"]
     full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most))
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, preexec_fn=full)
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "1"}  # of which half would be written, too
+    done = subprocess.run(
+        [*COMMAND, *words], capture_output=True, text=True, preexec_fn=full, env=os.environ | bytecode
+    )
     assert done.returncode == 2 and "Traceback" not in done.stderr
     (error,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     assert re.match(rf"Error: {where}.*File too large.*\. Continue with: paddle-tfm run reverse .* --resume$", error)
@@ -347,6 +350,17 @@ def test_ctrl_c_within_an_import_is_no_failure_of_it(where):
     """A C extension makes an ImportError of it, and a class that is being made a RuntimeError."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, *where], capture_output=True, text=True)
     assert (done.returncode, done.stderr.split()) == (130, ["Interrupted."])
+
+
+def test_what_ends_too_early_within_an_import_is_no_ctrl_d(monkeypatch):
+    """A compiled file that a full disk cut, say: Python raises an EOFError, of which click makes its Abort."""
+
+    def cut(name):
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr("paddle_tfm.cli.importlib.import_module", cut)
+    with pytest.raises(EOFError, match="marshal data too short"):
+        main(["ls"])
 
 
 def test_a_ctrl_c_that_was_handled_hides_no_later_error():

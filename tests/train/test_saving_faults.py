@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import sys
 
 import pytest
 
@@ -17,10 +18,11 @@ pytestmark = pytest.mark.reliability
 
 
 @pytest.fixture
-def full():
+def full(monkeypatch):
     """From the call on no file of this process may grow beyond so many bytes: the system refuses, as a full disk or a
     quota does, in the middle of a write."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of which half would be written, too
     yield lambda most: resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
