@@ -151,7 +151,7 @@ def _status(arguments: list[str] | None) -> int:
         click.echo(visible(message.getvalue()), nl=False, err=True)
     except (KeyboardInterrupt, click.Abort) as end:
         if isinstance(end.__cause__, EOFError):  # of a damaged .pyc file, say: click takes it for a Ctrl-D
-            raise end.__cause__
+            raise end.__cause__ from None
         click.echo("\nInterrupted.", err=True)
         return 130
     except OSError as error:
