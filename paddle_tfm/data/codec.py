@@ -193,6 +193,8 @@ class Codec:
         """Write vocabularies and what the tokenizers learned into `folder`."""
         for side, tokenizer, vocabulary in self._sides():
             (folder / side).mkdir(parents=True, exist_ok=True)
+            for link in filter(Path.is_symlink, (folder / side).iterdir()):
+                link.unlink()  # a tokenizer would write what it leads to
             tokenizer.save(folder / side)
             pieces = vocabulary.pieces[4:]
             write_whole(folder / side / "vocabulary.json", json.dumps(pieces, ensure_ascii=False, indent=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -234,7 +233,6 @@ def write_start(run: Run) -> None:
     """Write what a run's folder holds before the first step: the resolved recipe, the codec and the identity."""
     run.folder.mkdir(parents=True, exist_ok=True)
     write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
-    shutil.rmtree(run.folder / "codec", ignore_errors=True)  # of a process that was killed; or somebody's links
     run.codec.save(run.folder / "codec")
     sync_all(run.folder)
     write_identity(run)  # last: it marks the folder as complete

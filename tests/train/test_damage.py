@@ -2,13 +2,14 @@
 lost is told in a sentence."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 from recipe_text import TINY_MODEL
 
-from paddle_tfm import UserError, create_registry
+from paddle_tfm import UserError, create_registry, files
 from paddle_tfm.cli import main
 from paddle_tfm.comparison.report import Report
 from paddle_tfm.comparison.runs import collect
@@ -34,19 +35,18 @@ pytestmark = pytest.mark.reliability
 
 @pytest.fixture
 def kill(monkeypatch):
-    """Be killed half-way through writing the next file whose name begins so."""
+    """Be killed half-way through writing the next file whose name begins so, which is waited for before it takes its
+    place."""
+    sync = files.sync
 
     def at(name):
-        for method in ("write_text", "write_bytes"):
-            whole = getattr(Path, method)
-
-            def half(path, content, *arguments, whole=whole, **more):
-                if not path.name.startswith(name):
-                    return whole(path, content, *arguments, **more)
-                whole(path, content[: len(content) // 2], *arguments, **more)
+        def half(path):
+            if path.name.startswith(name) and path.name.endswith(files.PARTIAL):
+                os.truncate(path, path.stat().st_size // 2)
                 raise KeyboardInterrupt
+            sync(path)
 
-            monkeypatch.setattr(Path, method, half)
+        monkeypatch.setattr(files, "sync", half)
 
     return at
 
@@ -102,6 +102,17 @@ def test_a_file_is_whole_whenever_we_are_killed(name, compared_run, make_trainer
     with pytest.raises(KeyboardInterrupt):
         REWRITTEN[name](trainer)
     assert (tmp_path / "run" / name).read_bytes() == before
+
+
+def test_no_tokenizer_writes_through_a_link(make_trainer, tmp_path):
+    run = make_trainer("tokenizer={name: sentencepiece, size: auto}").run
+    (tmp_path / "precious").write_text("old")
+    for side in ("source", "target"):
+        (run.folder / "codec" / side).mkdir(parents=True)
+        (run.folder / "codec" / side / "sentencepiece.model").symlink_to(tmp_path / "precious")
+    write_start(run)
+    assert (tmp_path / "precious").read_text() == "old"
+    assert (run.folder / "codec/source/sentencepiece.model").stat().st_size > 100
 
 
 def test_writing_whole_replaces_and_leaves_nothing_behind(tmp_path):
