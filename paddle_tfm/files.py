@@ -48,10 +48,13 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
         raise
 
 
-def refuse_link(folder: Path) -> None:
-    """Raises UserError where a folder of a run is a link, by which files elsewhere would be overwritten."""
-    if folder.is_symlink():
-        raise UserError(f"{folder}: is a link, and what it leads to is not written to; remove it")
+def refuse_links(folder: Path) -> None:
+    """Raises UserError where a folder of a run or a sweep, or one within it, is a link, by which what lies elsewhere
+    would be overwritten or removed."""
+    within = (Path(place, name) for place, names, _ in os.walk(folder) for name in names)
+    for path in (folder, *within):
+        if path.is_symlink():
+            raise UserError(f"{path}: is a link, and what it leads to is not written to; remove it")
 
 
 def write_named(path: Path, text: str) -> None:

@@ -15,7 +15,7 @@ from paddle_tfm.comparison.markdown import markdown
 from paddle_tfm.comparison.page import FILES, page
 from paddle_tfm.comparison.parts import Part, parts
 from paddle_tfm.comparison.table import Comparison
-from paddle_tfm.files import json_text, refuse_link, write_whole
+from paddle_tfm.files import json_text, refuse_links, write_whole
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
 from paddle_tfm.units import visible
@@ -73,7 +73,7 @@ class Report:
         paths = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
         for part in self.parts:
             for name, content in part.files.items():
-                refuse_link(folder / FILES)
+                refuse_links(folder / FILES)
                 (folder / FILES).mkdir(exist_ok=True)
                 write_whole(folder / FILES / name, visible(content) if isinstance(content, str) else content)
         write_whole(paths["json"], json_text(self.data()))

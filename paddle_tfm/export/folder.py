@@ -14,7 +14,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.export.spec import load_ctranslate2, save
 from paddle_tfm.export.variables import TARGET, Variables, variables
-from paddle_tfm.files import json_text, read_json, sha256
+from paddle_tfm.files import json_text, read_json, refuse_links, sha256
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import read_identity
@@ -77,6 +77,8 @@ def export(
         ExportRefused: CTranslate2 cannot hold the model.
         UserError: it computes something else than we do; the folder is someone else's; CTranslate2 is not installed.
     """
+    if folder.parent != run.folder and run.folder in folder.parents:
+        refuse_links(folder.parent)
     load_ctranslate2()
     if folder.exists() and not (folder / PAGE).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: there are other files in it; name a new folder")

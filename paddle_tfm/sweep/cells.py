@@ -11,7 +11,7 @@ from typing import Any
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL
+from paddle_tfm.files import PARTIAL, refuse_links
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
@@ -112,6 +112,13 @@ class Cell(protocols.Cell):
     def is_claimed(self) -> bool:  # type: ignore[override]
         """Whether a process trains it now."""
         return claim.is_claimed(self.folder)
+
+    def refuse_links(self) -> None:
+        """Raises UserError where its folder, one above it in its sweep, or one within it is a link."""
+        for above in list(self.folder.parents)[: self.name.count("/")]:
+            if above.is_symlink():
+                refuse_links(above)
+        refuse_links(self.folder)
 
     def tidy(self) -> None:
         """Remove what a process left of this finished run that was killed after it had written the results."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_text, naming, not_waiting, opened, refuse_link
+from paddle_tfm.files import json_text, naming, not_waiting, opened, refuse_links
 from paddle_tfm.train.forms import Claim, read_form
 
 FILE = "claim.json"
@@ -50,9 +50,7 @@ def claimed(folder: Path) -> Iterator[None]:
         UserError: who trains the run.
     """
     path = folder / FILE
-    for inner in folder.glob("*"):
-        if inner.is_dir():
-            refuse_link(inner)
+    refuse_links(folder)
     file = _locked(path)
     try:
         with naming(path):

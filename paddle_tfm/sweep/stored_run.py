@@ -136,6 +136,7 @@ class StoredRun:
                 if path in (IDENTITY, RESULTS):
                     sync_all(folder)
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).unlink(missing_ok=True)  # a link would be written through
                 shutil.copyfile(partial / wanted.files[path], folder / path)  # no links: a log is appended to
             sync_all(folder)
             shutil.rmtree(partial)

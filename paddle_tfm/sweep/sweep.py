@@ -281,6 +281,7 @@ class Sweep:
         fingerprint_of = OncePerTexts(lambda plan: load_corpus(plan).fingerprint)
         waiting = []
         for cell in cells:
+            cell.refuse_links()
             if not cell.is_finished or not self._is_kept(cell):
                 waiting.append(cell)
                 continue

@@ -194,3 +194,15 @@ def test_a_list_of_a_newer_version_is_read(store, tmp_path):
     (file,) = (tmp_path / "store").rglob("0*.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "more": [1]}))
     assert StoredRun(store, "pre/seed-1").look().step == 1
+
+
+def test_what_is_brought_is_not_written_through_a_link(store, tmp_path):
+    make_run(tmp_path / "run", 1)
+    saved(store, tmp_path / "run")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "precious").write_text("old")
+    (tmp_path / "here/recipe.yaml").symlink_to(tmp_path / "precious")
+    stored = StoredRun(store, "pre/seed-1")
+    stored.fetch(tmp_path / "here", stored.look())
+    assert (tmp_path / "precious").read_text() == "old"
+    assert (tmp_path / "here/recipe.yaml").read_text() == "a recipe"
