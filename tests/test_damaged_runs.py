@@ -406,7 +406,7 @@ def test_what_is_replayed_is_compared_before(what, diverged, call, tmp_path):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.write_bytes(b"\xff\xff")], ids=["pipe", "bytes"])
-def test_the_settings_of_matplotlib_that_lie_here_are_not_read(make, sweep, tmp_path):
+def test_the_settings_of_matplotlib_that_lie_here_are_not_read(make, sweep):
     make(sweep / "matplotlibrc")
     command = [*runtime.python(), "-m", "paddle_tfm", "compare", "."]
     done = subprocess.run(command, cwd=sweep, capture_output=True, text=True, timeout=60)

@@ -100,14 +100,15 @@ def writing(target: str) -> Iterator[Callable[[str], object]]:
     if target == STANDARD:
         yield partial(echo, nl=False)
         return
-    with (
-        naming(Path(target)),
-        (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n") as file,
-    ):
+    file = (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n")
 
-        def write(text: str) -> None:
-            with naming(Path(target)):
-                file.write(text)
-                file.flush()
+    def write(text: str) -> None:
+        with naming(Path(target)):
+            file.write(text)
+            file.flush()
 
+    try:
         yield write
+    finally:
+        with naming(Path(target)):  # here alone: an error of the block above is of something else
+            file.close()

@@ -39,7 +39,7 @@ class Named:
         return getattr(self.stream, name)
 
 
-class Best(Named):
+class BestEffort(Named):
     """A stream that takes what it can: what it does not take, of a message say, changes nothing that is done."""
 
     def write(self, text: str) -> int:
@@ -68,7 +68,7 @@ def usable() -> Iterator[None]:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         sys.stdout = cast(IO[str], Named(sys.stdout, OUTPUT))
-        sys.stderr = cast(IO[str], Best(sys.stderr, "standard error"))
+        sys.stderr = cast(IO[str], BestEffort(sys.stderr, "standard error"))
         yield
     finally:
         sys.stdin, sys.stdout, sys.stderr = before

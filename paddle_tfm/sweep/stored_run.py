@@ -11,11 +11,11 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -34,16 +34,8 @@ PROGRESS = ("recipe.yaml", "about.json", *LOGS)  # that say how far a run is
 READ_TRIES, PAUSE_SECONDS = 3, 1
 
 
-class State(NamedTuple):
+class State(Form):
     """A whole state of a run: the `step` of its checkpoint, whether it has results, and path → SHA-256 of its files."""
-
-    step: int
-    is_finished: bool
-    files: Mapping[str, str]
-
-
-class List(Form):
-    """A state as its list says it."""
 
     step: Count
     is_finished: bool
@@ -80,7 +72,7 @@ class StoredRun:
     def _read(self, number: int) -> State | None:
         """What a list says; None where it is not whole: it was being written when its writer died."""
         try:
-            state = State(**dict(List.model_validate_json(self.store.read(self._list(number)) or b"")))
+            state = State.model_validate_json(self.store.read(self._list(number)) or b"")
         except ValidationError:
             return None
         is_whole = IDENTITY in state.files and state.is_finished == (RESULTS in state.files)
@@ -96,7 +88,7 @@ class StoredRun:
                 self.there.add(content)
                 whole.add(content)
         number = max(self.lists, default=0) + 1
-        self.store.write(self._list(number), json_text(state._asdict()).encode())
+        self.store.write(self._list(number), json_text(state.model_dump()).encode())
         self.lists.add(number)
         self.kept[number] = state
         self._tidy()
@@ -194,7 +186,8 @@ def state_of(folder: Path, staged: Path | None = None) -> State:
     """The state of a run in its folder. staged: where copies of its files are, if they are read from there."""
     root = staged or folder
     paths = sorted(path.relative_to(root).as_posix() for path in files_of(root))
-    return State(_step(root / "checkpoints" / "last"), RESULTS in paths, {path: sha256(root / path) for path in paths})
+    files = {path: sha256(root / path) for path in paths}
+    return State(step=_step(root / "checkpoints" / "last"), is_finished=RESULTS in paths, files=files)
 
 
 def files_of(folder: Path) -> Iterator[Path]:

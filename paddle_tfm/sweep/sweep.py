@@ -176,10 +176,10 @@ class Sweep:
         """
         variants = {name.rpartition("/")[0] for name in only}
         runs = [run for run in self.recipe.expand()[0] if run.name not in only]
-        same, other = ([r for r in runs if (r.variant in variants) is is_same] for is_same in (True, False))
-        first = (next((c for run in some if (c := self._cell(run)).is_begun), None) for some in (same, other))
-        for cell in filter(None, first):
-            if settings := cell.other_settings(cell.spec.data):
+        for is_same in (True, False):
+            some = (self._cell(run) for run in runs if (run.variant in variants) is is_same)
+            cell = next((each for each in some if each.is_begun), None)
+            if cell is not None and (settings := cell.other_settings(cell.spec.data)):
                 raise UserError(
                     f"{', '.join(only)} would be compared with runs of other settings: in {cell.folder} {settings}. "
                     "Undo that, or use --out DIR for another place (in Python out=DIR)"
