@@ -4,6 +4,7 @@ sentence."""
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import json
 import math
@@ -11,6 +12,7 @@ import os
 import re
 import reprlib
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +25,7 @@ PARTIAL = ".partial"  # ends the name of what is being written
 LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
 LARGEST = 1 << 31  # bytes of any other file that is read as a whole: the log of some million steps
 ANY_SIZE = 1 << 63  # bytes of one that is read in parts
+ABANDONED_SECONDS = 60  # after which nobody is writing a file that small any more
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape for half a pair
 DIGITS = 100  # of an integer: no number of ours has as many, and what has three times as many is no float
 
@@ -33,9 +36,13 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
     as the runs of a sweep that is distributed do with what is the sweep's; it holds what one of them wrote."""
     if path.is_char_device() or path.is_block_device():
         raise OSError(errno.EINVAL, "it is a device", str(path))
+    if path.is_dir() and not path.is_symlink():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}" if shared else path.name + PARTIAL)
     try:
         with naming(path):
+            if shared:
+                _remove_abandoned(path)
             partial.unlink(missing_ok=True)  # a link in its place would be written through
             with partial.open("xb") as file:
                 file.write(content.encode("utf-8") if isinstance(content, str) else content)
@@ -46,6 +53,15 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what processes that were killed left of a file that is shared."""
+    name = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{32}}{re.escape(PARTIAL)}")
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*{PARTIAL}"):
+        with suppress(FileNotFoundError):  # another process removed or renamed it
+            if name.fullmatch(left.name) and time.time() - left.lstat().st_mtime > ABANDONED_SECONDS:
+                left.unlink()
 
 
 def refuse_links(folder: Path) -> None:

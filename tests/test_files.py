@@ -47,6 +47,23 @@ def test_a_failure_leaves_the_old_content_and_nothing_beside_it(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
 
 
+def test_what_a_killed_process_left_of_a_shared_file_is_removed(tmp_path):
+    left, writing, foreign = (tmp_path / f"command.json.{name}.partial" for name in ("0" * 32, "1" * 32, "my"))
+    for path in (left, writing, foreign):
+        path.write_text("half")
+    for path in (left, foreign):
+        os.utime(path, (1e9, 1e9))
+    write_whole(tmp_path / "command.json", "x", shared=True)
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "command.json", writing, foreign])
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
+    (tmp_path / "command.json").mkdir()
+    with pytest.raises(IsADirectoryError) as error:
+        write_whole(tmp_path / "command.json", "x", shared=True)
+    assert error.value.filename == str(tmp_path / "command.json")
+
+
 @pytest.mark.parametrize("name", ["log", f"log{files.PARTIAL}"])
 def test_nothing_is_written_through_a_link(name, tmp_path):
     (tmp_path / "precious").write_text("old")

@@ -119,6 +119,8 @@ class Store:
         files = None
         try:
             files, _ = url_to_fs(self.url)
+            if "file" in files.protocol:
+                _refuse_other_than_files(Path(self._root(files)), name)
             yield files, f"{self._root(files)}/{name}".rstrip("/")
         except StoreError:
             raise
@@ -128,6 +130,19 @@ class Store:
             if files is not None:
                 type(files).clear_instance_cache()  # a connection that broke would be used again
             raise StoreError(f"{self}: {_reason(error)}") from error
+
+
+def _refuse_other_than_files(root: Path, name: str) -> None:
+    """Raises StoreError where a name in a store on this machine leads through a link, by which something outside of it
+    would be written or removed, or to a pipe, at which a process waits for ever."""
+    path = root / name
+    for place in (path, *path.parents):
+        if place == root:
+            return
+        if place.is_symlink():
+            raise StoreError(f"{place}: is a link, and no store has such; remove it")
+        if place.exists() and not place.is_file() and not place.is_dir():
+            raise StoreError(f"{place}: is no regular file, and no store has such; remove it")
 
 
 def _reason(error: Exception) -> str:

@@ -7,7 +7,6 @@ between leaves the state before.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import time
@@ -20,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, json_text, naming, sha256, sync_all, write_whole
+from paddle_tfm.files import PARTIAL, json_text, naming, parsed, sha256, sync_all, write_whole
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.train import manifest
@@ -174,8 +173,8 @@ class StoredRun:
     def identity(self, state: State) -> str | None:
         """The hash of the identity of the run whose state it is; None where it cannot be read."""
         try:
-            return str(json.loads(self.store.read(f"{self.name}/{state.files[IDENTITY]}") or b"")["hash"])
-        except (ValueError, TypeError, KeyError):
+            return str(parsed(self.store.read(f"{self.name}/{state.files[IDENTITY]}") or b"")["hash"])
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def _list(self, number: int) -> str:

@@ -17,6 +17,7 @@ from paddle_tfm.train.forms import read_stored_identity
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
 OLD = ".old"  # behind the name of a checkpoint: the one before it
+SNAPSHOT = re.compile(rf"step-\d+({re.escape(OLD)})?")
 
 
 def write(folder: Path, step: int, identity: Mapping[str, Any]) -> None:
@@ -195,15 +196,16 @@ def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
     """Remove the weights of all steps but `steps` from a run's checkpoints, since no average needs them."""
     names = [snapshot(step) for step in steps]
     for each in folder.glob(snapshot("*")):
-        if each.name not in names:
+        if SNAPSHOT.fullmatch(each.name) and each.name not in names:
             shutil.rmtree(each, ignore_errors=True)
 
 
 def remove_intermediate(folder: Path) -> None:
     """Remove what a finished run does not need from its checkpoints: weights that waited to be averaged, the checkpoint
-    before the last, and what a process that was killed had begun to write."""
+    before the last and the one before the best, and what a process that was killed had begun to write."""
     keep_snapshots(folder, [])
-    if (last := folder / "last").exists():
-        shutil.rmtree(versions(last)[1], ignore_errors=True)
+    for newest, old in (versions(folder / name) for name in ("best", "last")):
+        if newest.exists():
+            shutil.rmtree(old, ignore_errors=True)
     for partial in folder.glob(f"*{PARTIAL}"):
         shutil.rmtree(partial, ignore_errors=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +23,7 @@ from paddle_tfm.train.logs import LOGS, append_row, cut_rows
 from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.step import Step
+from paddle_tfm.units import plural
 
 
 class TrainingState:
@@ -99,9 +100,9 @@ class TrainingState:
         average = {} if self.ema is None else {"ema": self.ema.shadow}
         return {"optimizer": tensors, **average}
 
-    def restore(self, point: Path) -> None:
+    def restore(self, point: Path, report: Callable[[str], None]) -> None:
         """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
-        until another is whole."""
+        until another is whole. `report` gets a sentence where logs have lost steps."""
         state, steps = checkpoint.load_state(point, Progress.required()), self.run.settings.train.steps
         self.progress = Progress.restored(state, point / manifest.STATE, steps)
         self.run.step = self.progress.step
@@ -112,7 +113,7 @@ class TrainingState:
             self.ema.shadow = checkpoint.load_part(point, "ema", self.ema.shadow)
         if point != self.folder("last"):
             shutil.rmtree(self.folder("last"), ignore_errors=True)
-        self.cut_logs()
+        self.cut_logs(report)
 
     def _restore_optimizer(self, point: Path) -> None:
         tensors = checkpoint.load_part(point, "optimizer")
@@ -121,7 +122,13 @@ class TrainingState:
         except Exception as error:  # an AssertionError of Paddle's, a KeyError of a plugin's
             raise UserError(f"{point}: its optimizer's state does not fit the recipe: {summary(error)}") from error
 
-    def cut_logs(self) -> None:
-        """Remove from the logs what is later than this state."""
+    def cut_logs(self, report: Callable[[str], None]) -> None:
+        """Remove from the logs what is later than this state. `report` gets a sentence on what they lack before it."""
         for name in LOGS:
-            cut_rows(self.run.folder / name, self.run.step, self.progress.evaluated)
+            path = self.run.folder / name
+            missing = cut_rows(path, self.run.step, self.progress.evaluated)
+            if missing <= self.run.step:
+                report(
+                    f"{path}: step {missing:,} is missing, though {plural(self.run.step, 'step')} were trained; the "
+                    "training resumes, and curves lack what is lost"
+                )

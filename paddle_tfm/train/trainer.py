@@ -111,12 +111,12 @@ class Trainer:
         """Bring model and logs to where the training begins or resumes, and tell the listeners."""
         point = manifest.resume_point(self.state.folder(), self._say) if resume else None
         if point is not None:
-            self.state.restore(point)
+            self.state.restore(point, self._say)
             if not read_shards(read_identity(self.run.folder)):  # it is older than that entry
                 write_identity(self.run)
         else:
             write_start(self.run)
-            self.state.cut_logs()
+            self.state.cut_logs(self._say)
             self.calibrate()
         write_about(self.run)
         wanted = self.run.settings.train.products

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
 from paddle_tfm.train.forms import About, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import changes, identity, read_identity, read_shards, rounding
-from paddle_tfm.train.logs import LOGS, rows_of
+from paddle_tfm.train.logs import LOGS, first_missing, rows_of
 from paddle_tfm.train.run import plan_of
 from paddle_tfm.units import plural
 
@@ -36,7 +35,8 @@ def verify(folder: Path, registry: Registry, with_data: bool = True) -> Iterator
     for path in sorted(each for each in (folder / "checkpoints").glob("*") if each.is_dir()):
         yield _checkpoint(path, folder)
     plan, code = _code(folder, registry)
-    yield from (_log(folder / name, plan) for name in LOGS)
+    trained = _steps_trained(folder)  # before its logs, which may become longer meanwhile
+    yield from (_log(folder / name, plan, trained) for name in LOGS)
     yield from _forms(folder)
     yield from code
     if plan is not None and with_data:
@@ -63,8 +63,18 @@ def _checkpoint(path: Path, run: Path) -> Finding:
     return Finding("ok", path.name, text)
 
 
-def _log(path: Path, plan: Plan | None) -> Finding:
-    """`plan`: None where the recipe cannot be read, which says how many steps there are."""
+def _steps_trained(folder: Path) -> int:
+    """How many steps its last checkpoint is after; 0 where that cannot be read."""
+    point = manifest.find(folder / "checkpoints" / "last")
+    try:
+        return 0 if point is None else manifest.read_state(point)["step"]
+    except UserError:
+        return 0
+
+
+def _log(path: Path, plan: Plan | None, trained: int) -> Finding:
+    """`plan`: None where the recipe cannot be read, which says how many steps there are. `trained`: so many steps the
+    log must have."""
     last, lines, unreadable, steps = 0, 0, 0, set()
     try:
         with opened(path) as file:
@@ -83,8 +93,8 @@ def _log(path: Path, plan: Plan | None) -> Finding:
     if plan is not None and last > plan.settings.train.steps:
         sentence = f"step {last:,} is beyond the recipe's, which has {plural(plan.settings.train.steps, 'step')}"
         return Finding("bad", path.name, sentence)
-    missing = next(step for step in count(1) if step not in steps)
-    if missing <= last:
+    missing = first_missing(steps)
+    if missing <= max(last, trained):
         return Finding("bad", path.name, f"step {missing:,} is missing")
     return Finding("ok", path.name, f"{plural(len(steps), 'step')}, none missing")
 

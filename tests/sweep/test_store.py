@@ -33,6 +33,26 @@ def test_files_are_written_read_listed_copied_and_removed(store, tmp_path):
         store.download("pre/seed-1/x", tmp_path / "there")
 
 
+@pytest.mark.parametrize("name", ["pre/seed-1/x", "pre"])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path.parents[3] / "precious")])
+def test_no_link_is_written_through_and_no_pipe_waited_for(make, name, tmp_path):
+    """By all that a store does; `pre` is a folder's."""
+    store, path = Store(f"file://{tmp_path}/sub/store"), tmp_path / "sub/store" / name
+    path.parent.mkdir(parents=True)
+    (tmp_path / "precious").write_text("old")
+    make(path)
+    for what in (
+        lambda: store.read("pre/seed-1/x"),
+        lambda: store.write("pre/seed-1/x", b"new"),
+        lambda: store.upload(tmp_path / "precious", "pre/seed-1/x"),
+        lambda: store.download("pre/seed-1/x", tmp_path / "there"),
+        lambda: store.remove("pre/seed-1/x"),
+    ):
+        with pytest.raises(StoreError, match=f"{path}: is (a link|no regular file)"):
+            what()
+    assert (tmp_path / "precious").read_text() == "old" and not (tmp_path / "there").exists()
+
+
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [

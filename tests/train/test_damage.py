@@ -283,6 +283,40 @@ def test_the_best_evaluation_is_known_without_the_log(make_trainer):
     assert results["test"] == expected["test"]
 
 
+@pytest.mark.parametrize("name", ["metrics.jsonl", "timings.jsonl"])
+@pytest.mark.parametrize(
+    "damage, missing", [("removed", 1), ("empty", 1), ("a line", 3), ("the end", 4), ("nothing", 0)]
+)
+def test_steps_that_a_log_has_lost_are_said(make_trainer, name, damage, missing, capsys):
+    """When the training resumes, and by `verify`."""
+    first, said = make_trainer(), []
+    first.stop = lambda: first.run.step == 4
+    with pytest.raises(Interrupted):
+        first.train()
+    log = first.run.folder / name
+    lines = log.read_text().splitlines(keepends=True)
+    numbers = [number for number, row in enumerate(map(json.loads, lines)) if "evaluation" not in row]
+    if damage in DAMAGES:
+        DAMAGES[damage](log)
+    elif damage != "nothing":
+        log.write_text("".join(line for number, line in enumerate(lines) if number != numbers[missing - 1]))
+    with pytest.raises(SystemExit) as left:
+        main(["verify", str(first.run.folder)])
+    text = capsys.readouterr().out
+    assert left.value.code == bool(missing), text
+    assert not missing or f"step {missing} is missing" in text or "No such file" in text
+    make_trainer(report=said.append).train(resume=True)
+    sentence = f"{log}: step {missing} is missing, though 4 steps were trained; the training resumes"
+    assert [sentence in each for each in said if str(log) in each] == [True] * bool(missing)
+
+
+def test_only_checkpoints_that_wait_to_be_averaged_are_removed(tmp_path):
+    for name in ("step-3", "step-4.old", "step-4-of-mine", "best", "best.old", "last.old"):
+        (tmp_path / name).mkdir()
+    manifest.remove_intermediate(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best", "last.old", "step-4-of-mine"]
+
+
 def test_a_best_checkpoint_that_is_gone_is_reported(make_trainer):
     trainer = make_trainer("train.steps=4")
     trainer.train()
