@@ -26,7 +26,7 @@ from paddle_tfm.train import manifest
 from paddle_tfm.train.forms import IDENTITY, RESULTS, Count, Form
 from paddle_tfm.train.logs import LOGS
 
-LIST = re.compile(r"(\d{8})\.json")
+LIST = re.compile(r"([0-9]{8,})\.json")
 CONTENT = re.compile(r"[0-9a-f]{64}")
 KEPT_LISTS = 2  # the newest, and the one before, should the newest not be whole
 PROGRESS = ("recipe.yaml", "about.json", *LOGS)  # that say how far a run is

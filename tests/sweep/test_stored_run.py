@@ -196,6 +196,13 @@ def test_a_list_of_a_newer_version_is_read(store, tmp_path):
     assert StoredRun(store, "pre/seed-1").look().step == 1
 
 
+def test_after_a_list_of_any_number_comes_one_that_is_seen(store, tmp_path):
+    store.write("pre/seed-1/99999999.json", b"")
+    make_run(tmp_path / "run", 1)
+    saved(store, tmp_path / "run")
+    assert StoredRun(store, "pre/seed-1").look().step == 1
+
+
 def test_what_is_brought_is_not_written_through_a_link(store, tmp_path):
     make_run(tmp_path / "run", 1)
     saved(store, tmp_path / "run")
