@@ -144,7 +144,7 @@ def test_a_run_that_is_resumed_on_another_path_says_so_and_goes_on(tmp_path):
     from paddle_tfm.api import create_registry
     from paddle_tfm.recipe import loading
     from paddle_tfm.sweep.sweep import Sweep
-    from paddle_tfm.train.identity import rounding
+    from paddle_tfm.train.changes import rounding
     from paddle_tfm.train.trainer import Interrupted
 
     lines = ["task={name: copy, train: 60, valid: 5, test: 5}", "train.steps=6", "evaluate.every=3", "seeds=[1]"]

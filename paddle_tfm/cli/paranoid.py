@@ -46,7 +46,8 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
 
     from paddle_tfm import runtime
     from paddle_tfm.testing.same_runs import differences
-    from paddle_tfm.train.identity import read_identity, rounding
+    from paddle_tfm.train.changes import rounding
+    from paddle_tfm.train.identity import read_identity
 
     again = second_folder(folder)
     note(f"trained again, in {again}")

@@ -1,24 +1,22 @@
-"""Which variants can be compared at all: those scored on the same texts, and by the same metric."""
+"""Which variants can be compared at all: those scored on the same texts, and by the same metric, whose runs differ in
+nothing but what is compared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from paddle_tfm import units
+from paddle_tfm.comparison.alike import Trained, recipe_of, unlike, unlike_in_sweep
 from paddle_tfm.component_source import recipe_text
-from paddle_tfm.errors import UserError
-from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.differences import differences
 
 NAMED = 2  # settings, or variants, in one sentence
 
 
-class Scored(Protocol):
+class Scored(Trained, Protocol):
     """A finished run, as far as its scores are concerned."""
 
-    folder: Path
     results: dict
 
     def texts(self, metric: str) -> str:
@@ -32,21 +30,17 @@ class Obstacle(NamedTuple):
     sentence: str
 
 
-def recipe_of(folder: Path) -> dict[str, Any]:
-    """The resolved recipe of a run; empty where it cannot be read."""
-    try:
-        return yaml_lines.load_file(folder / "recipe.yaml")[0]
-    except (UserError, OSError):
-        return {}
-
-
 def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str) -> dict[str, Obstacle]:
     """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out."""
     base, apart = groups[baseline], {}
     for variant, runs in groups.items():
         if variant == baseline:
             continue
-        obstacle = _texts(variant, runs, baseline, base, metric) or _metric(variant, runs, baseline, base, metric)
+        obstacle = (
+            _texts(variant, runs, baseline, base, metric)
+            or _metric(variant, runs, baseline, base, metric)
+            or _training(variant, runs, baseline, base)
+        )
         if obstacle is not None:
             apart[variant] = obstacle
     return apart
@@ -111,6 +105,16 @@ def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None
     if metric != "loss" and metric not in results["directions"]:
         return None
     return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
+
+
+def _training(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored]) -> Obstacle | None:
+    """Whether all runs were trained as one command trains them."""
+    for name, group in ((baseline, base), (variant, runs)):
+        if sentence := unlike(group):
+            return Obstacle("unlike runs", f"the runs of “{name}” differ in more than their seeds: {sentence}")
+    if sentence := unlike_in_sweep(base[0], runs[0]):
+        return Obstacle("unlike runs", f"“{baseline}” and “{variant}” differ in what nobody compares: {sentence}")
+    return None
 
 
 def reasons(apart: Mapping[str, Obstacle]) -> str:

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from paddle_tfm import units
 from paddle_tfm.comparison import describe, sides
+from paddle_tfm.comparison.alike import recipe_of
 from paddle_tfm.comparison.columns import how_many_seeds
-from paddle_tfm.comparison.comparable import recipe_of
 from paddle_tfm.comparison.curves import RunCurves, read_curves
 from paddle_tfm.comparison.models import Models
 from paddle_tfm.comparison.runs import Result, grouped

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from paddle_tfm import units
+from paddle_tfm.comparison.alike import Origin, origin_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.tuning import is_beside
@@ -30,6 +32,11 @@ class Result:
     results: dict
     source: Path = Path()  # the folder that the user named, which holds it
     curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What it was trained from."""
+        return origin_of(self.folder)
 
     @property
     def tests(self) -> dict[str, dict]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from paddle_tfm.comparison.comparable import recipe_of
+from paddle_tfm.comparison.alike import recipe_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.size import training_flops
 from paddle_tfm.recipe.differences import ABSENT, differences

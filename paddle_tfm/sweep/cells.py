@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,21 +14,23 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, refuse_links
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
-from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.registry import Registry
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.sweep.stored_run import State, StoredRun
 from paddle_tfm.train import manifest
-from paddle_tfm.train.forms import read_results
-from paddle_tfm.train.identity import (
+from paddle_tfm.train.changes import (
     RECIPE_CHANGED,
     changes,
-    identity,
-    read_identity,
+    component_changes,
+    components,
     read_shards,
     recipe_changes,
     rounding,
 )
+from paddle_tfm.train.forms import read_results
+from paddle_tfm.train.identity import identity, read_identity
 
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
 
@@ -154,6 +156,13 @@ class Cell(protocols.Cell):
         settings = self.other_settings(plan.run.data)
         return f"{RECIPE_CHANGED}: {settings}" if settings else RECIPE_CHANGED
 
+    def other_code(self, plan: Plan) -> str:
+        """Which components of its run, as it was begun, another plugin provides now, or another version of it; of those
+        that are installed here."""
+        before, now = components(read_identity(self.folder)), plan.providers()
+        both = [{name: each[name] for name in before if name in now} for each in (before, now)]
+        return ", ".join(component_changes(*both))
+
     def other_settings(self, now: Mapping[str, Any]) -> str:
         """Which settings of its run, as it was begun, are others than those of a resolved recipe `now`, the first of
         them; "" where none are, or where its old text cannot be read."""
@@ -172,3 +181,25 @@ class Cell(protocols.Cell):
             return []
         then = read_identity(self.folder)
         return rounding(then, identity(plan, then["data"], read_shards(then), processes))
+
+
+def require_same_sweep(cells: Sequence[Cell], others: Iterable[Cell], registry: Registry) -> None:
+    """Where others than `cells` are trained by commands of their own: of those that were begun, one of the same variant
+    shows that its settings or its code changed, and one of any other that those of all did.
+
+    Raises:
+        UserError: they have other settings than this recipe says, or are of other code.
+    """
+    variants, seen = {cell.spec.variant for cell in cells}, set()
+    for other in others:
+        is_same = other.spec.variant in variants
+        if is_same in seen or not other.is_begun:
+            continue
+        seen.add(is_same)
+        code = other.other_code(plan_run(other.spec, registry))
+        for what, differing in (("settings", other.other_settings(other.spec.data)), ("code", code)):
+            if differing:
+                raise UserError(
+                    f"{', '.join(cell.name for cell in cells)} would be compared with runs of other {what}: in "
+                    f"{other.folder} {differing}. Undo that, or use --out DIR for another place (in Python out=DIR)"
+                )

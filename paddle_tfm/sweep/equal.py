@@ -35,8 +35,8 @@ def equalized(
     recipe: Recipe, plans: Mapping[str, Plan], registry: Registry, folder: Path | None = None, workers: int = 1
 ) -> tuple[Recipe, list[str]]:
     """The recipe with its solutions, and a sentence for each that is new. Those in `folder` are kept as long as they
-    are of these recipes, so that a sweep that is resumed, and each of its cells, has the same; new ones are written
-    there.
+    are of these recipes and plugins, so that a sweep that is resumed, and each of its cells, has the same; new ones are
+    written there.
 
     Args:
         plans: of every variant as it is trained, sound. workers: how many runs will share this machine.
@@ -77,6 +77,7 @@ def _pairs(recipe: Recipe, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str
 
 def _hash(plan: Plan, base: Plan, wanted: Equal) -> str:
     said = [{key: value for key, value in each.run.data.items() if key != "seeds"} for each in (plan, base)]
+    said += [plan.providers(), base.providers()]
     return hashlib.sha256(json.dumps([*said, list(wanted)], sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -17,7 +17,7 @@ from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.sweep.cells import Cell, require_same_sweep
 from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
@@ -106,8 +106,8 @@ class Sweep:
         if equal:
             plans = self._equalized(plans)
             cells = self._cells(plans, only)
-        if only is not None:
-            self._require_same_sweep(only)
+        if self.only is not None:
+            require_same_sweep(cells, self._others(cells), self.registry)
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
@@ -167,23 +167,11 @@ class Sweep:
             raise UserError(f"--cell: {unknown('run', self.only, names)}")
         return [self.only]
 
-    def _require_same_sweep(self, only: Sequence[str]) -> None:
-        """Where others than `only` are trained by commands of their own: of those that were begun, one of the same
-        variant shows that its settings changed, and one of any other that those of all did.
-
-        Raises:
-            UserError: they have other settings than this recipe says.
-        """
-        variants = {name.rpartition("/")[0] for name in only}
-        runs = [run for run in self.recipe.expand()[0] if run.name not in only]
-        for is_same in (True, False):
-            some = (self._cell(run) for run in runs if (run.variant in variants) is is_same)
-            cell = next((each for each in some if each.is_begun), None)
-            if cell is not None and (settings := cell.other_settings(cell.spec.data)):
-                raise UserError(
-                    f"{', '.join(only)} would be compared with runs of other settings: in {cell.folder} {settings}. "
-                    "Undo that, or use --out DIR for another place (in Python out=DIR)"
-                )
+    def _others(self, cells: Sequence[Cell]) -> Iterator[Cell]:
+        """All that are known beside some."""
+        names = {cell.name for cell in cells}
+        specs = [cell.spec for cell in self.tuning.all] if self.tuning else self.recipe.expand()[0]
+        return (self._cell(spec) for spec in specs if spec.name not in names)
 
     def _is_sound(self, run: RunSpec) -> bool:
         return not trial_problems(run, self.registry)

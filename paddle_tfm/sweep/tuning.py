@@ -42,6 +42,7 @@ class Tuning:
     cells: list[Cell] = field(default_factory=list, init=False)  # of the trials that were due so far
     scores: dict[str, dict[int, Score]] = field(default_factory=dict, init=False)  # variant → number → score
     rungs: dict[str, list[Rung]] = field(default_factory=dict, init=False)  # variant → what its trials reached by then
+    all: list[Cell] = field(default_factory=list, init=False)  # that are known: of trials and of reported runs
 
     def __post_init__(self) -> None:
         self.variants = {run.variant: run for run in self.runs}  # any of its seeds
@@ -56,7 +57,7 @@ class Tuning:
         """
         is_tuned = all(cell.is_finished for stage in self.stages() for cell in stage)
         reported = self.chosen() if is_tuned else [self.cell(run) for run in self.runs]
-        cells = [*self.cells, *reported, *self.untuned()]
+        cells = self.all = [*self.cells, *reported, *self.untuned()]
         if only is not None:
             names = [cell.name for cell in cells]
             if only not in names:

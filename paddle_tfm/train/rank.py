@@ -15,9 +15,9 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.chain import Message
+from paddle_tfm.train.changes import component_changes
 from paddle_tfm.train.distributed_step import Flat, backward_of_rank, batches_of
 from paddle_tfm.train.divergence import ARRAYS
-from paddle_tfm.train.identity import component_changes
 from paddle_tfm.train.members import Ended, Member
 from paddle_tfm.train.step import Gradients
 

@@ -32,15 +32,8 @@ from paddle_tfm.recipe.sites import DECODER_ONLY
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.identity import (
-    changes,
-    identity,
-    missing_plugins,
-    read_identity,
-    read_processes,
-    read_shards,
-    training_threads,
-)
+from paddle_tfm.train.changes import changes, read_processes, read_shards
+from paddle_tfm.train.identity import identity, missing_plugins, read_identity, training_threads
 
 
 @dataclass

@@ -20,7 +20,7 @@ NOT_REPRODUCIBLE = (
 @dataclass(frozen=True)
 class Solution:
     """What one variant is trained with: `setting` is `value`, where its recipe says `was`, so that it gets `reached` of
-    the `budget`, of which the baseline gets `wanted`. `origin` is a hash of both recipes."""
+    the `budget`, of which the baseline gets `wanted`. `origin` is a hash of both recipes and their plugins."""
 
     budget: str
     setting: str

@@ -21,10 +21,11 @@ from paddle_tfm.plugins import Listeners, Plugins
 from paddle_tfm.train import averaging, checkpoint, divergence, manifest, population
 from paddle_tfm.train.about import write_about, write_peak_memory
 from paddle_tfm.train.buffers import remembered
+from paddle_tfm.train.changes import read_shards
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.final_tests import FinalTests
-from paddle_tfm.train.identity import read_identity, read_shards
+from paddle_tfm.train.identity import read_identity
 from paddle_tfm.train.logs import append_row
 from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.results import results_of

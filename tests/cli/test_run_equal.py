@@ -7,6 +7,7 @@ import pytest
 from command_line import call, write_recipe
 
 from paddle_tfm import build_model
+from paddle_tfm.plugin_template import write
 from paddle_tfm.recipe import yaml_lines
 
 pytestmark = pytest.mark.reliability
@@ -56,6 +57,27 @@ def test_equal_tokens_are_those_that_runs_record_to_the_nearest_step(folder):
     assert yaml_lines.load_file(out / "mixed/seed-1/recipe.yaml")[0]["train"]["steps"] == runs["mixed"]["steps"]
     assert f"mixed is trained with train.steps={runs['mixed']['steps']} instead of 12" in " ".join(done.out.split())
     assert "Equal budgets" in (out / "comparison.html").read_text("utf-8")
+
+
+def test_what_was_solved_for_other_code_is_solved_again(tmp_path, monkeypatch):
+    """Of a plugin that was edited before its first run: the sizes that were recorded are those of its old code."""
+    monkeypatch.chdir(tmp_path)
+    write("my-ff", "feed_forward", single_file=True)
+    write_recipe(tmp_path, RECIPE.replace("swiglu", "my_ff"), "reverse", "task.min_length=2")
+    command = ["run", "mine.yaml", "equal=parameters", "--plugin=my_ff.py", "--resume", "--out=out", "--cell"]
+    assert call(*command, "plain/seed-1").status == 0
+    before, file = solved(tmp_path / "out"), tmp_path / "my_ff.py"
+    code = file.read_text("utf-8")
+    more = code.replace(
+        "        self.inner_norm = ", "        self.more = Linear(d_model, 50)\n        self.inner_norm = "
+    )
+    assert more != code
+    file.write_text(more, "utf-8")
+    assert call(*command, "gated/seed-1").status == 0
+    after = solved(tmp_path / "out")
+    assert after["gated"]["value"] < before["gated"]["value"] and after["deep"]["value"] == before["deep"]["value"]
+    run = json.loads((tmp_path / "out/gated/seed-1/results.json").read_text("utf-8"))
+    assert run["parameters"] == after["gated"]["reached"]
 
 
 def test_equal_operations_leave_a_larger_model_fewer_steps_and_resuming_changes_nothing(folder):

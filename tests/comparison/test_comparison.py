@@ -404,6 +404,51 @@ def test_seeds_of_one_variant_on_different_texts_are_no_sample_of_it(tmp_path):
     assert "the runs of “b” are scored on 2 different test texts" in verdict(output)
 
 
+SHARED = {"recipe": "a: 1\nb: {name: x}\n", "norm": "norm 0.1.0", "train": "0" * 64}
+
+
+def trained(folder, seed, recipe="", norm="", train=""):
+    """What a run was trained from, beside its results."""
+    text = f"name: dates\nsummary: of a\n  long line\n{recipe}variant: {folder.parent.name}\nseeds: [{seed}]\n"
+    (folder / "recipe.yaml").write_text(text, "utf-8")
+    identity = {"components": {"norm layer": norm}, "data": {"train": train}}
+    (folder / "identity.json").write_text(json.dumps(identity), "utf-8")
+
+
+@pytest.mark.parametrize("variant", ["a", "b"])
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        ({}, ""),
+        ({"recipe": "a: 1\nb: {name: x, k: 2}\n"}, "b.k is absent in {}/seed-1, and 2 in {}/seed-2"),
+        ({"recipe": "a: 2\nb: y\nc: 3\n"}, "a is 1 in {}/seed-1, and 2 in {}/seed-2; b is x in {}/seed-1, and y in {}/seed-2; and 1 more"),
+        ({"recipe": "a:   1\nb: x\n"}, ""),
+        ({"norm": "norm 0.2.0"}, "norm layer is norm 0.1.0 in {}/seed-1, and norm 0.2.0 in {}/seed-2"),
+        ({"train": "1" * 64}, "the hash of the training texts is 000000000000 in {}/seed-1, and 111111111111 in {}/seed-2"),
+    ],
+)  # fmt: skip
+def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other, sentence, tmp_path):
+    for name in ("a", "b"):
+        for seed in (1, 2):
+            more = other if (name, seed) == (variant, 2) else {}
+            trained(finish(tmp_path, name, seed, {"exact_match": 0.5}), seed, **{**SHARED, **more})
+    said = table(tmp_path, baseline="a").obstacles
+    expected = f"the runs of “{variant}” differ in more than their seeds: {sentence.replace('{}', variant)}"
+    assert {name: each.sentence for name, each in said.items()} == ({"b": expected} if sentence else {})
+
+
+@pytest.mark.parametrize("sweeps", [("one", "one"), ("one", "two")], ids=["one sweep", "two sweeps"])
+@pytest.mark.parametrize("other", [{"norm": "norm 0.2.0"}, {"train": "1" * 64}], ids=["code", "texts"])
+def test_variants_of_one_sweep_have_the_same_code_and_texts(other, sweeps, tmp_path):
+    """Those of two sweeps need not: that may be what is compared."""
+    for name, sweep, more in zip("ab", sweeps, [{}, other]):
+        trained(finish(tmp_path / sweep, name, 1, {"exact_match": 0.5}), 1, **{**SHARED, **more})
+    said = table(tmp_path, baseline="a").obstacles
+    assert [each.words for each in said.values()] == ["unlike runs"] * (sweeps == ("one", "one"))
+    if said:
+        assert said["b"].sentence.startswith("“a” and “b” differ in what nobody compares: ")
+
+
 @pytest.mark.parametrize(
     ("more", "words", "sentence"),
     [

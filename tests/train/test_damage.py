@@ -23,7 +23,7 @@ from paddle_tfm.predictions import (
 )
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.identity import changes
+from paddle_tfm.train.changes import changes
 from paddle_tfm.train.logs import cut_rows, read_rows
 from paddle_tfm.train.run import find_run, load_run, write_start
 from paddle_tfm.train.trainer import Interrupted

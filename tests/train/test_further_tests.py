@@ -10,8 +10,8 @@ import pytest
 from paddle_tfm.data.batches import collate, in_order
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
+from paddle_tfm.train.changes import changes
 from paddle_tfm.train.evaluate import likelihood, log_probs
-from paddle_tfm.train.identity import changes
 from paddle_tfm.train.scorer import Scorer
 from paddle_tfm.train.trainer import Interrupted
 

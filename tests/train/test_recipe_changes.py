@@ -1,7 +1,7 @@
 """Which settings changed between two resolved recipes."""
 
 from paddle_tfm.recipe import loading
-from paddle_tfm.train.identity import changes, recipe_changes
+from paddle_tfm.train.changes import changes, recipe_changes
 
 
 def data(*overrides):

@@ -10,7 +10,8 @@ from paddle_tfm import processes
 from paddle_tfm.cli import main
 from paddle_tfm.onednn import library
 from paddle_tfm.testing.same_runs import differences
-from paddle_tfm.train.identity import changes, identity, rounding
+from paddle_tfm.train.changes import changes, rounding
+from paddle_tfm.train.identity import identity
 
 pytestmark = pytest.mark.reliability
 

@@ -10,7 +10,8 @@ from paddle_tfm import create_registry, processes
 from paddle_tfm.data.batches import collate
 from paddle_tfm.onednn import library, products
 from paddle_tfm.testing import examine
-from paddle_tfm.train.identity import changes, identity, rounding
+from paddle_tfm.train.changes import changes, rounding
+from paddle_tfm.train.identity import identity
 
 needs_float32 = pytest.mark.skipif(bool(products.why_not("float32")), reason=str(products.why_not("float32")))
 needs_bfloat16 = pytest.mark.skipif(bool(library.why_not("bfloat16")), reason=str(library.why_not("bfloat16")))

@@ -1,0 +1,109 @@
+"""Whether runs differ in what they should share: those of one variant in nothing beside their seeds, and the variants
+of one sweep neither in the code of a component that both have nor in the texts of one task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from paddle_tfm.component_source import recipe_text
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import content
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
+from paddle_tfm.train.forms import read_stored_identity
+
+NAMED = 2  # differences in one sentence
+_BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
+
+
+class Origin(NamedTuple):
+    """What a run was trained from, empty where that cannot be read: the text of its `settings`, without what changes no
+    number and its seed; the provider of each component; the hash of its training texts."""
+
+    settings: str = ""
+    components: Mapping[str, str] = {}
+    texts: str = ""
+
+
+class Trained(Protocol):
+    """A finished run, as far as what it was trained from is concerned."""
+
+    folder: Path
+
+    @property
+    def origin(self) -> Origin:
+        """What it was trained from."""
+
+
+def recipe_of(folder: Path) -> dict[str, Any]:
+    """The resolved recipe of a run; empty where it cannot be read."""
+    try:
+        return yaml_lines.load_file(folder / "recipe.yaml")[0]
+    except (UserError, OSError):
+        return {}
+
+
+def origin_of(folder: Path) -> Origin:
+    """What the run in a folder was trained from. Its recipe is not parsed, so that thousands are read at once."""
+    try:
+        settings = _BESIDE.sub("", content(folder / "recipe.yaml").decode("utf-8", errors="replace"))
+    except OSError:
+        settings = ""
+    try:
+        identity = read_stored_identity(folder)
+    except UserError:
+        return Origin(settings)
+    return Origin(settings, identity.get("components", {}), identity.get("data", {}).get("train", ""))
+
+
+def unlike(runs: Sequence[Trained]) -> str:
+    """In what the runs of one variant differ beside their seeds; "" if in nothing."""
+    first, *others = runs
+    for other in others:
+        if other.origin == first.origin:
+            continue
+        if sentence := _settings(first, other) or _code(first, other) or _texts(first, other):
+            return sentence
+    return ""
+
+
+def unlike_in_sweep(one: Trained, other: Trained) -> str:
+    """In what two variants of one sweep differ, though one command trained both; "" if in nothing, or if they are of
+    two sweeps, which may be meant to be compared."""
+    if one.folder.parent.parent != other.folder.parent.parent:
+        return ""
+    if sentence := _code(one, other):
+        return sentence
+    texts = _texts(one, other)
+    return texts if texts and recipe_of(one.folder).get("task") == recipe_of(other.folder).get("task") else ""
+
+
+def _settings(one: Trained, other: Trained) -> str:
+    if one.origin.settings == other.origin.settings or not one.origin.settings or not other.origin.settings:
+        return ""
+    changed = differences(recipe_of(one.folder), recipe_of(other.folder))
+    return _both(one, other, [(path, recipe_text(here), recipe_text(there)) for path, here, there in changed])
+
+
+def _code(one: Trained, other: Trained) -> str:
+    ours, theirs = one.origin.components, other.origin.components
+    both = [name for name in ours if name in theirs]
+    return _both(one, other, [(name, ours[name], theirs[name]) for name in both if ours[name] != theirs[name]])
+
+
+def _texts(one: Trained, other: Trained) -> str:
+    ours, theirs = one.origin.texts[:12], other.origin.texts[:12]
+    changed = [("the hash of the training texts", ours, theirs)] if ours and theirs and ours != theirs else []
+    return _both(one, other, changed)
+
+
+def _both(one: Trained, other: Trained, changed: Sequence[tuple[str, str, str]]) -> str:
+    """`model.dropout is 0.0 in pre/seed-1, and 0.1 in pre/seed-2`."""
+    names = [f"{run.folder.parent.name}/{run.folder.name}" for run in (one, other)]
+    if names[0] == names[1]:
+        names = [str(run.folder) for run in (one, other)]
+    texts = [f"{what} is {here} in {names[0]}, and {there} in {names[1]}" for what, here, there in changed]
+    return "; ".join(texts[:NAMED]) + (f"; and {len(texts) - NAMED} more" if len(texts) > NAMED else "")
