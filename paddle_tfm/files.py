@@ -11,6 +11,7 @@ import math
 import os
 import re
 import reprlib
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -62,6 +63,18 @@ def _remove_abandoned(path: Path) -> None:
         with suppress(FileNotFoundError):  # another process removed or renamed it
             if name.fullmatch(left.name) and time.time() - left.lstat().st_mtime > ABANDONED_SECONDS:
                 left.unlink()
+
+
+def remove(path: Path, ignore_errors: bool = False) -> None:
+    """Remove a file, or a folder with all that it holds; of a link the link. One that is gone may be.
+
+    `shutil.rmtree` alone opens what it is to remove, and waits at a pipe for ever.
+    """
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=ignore_errors)  # noqa: TID251
+        return
+    with suppress(*([OSError] if ignore_errors else [])):
+        path.unlink(missing_ok=True)
 
 
 def refuse_links(folder: Path) -> None:

@@ -57,6 +57,18 @@ def test_what_a_killed_process_left_of_a_shared_file_is_removed(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "command.json", writing, foreign])
 
 
+def test_a_pipe_is_removed_and_not_opened(tmp_path):
+    """`shutil.rmtree` opens it, and waits."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "folder" / "inner")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("precious")
+    (tmp_path / "precious").mkdir()
+    for name in ("folder", "pipe", "link", "gone"):
+        files.remove(tmp_path / name)
+    assert list(tmp_path.iterdir()) == [tmp_path / "precious"]
+
+
 def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
     (tmp_path / "command.json").mkdir()
     with pytest.raises(IsADirectoryError) as error:

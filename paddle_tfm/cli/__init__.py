@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from paddle_tfm import runtime
 from paddle_tfm.cli import streams
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import naming, require_utf8
@@ -122,12 +123,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _import_matplotlib_elsewhere() -> None:
     """matplotlib reads the `matplotlibrc` of the current folder as it is imported. Beside somebody else's runs that may
     be a pipe, or have LaTeX started."""
-    before = Path.cwd()
-    os.chdir(Path(__file__).parent)
-    try:
+    with runtime.elsewhere():
         importlib.import_module("matplotlib")
-    finally:
-        os.chdir(before)
 
 
 def _status(arguments: list[str] | None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ import click
 from paddle_tfm.cli.common import Stop, console, note, notes
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import remove
 
 POLL_SECONDS = 0.1  # between two looks at the second training
 
@@ -86,9 +86,9 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
     if any(unlike.values()):
         return False
     for run in runs if wanted.resume else ():  # what else is there may be somebody else's
-        shutil.rmtree(again / run.relative_to(folder))
+        remove(again / run.relative_to(folder))
     if not wanted.resume:
-        shutil.rmtree(again)
+        remove(again)
     return True
 
 

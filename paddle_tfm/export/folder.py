@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.export.spec import load_ctranslate2, save
 from paddle_tfm.export.variables import TARGET, Variables, variables
-from paddle_tfm.files import json_text, read_json, refuse_links, sha256
+from paddle_tfm.files import json_text, read_json, refuse_links, remove, sha256
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import read_identity
@@ -92,7 +91,7 @@ def export(
         if quantization != "float32":
             scores["float32"] = compare(partial) if compare else {}
             for file in partial.glob("*"):
-                shutil.rmtree(file) if file.is_dir() else file.unlink()
+                remove(file)
             _write(run, variables(run.model, component_names(run), quantization), quantization, partial)
             scores[quantization] = compare(partial) if compare else {}
         page = source_of(run, checkpoint, quantization) | {
@@ -140,7 +139,7 @@ def _partial(folder: Path) -> Iterator[Path]:
     """A folder beside `folder`, which takes its place at the end, or is removed if something fails."""
     partial, old = (folder.with_name(f"{folder.name}.{state}") for state in ("partial", "old"))
     for left in (partial, old):
-        shutil.rmtree(left, ignore_errors=True)
+        remove(left, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         yield partial
@@ -149,4 +148,4 @@ def _partial(folder: Path) -> Iterator[Path]:
         partial.rename(folder)
     finally:
         for left in (partial, old):
-            shutil.rmtree(left, ignore_errors=True)
+            remove(left, ignore_errors=True)

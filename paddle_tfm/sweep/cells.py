@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, refuse_links
+from paddle_tfm.files import PARTIAL, refuse_links, remove
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -129,7 +128,7 @@ class Cell(protocols.Cell):
         manifest.remove_intermediate(self.folder / "checkpoints")
         for left in (self.folder / claim.FILE, *self.folder.glob(f"*{PARTIAL}")):
             with suppress(OSError):  # a folder for reading only
-                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+                remove(left)
 
     def require_unchanged(self, plan: Plan, data: dict[str, str] | None = None) -> None:
         """Refuse to resume a run with another recipe, other plugins or other data than it began with.

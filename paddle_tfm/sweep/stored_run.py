@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, json_text, naming, parsed, sha256, sync_all, write_whole
+from paddle_tfm.files import PARTIAL, json_text, naming, parsed, remove, sha256, sync_all, write_whole
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.train import manifest
@@ -113,7 +113,7 @@ class StoredRun:
         """
         partial = folder / f"store{PARTIAL}"
         with naming(folder):
-            shutil.rmtree(partial, ignore_errors=True)
+            remove(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             for content in set(wanted.files.values()):
                 self.store.download(f"{self.name}/{content}", partial / content)
@@ -121,7 +121,7 @@ class StoredRun:
                     raise StoreError(f"{self}: damaged: the content of {content[:12]}… is another")
             for name in (IDENTITY, RESULTS):
                 (folder / name).unlink(missing_ok=True)
-            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            remove(folder / "checkpoints", ignore_errors=True)
             # these two come last: with them a folder is begun, and finished
             for path in sorted(wanted.files, key=lambda path: (path == RESULTS, path == IDENTITY)):
                 if path in (IDENTITY, RESULTS):
@@ -130,7 +130,7 @@ class StoredRun:
                 (folder / path).unlink(missing_ok=True)  # a link would be written through
                 shutil.copyfile(partial / wanted.files[path], folder / path)  # no links: a log is appended to
             sync_all(folder)
-            shutil.rmtree(partial)
+            remove(partial)
 
     def fetch_newest(self, folder: Path, is_wanted: Callable[[State], bool]) -> bool:
         """Bring the newest state into a folder, or the one before where it is damaged, if it is wanted; whether one was

@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL
+from paddle_tfm.files import PARTIAL, remove
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.store import StoreError
@@ -41,7 +41,7 @@ class Uploads:
         self.sentences: SimpleQueue[str] = SimpleQueue()
         self.failure: StoreError | None = None  # of the state that was to be copied last
         self.thread = threading.Thread(target=self._work, name=f"copies of {stored.name}", daemon=True)
-        shutil.rmtree(self.staged, ignore_errors=True)  # of a process that was killed
+        remove(self.staged, ignore_errors=True)  # of a process that was killed
         self.thread.start()
 
     @hookimpl
@@ -69,12 +69,12 @@ class Uploads:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 _stage(path, copy)
         except OSError as error:
-            shutil.rmtree(staged, ignore_errors=True)
+            remove(staged, ignore_errors=True)
             self.report(f"{self.stored.name} was not copied: {error.filename or staged}: {error.strerror}")
             return
         with self.lock:
             if self.next is not None:
-                shutil.rmtree(self.next)
+                remove(self.next)
             self.next = staged
             self.lock.notify_all()
 
@@ -98,7 +98,7 @@ class Uploads:
             self.is_ended = True
             self.lock.notify_all()
         self.thread.join(POLL_SECONDS)
-        shutil.rmtree(self.staged, ignore_errors=True)
+        remove(self.staged, ignore_errors=True)
 
     def _say(self, but_last: bool = False) -> None:
         """Report what the thread has to say; `but_last`: whoever asks hears of the last failure otherwise."""
@@ -127,7 +127,7 @@ class Uploads:
                 self.failure = StoreError(f"{error.filename or staged}: {error.strerror}")
             if self.failure is not None:
                 self.sentences.put(f"{self.stored.name} was not copied: {self.failure}; the next checkpoint will be")
-            shutil.rmtree(staged, ignore_errors=True)
+            remove(staged, ignore_errors=True)
 
     def _copied(self, staged: Path, state: State) -> StoreError | None:
         """Copy a state, again and again after longer and longer pauses, until it is there or a newer one waits; why it

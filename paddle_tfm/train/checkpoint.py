@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from paddle_tfm.errors import CutShort, UserError
-from paddle_tfm.files import ANY_SIZE, PARTIAL, naming, opened, sync
+from paddle_tfm.files import ANY_SIZE, PARTIAL, naming, opened, remove, sync
 from paddle_tfm.train import manifest
 
 # the types of tensors in a checkpoint: as safetensors calls them, and as NumPy does
@@ -46,7 +45,7 @@ def save(
     """
     partial = folder.with_name(folder.name + PARTIAL)
     try:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for part, tensors in {"model": model.state_dict(), **parts}.items():
             _write_arrays(partial / f"{part}.safetensors", tensors)
@@ -55,7 +54,7 @@ def save(
             manifest.write(partial, state["step"], identity)
         _take_name(partial, folder, keep_old)
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial, ignore_errors=True)
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CutShort(
             f"{folder}: the checkpoint of step {state['step']:,} was not saved: {reason}{_left(folder)}"
@@ -75,12 +74,12 @@ def _take_name(partial: Path, folder: Path, keep_old: bool) -> None:
     """Rename a checkpoint that is complete to `folder`, and what is there to the name of the old one."""
     _, old = manifest.versions(folder)
     if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
+        remove(old, ignore_errors=True)
         folder.rename(old)
     partial.rename(folder)
     sync(folder.parent)
     if not keep_old:
-        shutil.rmtree(old, ignore_errors=True)
+        remove(old, ignore_errors=True)
 
 
 def _left(folder: Path) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, read_json, sha256, sync
+from paddle_tfm.files import PARTIAL, read_json, remove, sha256, sync
 from paddle_tfm.train.forms import read_stored_identity
 
 FILE = "manifest.json"
@@ -197,7 +196,7 @@ def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
     names = [snapshot(step) for step in steps]
     for each in folder.glob(snapshot("*")):
         if SNAPSHOT.fullmatch(each.name) and each.name not in names:
-            shutil.rmtree(each, ignore_errors=True)
+            remove(each, ignore_errors=True)
 
 
 def remove_intermediate(folder: Path) -> None:
@@ -206,6 +205,6 @@ def remove_intermediate(folder: Path) -> None:
     keep_snapshots(folder, [])
     for newest, old in (versions(folder / name) for name in ("best", "last")):
         if newest.exists():
-            shutil.rmtree(old, ignore_errors=True)
+            remove(old, ignore_errors=True)
     for partial in folder.glob(f"*{PARTIAL}"):
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 import paddle
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import sync
+from paddle_tfm.files import remove, sync
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.plugin_errors import summary
 from paddle_tfm.train import checkpoint, manifest, population
@@ -112,7 +111,7 @@ class TrainingState:
         if self.ema is not None:
             self.ema.shadow = checkpoint.load_part(point, "ema", self.ema.shadow)
         if point != self.folder("last"):
-            shutil.rmtree(self.folder("last"), ignore_errors=True)
+            remove(self.folder("last"), ignore_errors=True)
         self.cut_logs(report)
 
     def _restore_optimizer(self, point: Path) -> None:

@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 from visualdl.proto.record_pb2 import Record
 
 HEADER = struct.Struct("<Q")  # before each record: its number of bytes
+LARGEST_RECORD = 1 << 26  # bytes: an image has some thousands
 
 
-def read_records(folder: Path) -> list[Record]:
-    """The whole records of the newest file in `folder`; what a killed process left half written is skipped."""
-    files = sorted(folder.glob("vdlrecords.*.log"))
+def read_records(folder: Path) -> Iterator[Record]:
+    """The whole records of the newest file in `folder`, one after the other; what a killed process left half written is
+    skipped, and so is all that follows what is no record."""
+    files = sorted(file for file in folder.glob("vdlrecords.*.log") if file.is_file())  # a pipe would be waited for
     if not files:
-        return []
-    data, records, place = files[-1].read_bytes(), [], 0
-    while place + HEADER.size <= len(data):
-        (length,) = HEADER.unpack_from(data, place)
-        content = data[place + HEADER.size : place + HEADER.size + length]
-        place += HEADER.size + length
-        if len(content) < length:
-            break
-        try:
-            records.append(Record.FromString(content))
-        except DecodeError:
-            break
-    return records
+        return
+    with files[-1].open("rb") as file:
+        while len(header := file.read(HEADER.size)) == HEADER.size:
+            (length,) = HEADER.unpack(header)
+            content = file.read(length) if length <= LARGEST_RECORD else b""
+            if not content or len(content) < length:
+                return
+            try:
+                record = Record.FromString(content)
+            except DecodeError:
+                return
+            if len(record.values) == 1:
+                yield record
 
 
-def to_keep(records: list[Record], step: int, evaluations: Collection[int]) -> list[Record]:
+def to_keep(records: Iterable[Record], step: int, evaluations: Collection[int]) -> list[Record]:
     """Of a run that continues after `step`: histograms until then, and texts and images of the `evaluations` in
     its log. Its curves are in the log too, and what is later will be written again."""
     kept = []
     for record in records:
-        (value,) = record.values
+        value = record.values[0]
         kind = value.WhichOneof("one_value")
         if (kind == "histogram" and value.id <= step) or (kind in ("text", "image") and value.id in evaluations):
             kept.append(record)

@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -16,7 +17,19 @@ pytestmark = [
     pytest.mark.reliability,
     pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks in the current folder"),
 ]
-MODULES = ("json", "numpy", "flask", "click", "socket", "subprocess", "paddle", "yaml", "safetensors", "visualdl")
+MODULES = (
+    "json",
+    "numpy",
+    "flask",
+    "click",
+    "socket",
+    "subprocess",
+    "paddle",
+    "yaml",
+    "safetensors",
+    "visualdl",
+    "pydantic",
+)
 ONCE = [*TINY, "seeds=[1]"]
 COMMANDS = {
     "command": ["run", "reverse", *ONCE, "--executor={name: command, template: '{cell}'}"],
@@ -24,6 +37,7 @@ COMMANDS = {
     "verify-resume": ["verify-resume", "reverse", *ONCE, "--kill-at=3"],
     "doctor": ["doctor"],
 }
+BY_RAY = ["run", "reverse", *ONCE, "--executor=ray"]
 
 
 @pytest.fixture
@@ -33,9 +47,12 @@ def foreign(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+RAY = pytest.param("ray", marks=[pytest.mark.cluster, pytest.mark.skipif(not find_spec("ray"), reason="no Ray")])
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, RAY])
 def test_no_command_executes_what_lies_there(foreign, name):
-    command = [*runtime.python(), "-m", "paddle_tfm", *COMMANDS[name]]
+    command = [*runtime.python(), "-m", "paddle_tfm", *(BY_RAY if name == "ray" else COMMANDS[name])]
     done = subprocess.run(command, cwd=foreign, capture_output=True, text=True)
     assert not (foreign / "executed").exists()
     assert done.returncode == 0, done.stderr
