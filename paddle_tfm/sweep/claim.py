@@ -40,8 +40,30 @@ class Owner(NamedTuple):
         return f"process {self.pid} on {self.host}" if self.pid else "a process"
 
 
+class Held(NamedTuple):
+    """A claim that is ours, its file open and locked."""
+
+    path: Path
+    file: TextIO
+
+    def is_ours(self) -> bool:
+        """Whether the file that we hold is still the one in the folder."""
+        try:
+            return os.path.samestat(os.fstat(self.file.fileno()), self.path.lstat())
+        except OSError:
+            return False
+
+    def require(self) -> None:
+        """Raises UserError where the folder was removed or moved away; another run may be in its place."""
+        if not self.is_ours():
+            raise UserError(
+                f"{self.path.parent} was removed or moved while it was being trained, or its {FILE} was; nothing more "
+                "is written there"
+            )
+
+
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
+def claimed(folder: Path) -> Iterator[Held]:
     """Within this block the run in `folder` is ours. The system holds the lock and drops it when the process ends, in
     whatever way, so that a killed one keeps nobody out; other machines see it as far as their file system carries
     locks (NFS does). One that has no locks at all keeps nobody out either.
@@ -52,13 +74,15 @@ def claimed(folder: Path) -> Iterator[None]:
     path = folder / FILE
     refuse_links(folder)
     file = _locked(path)
+    held = Held(path, file)
     try:
         with naming(path):
             file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": now()}))
             file.flush()
-        yield
+        yield held
     finally:
-        path.unlink(missing_ok=True)
+        if held.is_ours():
+            path.unlink(missing_ok=True)
         file.close()
         with suppress(OSError):  # only where nothing was written into it, nor beside it
             folder.rmdir()

@@ -11,7 +11,7 @@ from paddle_tfm.protocols import Outcome
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.sweep.claim import claimed
+from paddle_tfm.sweep.claim import Held, claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.uploads import Uploads, kept
@@ -50,9 +50,9 @@ class Serial:
         with self._listening(Watcher(self.on_event)):
             corpus_of = OncePerTexts(self._load)
             for cell in cells:
-                with claimed(cell.folder), kept(cell, self.resume, self.stop, self.report) as uploads:
+                with claimed(cell.folder) as held, kept(cell, self.resume, self.stop, self.report) as uploads:
                     plan = plan_run(cell.spec, self.registry)
-                    self._train(cell, plan, corpus_of(plan), uploads)
+                    self._train(cell, plan, corpus_of(plan), held, uploads)
                 yield Outcome(cell)
 
     def _load(self, plan: Plan) -> Corpus:
@@ -64,7 +64,7 @@ class Serial:
                 self.report(f"evaluate.tests.{name}: {number:,} of its {total:,} sources are in the training split too")
         return corpus
 
-    def _train(self, cell: Cell, plan: Plan, corpus: Corpus, uploads: Uploads | None) -> None:
+    def _train(self, cell: Cell, plan: Plan, corpus: Corpus, held: Held, uploads: Uploads | None) -> None:
         run = create(plan, cell.folder, corpus, self.resume)
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
@@ -76,7 +76,7 @@ class Serial:
             self.on_event(Event("finished", Card.of_run(run)))
             return
         stop = self.stop if uploads is None else lambda: self.stop() or uploads.is_lost
-        trainer = Trainer(run, self.registry.plugins, stop, self.report, self.strict, self.others)
+        trainer = Trainer(run, self.registry.plugins, stop, self.report, self.strict, self.others, held.require)
         with self._listening(uploads):
             trainer.train(resume=self.resume)
 

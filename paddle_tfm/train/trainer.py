@@ -53,6 +53,7 @@ class Trainer:
         report: called with a sentence about an event that the user should know of.
         strict: whether an exception of a listener ends the training.
         others: the other ranks of a run that several processes train.
+        require_folder: called before anything is written; raises where the folder is not this run's any more.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Trainer:
         report: Callable[[str], None] = lambda text: None,
         strict: bool = False,
         others: Ranks | None = None,
+        require_folder: Callable[[], None] = lambda: None,
     ):
         precision = run.settings.train.precision
         if precision != "float32" and place.on_cpu():
@@ -70,6 +72,7 @@ class Trainer:
         if others is not None and run.settings.train.shards is not None:
             raise UserError(shards_with_ranks(run.settings.train.shards))
         self.run, self.stop, self.report, self.others = run, stop, report, others
+        self.require_folder = require_folder
         self.listeners = Listeners(plugins, report, strict)
         self.state = TrainingState(run)
         self.step, self.stream = self.state.step, self.state.stream
@@ -158,6 +161,7 @@ class Trainer:
             self._save("last")
             raise RankLost(f"{lost}; {run.name} is saved at step {run.step:,}") from None
         seconds = time.perf_counter() - start
+        self.require_folder()
         if sentence := divergence.not_finite(metrics, step):
             restore()
             return divergence.not_made(self.state, step, batches, sentence, self._say)
@@ -186,6 +190,7 @@ class Trainer:
                 norms = discrepancies(run.model, run.stream(), run.seed, run.step)
                 evaluation = {**metrics, **overall(norms)}
                 more = {"norms": norms} if norms else {}
+                self.require_folder()
                 append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": evaluation, **more})
                 progress.evaluated = True
                 progress.stale += 1
@@ -210,11 +215,13 @@ class Trainer:
         return patience is not None and self.state.progress.stale >= patience
 
     def _raise_if_stopped(self, done: int) -> None:
+        self.require_folder()
         if self.stop():
             raise Interrupted(self.run.name)
 
     def _finish(self, diverged: str | None) -> dict[str, Any]:
         run, state = self.run, self.state
+        self.require_folder()
         final = FinalTests(run, functools.partial(self.score, search=run.search()))
         averaged = self._average_last() if run.settings.train.average and state.progress.best is not None else None
         if state.progress.best is not None:
@@ -222,6 +229,7 @@ class Trainer:
             if not run.plan.run.is_trial:  # the test split chooses nothing
                 final.do()
         results = results_of(run, state.progress, self.score.metrics, final, averaged, diverged, state.wall_seconds())
+        self.require_folder()
         write_peak_memory(run.folder)
         write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
         manifest.remove_intermediate(state.folder())
@@ -244,6 +252,7 @@ class Trainer:
         return {"steps": steps, "is_best": is_best, "valid": metrics}
 
     def _save(self, name: str, resumable: bool = True) -> None:
+        self.require_folder()
         self.state.save(name, resumable)
         self.emit("on_checkpoint", step=self.run.step, path=self.state.folder(name))
 
