@@ -20,7 +20,7 @@ from paddle_tfm.train.identity import read_identity
 from paddle_tfm.train.run import Run
 
 PAGE = "paddle_tfm.json"
-FORMAT = 1  # of the folder; another number is exported again
+FORMAT = 2  # of the folder; another number is exported again
 PROOF_SENTENCES = 200
 
 
@@ -51,11 +51,18 @@ def source_of(run: Run, checkpoint: str, quantization: str) -> dict[str, object]
 
 
 def is_current(folder: Path, source: dict[str, object]) -> bool:
-    """Whether `folder` holds a whole export of this source."""
-    if not (folder / PAGE).is_file():
+    """Whether `folder` holds a whole export of this source, its files as they were written."""
+    try:
+        page = read_json(folder / PAGE)
+        return all(page.get(key) == value for key, value in source.items()) and page.get("files") == _files(folder)
+    except (UserError, OSError):
         return False
-    page = read_json(folder / PAGE)
-    return all(page.get(key) == value for key, value in source.items())
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """path → SHA-256 of all files of an export but its page."""
+    paths = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if not path.is_dir()]
+    return {path: sha256(folder / path) for path in paths if path != PAGE}
 
 
 def export(
@@ -103,6 +110,7 @@ def export(
             "prompt_at_once": model.prompt_at_once,
             "proof": proof._asdict(),
             "scores": scores,
+            "files": _files(partial),
         }
         (partial / PAGE).write_text(json_text(page), "utf-8")
     return proof

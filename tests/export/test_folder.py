@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 
@@ -13,9 +14,10 @@ from paddle_tfm.cli import main
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import UserError
 from paddle_tfm.export import folder as folders
-from paddle_tfm.export.engine import open_engine
+from paddle_tfm.export.engine import exported, open_engine
 from paddle_tfm.export.folder import export, export_folder, is_current, source_of
 from paddle_tfm.export.spec import load_ctranslate2, tokens
+from paddle_tfm.files import sha256
 
 LINES = ["1 2 3", "", "4", "0 5 1 2", "what is this", "3 3"]
 
@@ -109,6 +111,25 @@ def test_an_export_of_other_weights_is_not_current(run):
     assert is_current(folder, source)
     assert not is_current(folder, source | {"weights": "0"}) and not is_current(folder.parent / "none", source)
     assert export_folder(run, "int8", "last").name == "ctranslate2-int8-last"
+
+
+DAMAGES = {
+    "a bit": lambda folder: (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:-1] + b"\x7f"),
+    "a file": lambda folder: (folder / "config.json").unlink(),
+    "a pipe": lambda folder: ((folder / "config.json").unlink(), os.mkfifo(folder / "config.json")),
+    "the page": lambda folder: (folder / "paddle_tfm.json").write_text("{"),
+    "a link": lambda folder: (folder / "more").symlink_to("nowhere"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_export_that_is_not_as_it_was_written_is_made_again(run, damage):
+    folder, said = exported(run), []
+    before = (folder / "model.bin").read_bytes()
+    DAMAGES[damage](folder)
+    assert exported(run, report=said.append) == folder and len(said) == 1 and "exported to" in said[0]
+    assert (folder / "model.bin").read_bytes() == before
+    assert exported(run, report=said.append) == folder and len(said) == 1
 
 
 def test_pieces_stay_different():
@@ -220,8 +241,13 @@ def test_an_old_version_is_refused(monkeypatch):
         load_ctranslate2()
 
 
-def test_a_damaged_model_is_a_sentence(run):
-    export(run, export_folder(run))
-    (export_folder(run) / "model.bin").write_bytes(b"no model")
+def test_a_model_that_cannot_be_loaded_is_a_sentence(run):
+    """Though its page lists it: another version of CTranslate2 wrote it, say."""
+    folder = export_folder(run)
+    export(run, folder)
+    (folder / "model.bin").write_bytes(b"no model")
+    page = json.loads((folder / "paddle_tfm.json").read_text())
+    page["files"]["model.bin"] = sha256(folder / "model.bin")
+    (folder / "paddle_tfm.json").write_text(json.dumps(page))
     with pytest.raises(UserError, match=r"CTranslate2 cannot load it: .*remove it to export again"):
         open_engine(run, "ctranslate2", search_of(run, "greedy"))
