@@ -1,5 +1,6 @@
 """Whether runs differ in what they should share: those of one variant in nothing beside their seeds, and the variants
-of one sweep neither in the code of a component that both have nor in the texts of one task."""
+of one sweep neither in the code of a component that both have nor in the texts of one task; nor tuned runs in these
+from their trials."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
+from paddle_tfm.recipe.tuning import FOLDER
 from paddle_tfm.train.forms import read_stored_identity
 
 NAMED = 2  # differences in one sentence
@@ -31,7 +33,9 @@ class Origin(NamedTuple):
 class Trained(Protocol):
     """A finished run, as far as what it was trained from is concerned."""
 
-    folder: Path
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
 
     @property
     def origin(self) -> Origin:
@@ -68,6 +72,24 @@ def unlike(runs: Sequence[Trained]) -> str:
         if sentence := _settings(first, other) or _code(first, other) or _texts(first, other):
             return sentence
     return ""
+
+
+class Trial(NamedTuple):
+    """A trial of tuning."""
+
+    folder: Path
+    origin: Origin
+
+
+def unlike_trials(run: Trained) -> str:
+    """In what code or texts the trials that chose a run's values differ from it; "" if in nothing, or if there are
+    none."""
+    trials = (run.folder.parent.parent / FOLDER / run.folder.parent.name).glob("trial-*")
+    folder = min(trials, default=None)
+    if folder is None:
+        return ""
+    trial = Trial(folder, origin_of(folder))
+    return _code(trial, run) or _texts(trial, run)
 
 
 def unlike_in_sweep(one: Trained, other: Trained) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from paddle_tfm import units
-from paddle_tfm.comparison.alike import Trained, recipe_of, unlike, unlike_in_sweep
+from paddle_tfm.comparison.alike import Trained, recipe_of, unlike, unlike_in_sweep, unlike_trials
 from paddle_tfm.component_source import recipe_text
 from paddle_tfm.recipe.differences import differences
 
@@ -112,6 +112,8 @@ def _training(variant: str, runs: Sequence[Scored], baseline: str, base: Sequenc
     for name, group in ((baseline, base), (variant, runs)):
         if sentence := unlike(group):
             return Obstacle("unlike runs", f"the runs of “{name}” differ in more than their seeds: {sentence}")
+        if sentence := unlike_trials(group[0]):
+            return Obstacle("unlike runs", f"the trials of “{name}” chose values for something else: {sentence}")
     if sentence := unlike_in_sweep(base[0], runs[0]):
         return Obstacle("unlike runs", f"“{baseline}” and “{variant}” differ in what nobody compares: {sentence}")
     return None

@@ -437,6 +437,21 @@ def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other,
     assert {name: each.sentence for name, each in said.items()} == ({"b": expected} if sentence else {})
 
 
+@pytest.mark.parametrize("other", [{}, {"norm": "norm 0.2.0"}, {"train": "1" * 64}], ids=["nothing", "code", "texts"])
+@pytest.mark.parametrize("variant", ["a", "b"])
+def test_trials_chose_values_for_the_code_and_texts_of_the_runs(variant, other, tmp_path):
+    for name in "ab":
+        folder = finish(tmp_path, name, 1, {"exact_match": 0.5})
+        trained(folder, 1, **SHARED)
+        trial = folder.parents[1] / "tuning" / name / "trial-01"
+        trial.mkdir(parents=True)
+        trained(trial, 7, **{**SHARED, "recipe": "a: 7\n", **(other if name == variant else {})})
+    said = table(tmp_path, baseline="a").obstacles
+    assert bool(said) == bool(other)
+    if said:
+        assert said["b"].sentence.startswith(f"the trials of “{variant}” chose values for something else: ")
+
+
 @pytest.mark.parametrize("sweeps", [("one", "one"), ("one", "two")], ids=["one sweep", "two sweeps"])
 @pytest.mark.parametrize("other", [{"norm": "norm 0.2.0"}, {"train": "1" * 64}], ids=["code", "texts"])
 def test_variants_of_one_sweep_have_the_same_code_and_texts(other, sweeps, tmp_path):
