@@ -156,9 +156,12 @@ class Cell(protocols.Cell):
         return f"{RECIPE_CHANGED}: {settings}" if settings else RECIPE_CHANGED
 
     def other_code(self, plan: Plan) -> str:
-        """Which components of its run, as it was begun, another plugin provides now, or another version of it; of those
-        that are installed here."""
-        before, now = components(read_identity(self.folder)), plan.providers()
+        """Which components of its run, as it was begun, another plugin provides now, or another version of it, of those
+        that are installed here; "" where none are, or where that cannot be read."""
+        try:
+            before, now = components(read_identity(self.folder)), plan.providers()
+        except UserError:
+            return ""
         both = [{name: each[name] for name in before if name in now} for each in (before, now)]
         return ", ".join(component_changes(*both))
 
