@@ -35,6 +35,8 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
 
     source = find(recipe)
     target = file / source.name if file.is_dir() else file
+    if target.is_symlink() and not target.exists():
+        raise UserError(f"{target}: is a link to nothing, {target.readlink()}, which is not made; remove it")
     if target.exists() and not force:
         raise UserError(f"{target} exists; add --force to overwrite it")
     if target.exists() and not target.is_file():

@@ -577,11 +577,14 @@ def test_cp_has_one_kind_of_line_ends_and_writes_what_a_link_leads_to(tmp_path):
         (["huge.yaml", "copy.yaml"], "huge.yaml: has 5,000,000,000 bytes, but a recipe has at most 1,000,000"),
         (["reverse", "/dev/full", "--force"], "/dev/full: a device or a pipe"),
         (["reverse", "pipe.yaml", "--force"], "pipe.yaml: a device or a pipe"),
+        (["reverse", "link.yaml"], "link.yaml: is a link to nothing, outside, which is not made"),
+        (["reverse", "link.yaml", "--force"], "link.yaml: is a link to nothing, outside, which is not made"),
         (["reverse", "copy.yaml", "--summary", "a\udcff"], "'a\\udcff': names and texts must be UTF-8"),
     ],
 )
 def test_what_cp_refuses(arguments, sentence, tmp_path):
     Path("latin.yaml").write_bytes(b"summary: \xe9\n")
+    Path("link.yaml").symlink_to("outside")
     with Path("huge.yaml").open("wb") as file:
         file.truncate(5_000_000_000)
     os.mkfifo("pipe.yaml")
