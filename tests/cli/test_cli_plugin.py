@@ -332,6 +332,13 @@ def test_nothing_is_overwritten():
     assert Path("my_norm.py").read_text("utf-8") == "mine"
 
 
+def test_nor_is_a_link_to_nothing_followed():
+    Path("my_norm.py").symlink_to("outside")
+    done = call("plugin", "new", "my-norm", "--single-file")
+    assert (done.status, "my_norm.py is there already" in done.err) == (2, True)
+    assert not Path("outside").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
