@@ -12,7 +12,8 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -31,16 +32,23 @@ HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(("register
 
 @dataclass(frozen=True)
 class Provider:
-    """Who brought a plugin: a distribution and its version, or a file and the hash of its source."""
+    """Who brought a plugin: a distribution and its version, or a file and the hash of its source. code: that of a
+    distribution's, unless it is ours; one that is installed with `pip install -e` changes under the same version."""
 
     plugin: str
     source: str
     version: str
+    code: str = ""
 
     @property
     def is_file(self) -> bool:
         """Whether it came by `--plugin`."""
         return self.version.startswith(HASH)
+
+    @property
+    def identity(self) -> str:
+        """What of it determines a run's numbers."""
+        return " ".join(filter(None, (self.plugin, self.version, self.code)))
 
     @property
     def is_ours(self) -> bool:
@@ -128,7 +136,22 @@ def _guarded(plugins: Plugins, entry: importlib.metadata.EntryPoint) -> None:
 
 def _provider(entry: importlib.metadata.EntryPoint) -> Provider:
     name, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "")
-    return Provider(entry.name, name, version)
+    provider = Provider(entry.name, name, version)
+    return provider if provider.is_ours else replace(provider, code=_hash_of_code(sys.modules[entry.module]))
+
+
+def _hash_of_code(module: ModuleType) -> str:
+    """Of the source of a module, and of all that lies in its package; "" where there is none."""
+    folder = getattr(sys.modules.get(module.__package__ or ""), "__path__", None)
+    files = [file for path in folder for file in Path(path).rglob("*.py")] if folder else [Path(module.__file__ or "")]
+    sources = [(file.name, file.read_bytes()) for file in sorted(files) if file.is_file()]
+    return (
+        _hash(b"".join(b"%s\0%d\0%s" % (name.encode(), len(text), text) for name, text in sources)) if sources else ""
+    )
+
+
+def _hash(source: bytes) -> str:
+    return HASH + hashlib.sha256(source).hexdigest()[:16]
 
 
 def load_file(plugins: Plugins, path: Path) -> None:
@@ -142,16 +165,16 @@ def load_file(plugins: Plugins, path: Path) -> None:
     source = path.read_bytes()
     name = f"{FILE_MODULE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None or not isinstance(spec.loader, SourceFileLoader):
         raise UserError(f"--plugin {path}: not a Python file; its name should end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    version = HASH + hashlib.sha256(source).hexdigest()[:16]
     # `requires` names a plugin by its file's stem, unless an installed plugin or another file has that name already.
     names = (path.stem, path.name, str(path))
-    provider = Provider(next(name for name in names if not plugins.manager.has_plugin(name)), str(path), version)
+    provider = Provider(next(name for name in names if not plugins.manager.has_plugin(name)), str(path), _hash(source))
     try:
-        spec.loader.exec_module(module)
+        # What was hashed: byte code beside the file may be older than its time and size say.
+        exec(compile(source, spec.origin or str(path), "exec", dont_inherit=True), module.__dict__)
         _register(plugins, module, provider)
         if not plugins.manager.get_hookcallers(module):
             raise UserError(_registers_nothing(module))

@@ -65,7 +65,7 @@ class Plan:
     def providers(self) -> dict[str, str]:
         """Component → plugin and version that provide it, those inside of others too."""
         parts = ((f"{part.kind} {part.name}", provider) for part, provider in self._provided())
-        return {part: f"{provider.plugin} {provider.version}" for part, provider in sorted(parts, key=itemgetter(0))}
+        return {part: provider.identity for part, provider in sorted(parts, key=itemgetter(0))}
 
     def plugin_files(self) -> dict[str, str]:
         """Plugin → path of the `--plugin` file that provides a component of this run."""
