@@ -144,10 +144,8 @@ def _hash_of_code(module: ModuleType) -> str:
     """Of the source of a module, and of all that lies in its package; "" where there is none."""
     folder = getattr(sys.modules.get(module.__package__ or ""), "__path__", None)
     files = [file for path in folder for file in Path(path).rglob("*.py")] if folder else [Path(module.__file__ or "")]
-    sources = [(file.name, file.read_bytes()) for file in sorted(files) if file.is_file()]
-    return (
-        _hash(b"".join(b"%s\0%d\0%s" % (name.encode(), len(text), text) for name, text in sources)) if sources else ""
-    )
+    sources = [(file.name.encode(), file.read_bytes()) for file in sorted(files) if file.is_file()]
+    return _hash(b"".join(b"%s\0%d\0%s" % (name, len(text), text) for name, text in sources)) if sources else ""
 
 
 def _hash(source: bytes) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddle_tfm.component_source import recipe_text
+from paddle_tfm.plugins import HASH
 from paddle_tfm.recipe.differences import differences
 from paddle_tfm.units import plural
 
@@ -26,11 +27,12 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def component_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """One sentence for each component that another plugin, or another version of it, provides now."""
+    """One sentence for each component that another plugin, another version or other code of it provides now. A run that
+    is older than the hash of an installed plugin's code is taken as one of the same."""
     return [
         f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}"
         for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
+        if before.get(name) != after.get(name) and not f"{after.get(name)}".startswith(f"{before.get(name)} {HASH}")
     ]
 
 
