@@ -74,6 +74,9 @@ RESULTS = [
     {"test": {"loss": "2.5"}},
     {"tests": {"far": {"scores": [1]}}},
     {"seconds": HUGE},
+    {"seconds": 1.7e308},
+    {"test": {"loss": -1.7e308}},
+    {"valid": {"loss": 1e151}},
 ]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import subprocess
 import sys
 import types
+from importlib import metadata
 
 import pluggy
 import pytest
@@ -15,6 +17,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.plugins import Listeners, Plugins, create_plugins
 from paddle_tfm.registry import Registry
+from paddle_tfm.train.changes import component_changes
 
 GOOD = """
 from paddle_tfm import hookimpl
@@ -68,6 +71,16 @@ def test_a_file_registers_its_components_under_its_name_and_hash(file):
 
     path.write_text(GOOD + "\n# changed", "utf-8")
     assert Registry(create_plugins([path])).entry("norm", "mine").provider.version != entry.provider.version
+
+
+def test_what_is_executed_of_a_file_is_what_was_hashed(file):
+    """Byte code beside it, which Python would take, is of another text of the same time and size."""
+    path = file(GOOD)
+    py_compile.compile(str(path))
+    times = path.stat()
+    file(GOOD.replace("of mine", "of ours"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert Registry(create_plugins([path])).entry("norm", "mine").load().__doc__.startswith("A norm of ours.")
 
 
 def test_a_file_may_have_the_name_of_an_installed_plugin_or_of_another_file(file):
@@ -204,6 +217,42 @@ for arguments in (["ls", "components", "--kind", "norm"], ["check", "reverse", "
     for sentence in ("fake 2.0", "broken failed to load: RuntimeError", "gone failed to load: ModuleNotFoundError",
                  "leaves failed to load: Bare: 7"):  # fmt: skip
         assert sentence in rest
+
+
+IDENTITY = """
+from paddle_tfm import load_recipe
+from paddle_tfm.plugins import create_plugins
+from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.registry import Registry
+plan = plan_run(load_recipe("reverse", ["model.norm=mine"]).runs()[0], Registry(create_plugins()))
+print(plan.providers()["norm mine"], plan.providers()["attention multihead"], sep="|")
+"""
+
+
+@pytest.mark.parametrize("layout", ["module", "package"])
+def test_an_installed_plugin_has_the_hash_of_its_code_in_the_identity(layout, tmp_path):
+    """One that is installed with `pip install -e` is edited under the same version."""
+    info, code = tmp_path / "fake-2.0.dist-info", tmp_path / ("fake.py" if layout == "module" else "fake/inner/norm.py")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text("[paddle_tfm]\nfake = fake\n")
+    code.parent.mkdir(parents=True, exist_ok=True)
+    if layout == "package":
+        (tmp_path / "fake/__init__.py").write_text("from fake.inner.norm import register_norms\n")
+        (tmp_path / "fake/inner/__init__.py").touch()
+
+    def provider(text):
+        code.write_text(text, "utf-8")
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([sys.executable, "-c", IDENTITY], env=environment, capture_output=True, text=True)
+        return done.stdout.strip().split("|")
+
+    (before, ours), (after, _), (again, _) = (provider(text) for text in (GOOD, GOOD + "#", GOOD))
+    assert before.startswith("fake 2.0 sha256:") and before == again != after
+    assert ours == f"attention {metadata.version('paddle-tfm')}"
+    assert component_changes({"norm mine": before}, {"norm mine": after}) == [f"norm mine was {before} and is {after}"]
+    assert component_changes({"norm mine": "fake 2.0"}, {"norm mine": after}) == []  # of a run that is older
+    assert component_changes({"norm mine": "fake 1.0"}, {"norm mine": after}) != []
 
 
 # --------------------------------------------------------------------------------------------------------- listeners

@@ -3,12 +3,14 @@ where a file is read. An older version may have written fewer fields, and a newe
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
@@ -21,7 +23,22 @@ WANTED = {  # by pydantic's name of the error, where its own sentence is of Pyth
     "model_type": "must be a mapping",
     "dict_type": "must be a mapping",
 }
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+LARGEST = 1e150  # of a finite number: larger ones cannot be squared, nor many be added
+Amount = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
+
+
+def is_countable(value: float) -> bool:
+    """Whether a number can be counted with: it is not larger than LARGEST, unless it is infinite, or it is NaN."""
+    return not LARGEST < abs(value) < math.inf
+
+
+def _countable(value: float) -> float:
+    if not is_countable(value):
+        raise PydanticCustomError("countable", f"must be at most {LARGEST:g} in size, or infinite")
+    return value
+
+
+Score = Annotated[float, AfterValidator(_countable)]
 
 
 class Form(BaseModel):
@@ -47,9 +64,9 @@ class FurtherResults(Form):
     max_rows: Count | None = None
     padding: Count = 0
     in_training: Count = 0
-    drift: float = 0.0
+    drift: Score = 0.0
     changed_outputs: Count = 0
-    scores: dict[str, float] = {}
+    scores: dict[str, Score] = {}
 
 
 class Results(Form):
@@ -73,8 +90,8 @@ class Results(Form):
     directions: dict[str, bool] = {}
     units: dict[str, str] = {}
     signatures: dict[str, str] = {}
-    valid: dict[str, float] = {}
-    test: dict[str, float] = {}
+    valid: dict[str, Score] = {}
+    test: dict[str, Score] = {}
     tests: dict[str, FurtherResults] = {}
 
 

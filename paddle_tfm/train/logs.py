@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from paddle_tfm.files import content, naming, opened, parsed, write_whole
+from paddle_tfm.train.forms import is_countable
 
 LOGS = ("metrics.jsonl", "timings.jsonl")  # of a run
 BY_NAME = {"evaluation": 1, "gradient_norms": 1, "norms": 2}  # of a row: numbers, by so many levels of names
@@ -75,8 +76,10 @@ def rows_of(lines: Iterable[bytes]) -> list[dict]:
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and type(step := row.get("step")) is int and step >= 0:
+            numbers = (value for value in row.values() if type(value) is float)
             if all(_is_numbers(row[key], levels) for key, levels in BY_NAME.items() if key in row):
-                rows.append(row)
+                if all(map(is_countable, numbers)):
+                    rows.append(row)
     return rows
 
 
@@ -84,7 +87,7 @@ def _is_numbers(value: object, levels: int) -> bool:
     """Whether it is a number, within so many levels of mappings."""
     if levels:
         return isinstance(value, dict) and all(_is_numbers(each, levels - 1) for each in value.values())
-    return isinstance(value, (int, float))
+    return isinstance(value, (int, float)) and is_countable(value)
 
 
 def is_before(row: Mapping, step: int, evaluated: bool) -> bool:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.train.forms import damaged
+from paddle_tfm.train.forms import Amount, Count, Score, damaged
 
 LATER = {"later": True}  # of a field that older checkpoints lack
 
@@ -30,21 +30,21 @@ class Progress:
             that was made; rate_factor: of the learning rate since then (`train.divergence`).
     """
 
-    step: NonNegativeInt = 0
-    epoch: NonNegativeInt = 0
-    position: NonNegativeInt = 0
-    tokens: NonNegativeInt = 0
-    seconds: FiniteFloat = 0.0
-    wall_seconds: FiniteFloat = 0.0
+    step: Count = 0
+    epoch: Count = 0
+    position: Count = 0
+    tokens: Count = 0
+    seconds: Amount = 0.0
+    wall_seconds: Amount = 0.0
     best: list[float] | None = None
-    best_step: NonNegativeInt = 0
-    valid: dict[str, float] = field(default_factory=dict)
+    best_step: Count = 0
+    valid: dict[str, Score] = field(default_factory=dict)
     evaluated: bool = True
-    stale: NonNegativeInt = 0
-    snapshots: list[NonNegativeInt] = field(default_factory=list)
-    skipped: NonNegativeInt = field(default=0, metadata=LATER)
-    skipped_in_row: NonNegativeInt = field(default=0, metadata=LATER)
-    rate_factor: FiniteFloat = field(default=1.0, metadata=LATER)
+    stale: Count = 0
+    snapshots: list[Count] = field(default_factory=list)
+    skipped: Count = field(default=0, metadata=LATER)
+    skipped_in_row: Count = field(default=0, metadata=LATER)
+    rate_factor: Annotated[float, Field(gt=0, le=1)] = field(default=1.0, metadata=LATER)
 
     @classmethod
     def required(cls) -> list[str]:

@@ -106,6 +106,9 @@ class TrainingState:
         self.progress = Progress.restored(state, point / manifest.STATE, steps)
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
+        if self.stream.position > (batches := self.stream.batches_in_epoch()):
+            batch = f"{self.stream.position:,}"
+            raise UserError(f"{point / manifest.STATE}: damaged: it is at batch {batch}, but an epoch has {batches:,}")
         checkpoint.load_model(point, self.run.model)
         self._restore_optimizer(point)
         if self.ema is not None:

@@ -338,6 +338,16 @@ def test_a_state_without_a_field_is_not_gone_on_from(make_trainer, field):
         trainer.train(resume=True)
 
 
+def test_a_position_beyond_the_epoch_is_damage(make_trainer):
+    make_trainer("train.steps=4").train()
+    trainer = make_trainer("train.steps=4")
+    file = trainer.run.folder / "checkpoints" / "last" / "state.json"
+    file.with_name("manifest.json").unlink()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "position": 10**6}))
+    with pytest.raises(UserError, match=r"state.json: damaged: it is at batch 1,000,000, but an epoch has \d+$"):
+        trainer.train(resume=True)
+
+
 def test_identities_of_a_wrong_form_differ(make_run):
     now = make_run().identity()
     for then in ({}, {**now, "components": []}, {**now, "components": None}):

@@ -23,6 +23,7 @@ def test_it_is_as_it_was_saved(tmp_path):
     [
         *[("tokens", "x"), ("seconds", None), ("seconds", float("inf")), ("position", "x"), ("epoch", -1)],
         *[("best", {}), ("valid", 3), ("evaluated", "yes"), ("skipped", True), ("step", 10**17), ("step", 13)],
+        *[("epoch", 2**63), ("seconds", -1.0), ("wall_seconds", 1e200), ("rate_factor", 0.0), ("rate_factor", 1.5)],
     ],
 )
 def test_what_cannot_be_is_damage(tmp_path, name, value):
