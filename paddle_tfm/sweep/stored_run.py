@@ -105,8 +105,8 @@ class StoredRun:
         self.there &= needed
 
     def fetch(self, folder: Path, wanted: State) -> None:
-        """Bring a state of the run into its folder on this machine, in the place of what is there. A kill in between
-        leaves a folder in which no run is begun.
+        """Bring a state of the run into its folder on this machine, in the place of what is there, once it is here as a
+        whole and is what its list says. A kill in between leaves a folder in which no run is begun.
 
         Raises:
             StoreError: it is gone, or damaged.
@@ -119,6 +119,11 @@ class StoredRun:
                 self.store.download(f"{self.name}/{content}", partial / content)
                 if sha256(partial / content) != content:
                     raise StoreError(f"{self}: damaged: the content of {content[:12]}… is another")
+            run = partial / "run"
+            for path, content in wanted.files.items():
+                (run / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(partial / content, run / path)  # no links: a log is appended to
+            self._require_step(run, wanted.step)
             for name in (IDENTITY, RESULTS):
                 (folder / name).unlink(missing_ok=True)
             remove(folder / "checkpoints", ignore_errors=True)
@@ -127,10 +132,21 @@ class StoredRun:
                 if path in (IDENTITY, RESULTS):
                     sync_all(folder)
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).unlink(missing_ok=True)  # a link would be written through
-                shutil.copyfile(partial / wanted.files[path], folder / path)  # no links: a log is appended to
+                (run / path).replace(folder / path)  # a link there is not followed
             sync_all(folder)
             remove(partial)
+
+    def _require_step(self, run: Path, step: int) -> None:
+        """Raises StoreError where the checkpoint among a state's files is not whole, or not of the step that its list
+        says: what is here may be farther."""
+        try:
+            point = manifest.resume_point(run / "checkpoints")
+            there = -1 if point is None else _step(point)
+        except UserError as error:
+            raise StoreError(f"{self}: damaged: its checkpoint: {error}") from error
+        if there != step:
+            what = "no checkpoint" if there < 0 else f"the checkpoint of step {there:,}"
+            raise StoreError(f"{self}: damaged: a list says step {step:,}, but names {what}")
 
     def fetch_newest(self, folder: Path, is_wanted: Callable[[State], bool]) -> bool:
         """Bring the newest state into a folder, or the one before where it is damaged, if it is wanted; whether one was

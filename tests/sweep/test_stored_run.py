@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -156,15 +157,15 @@ def test_a_run_that_is_brought_half_is_not_begun(store, tmp_path, monkeypatch):
     stored, there = StoredRun(store, "pre/seed-1"), tmp_path / "there"
     make_run(there, 1)
     for name in ("vdl/empty.log", "identity.json", "results.json"):
-        copy = stored_run.shutil.copyfile
+        replace = Path.replace
 
-        def breaks(source, target, name=name, copy=copy):
+        def breaks(source, target, name=name, replace=replace):
             if str(target).endswith(name):
                 raise KeyboardInterrupt
-            copy(source, target)
+            return replace(source, target)
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(stored_run.shutil, "copyfile", breaks)
+            patch.setattr(Path, "replace", breaks)
             stored.fetch_newest(there, lambda state: True)
         assert not (there / "results.json").exists() and (there / "identity.json").exists() == (name == "results.json")
 
@@ -194,6 +195,26 @@ def test_a_list_of_a_newer_version_is_read(store, tmp_path):
     (file,) = (tmp_path / "store").rglob("0*.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "more": [1]}))
     assert StoredRun(store, "pre/seed-1").look().step == 1
+
+
+@pytest.mark.parametrize("what", ["no checkpoint", "an older checkpoint", "half a checkpoint"])
+def test_a_list_that_says_more_than_it_names_replaces_nothing(what, store, tmp_path):
+    """What is here stays until what is brought is whole, and as far as it is said to be."""
+    make_run(tmp_path / "there", 2)
+    saved(store, tmp_path / "there")
+    stored = StoredRun(store, "pre/seed-1")
+    files = dict(stored.look().files)
+    if what != "an older checkpoint":
+        files = {path: content for path, content in files.items() if path != "checkpoints/last/model.safetensors"}
+    if what == "no checkpoint":
+        files = {path: content for path, content in files.items() if not path.startswith("checkpoints/last")}
+    (list_,) = (tmp_path / "store").rglob("0*.json")
+    list_.write_text(json.dumps({"step": 9, "is_finished": False, "files": files}))
+    make_run(tmp_path / "here", 3)
+    before = content(tmp_path / "here")
+    with pytest.raises(StoreError, match=r"damaged: (a list says step 9, but names|its checkpoint: .*no such file)"):
+        stored.fetch_newest(tmp_path / "here", lambda state: state.step > 3)
+    assert {path: text for path, text in content(tmp_path / "here").items() if "store.partial" not in path} == before
 
 
 def test_after_a_list_of_any_number_comes_one_that_is_seen(store, tmp_path):
