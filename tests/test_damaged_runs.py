@@ -353,6 +353,17 @@ def test_a_checkpoint_of_another_run_is_refused(sweep, call):
     assert status and f"{ours / 'last'}: is of another run" in said
 
 
+def test_so_is_one_of_other_texts(sweep, call):
+    """Of the same recipe, whose files hold other texts now: their vocabulary may be as large, in another order."""
+    run = sweep / "layer/seed-1"
+    data = json.loads((run / "identity.json").read_text("utf-8"))["data"]
+    change(run / "identity.json", data={**data, "train": "0" * 64})
+    sentence = f"{run / 'checkpoints/best'}: is of another run: it was saved by one of other texts"
+    for verb in (["verify", run, "--without-data"], ["translate", run, "1"], ["evaluate", run]):
+        status, said = call(*verb)
+        assert status in (1, 2) and sentence in said
+
+
 def test_an_optimizers_state_that_does_not_fit_is_said(sweep, call):
     run = sweep / "layer/seed-1"
     (run / "results.json").unlink()

@@ -16,6 +16,7 @@ from paddle_tfm.train.forms import read_stored_identity
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
 OLD = ".old"  # behind the name of a checkpoint: the one before it
+OF_RUN = {"recipe": "another recipe", "data": "other texts"}  # in an identity and in a manifest
 SNAPSHOT = re.compile(rf"step-\d+({re.escape(OLD)})?")
 
 
@@ -23,13 +24,13 @@ def write(folder: Path, step: int, identity: Mapping[str, Any]) -> None:
     """Write the manifest of the files in `folder`, and wait until all of it is on the disk.
 
     Args:
-        step: of the checkpoint. identity: of the run that it is of, whose `hash` and `recipe` it keeps.
+        step: of the checkpoint. identity: of the run that it is of, whose `hash`, `recipe` and `data` it keeps.
     """
     files = {}
     for path in sorted(folder.iterdir()):
         sync(path)
         files[path.name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
-    of_run = {"identity": identity.get("hash", ""), "recipe": identity.get("recipe", "")}
+    of_run = {"identity": identity.get("hash", ""), **{key: identity.get(key, "") for key in OF_RUN}}
     manifest = {"step": step, **of_run, "files": files}
     (folder / FILE).write_text(json.dumps(manifest, indent=1), "utf-8")
     sync(folder / FILE)
@@ -46,8 +47,8 @@ def damage(folder: Path, only: str | None = None) -> str | None:
         stored = read(folder)
     except UserError as error:
         return str(error)
-    if _is_of_another(folder, stored.get("recipe")):
-        return f"{folder}: is of another run: it was saved by one of another recipe"
+    if differing := _is_of_another(folder, stored):
+        return f"{folder}: is of another run: it was saved by one of {differing}"
     files = stored["files"]
     needed = {STATE, WEIGHTS, *(path.name for path in folder.glob("*.safetensors"))}
     if unlisted := sorted(needed - files.keys()):
@@ -58,13 +59,15 @@ def damage(folder: Path, only: str | None = None) -> str | None:
     return None
 
 
-def _is_of_another(folder: Path, recipe: object) -> bool:
-    """Whether a checkpoint's recipe (a hash; older ones have none) is another than that of the run that it lies in."""
+def _is_of_another(folder: Path, stored: Mapping[str, Any]) -> str:
+    """What of a checkpoint's manifest (an older one says less) is another than that of the run that it lies in; "" if
+    nothing is."""
     try:
-        of_run = read_stored_identity(folder.parents[1]).get("recipe")
+        of_run = read_stored_identity(folder.parents[1])
     except UserError:
-        return False
-    return bool(recipe and of_run and recipe != of_run)
+        return ""
+    both = ((what, stored.get(key), of_run.get(key)) for key, what in OF_RUN.items())
+    return next((what for what, saved, now in both if saved and now and saved != now), "")
 
 
 def read(folder: Path) -> dict[str, Any]:

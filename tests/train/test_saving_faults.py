@@ -164,14 +164,17 @@ def test_verify_names_what_is_wrong_and_ends_with_1(stopped, capsys, tmp_path):
     log = stopped.run.folder / "metrics.jsonl"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[1:]))  # the evaluation of step 0
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[1:]))  # step 1
-    identity = stopped.run.folder / "identity.json"
-    identity.write_text(identity.read_text().replace('"train": "', '"train": "0'))
     code, text = said()
     assert code == 1
     assert "best/model.safetensors: damaged: its content is not what was saved" in text
     assert "step 1 is missing" in text
-    assert "data changed (the texts of train)" in text
     assert "texts" not in said("--without-data")[1]
+    identity = stopped.run.folder / "identity.json"
+    identity.write_text(identity.read_text().replace('"train": "', '"train": "0'))
+    code, text = said()
+    assert code == 1
+    assert "best: is of another run: it was saved by one of other texts" in text
+    assert "data changed (the texts of train)" in text
     with pytest.raises(SystemExit) as left:
         main(["verify", str(tmp_path / "nowhere")])
     assert left.value.code == 2 and "no run is here" in capsys.readouterr().err
