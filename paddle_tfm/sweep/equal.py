@@ -32,7 +32,12 @@ MOST_OFF = 0.02  # of the baseline's parameters: farther away is not equal
 
 
 def equalized(
-    recipe: Recipe, plans: Mapping[str, Plan], registry: Registry, folder: Path | None = None, workers: int = 1
+    recipe: Recipe,
+    plans: Mapping[str, Plan],
+    registry: Registry,
+    folder: Path | None = None,
+    workers: int = 1,
+    keep: bool = True,
 ) -> tuple[Recipe, list[str]]:
     """The recipe with its solutions, and a sentence for each that is new. Those in `folder` are kept as long as they
     are of these recipes and plugins, so that a sweep that is resumed, and each of its cells, has the same; new ones are
@@ -40,6 +45,7 @@ def equalized(
 
     Args:
         plans: of every variant as it is trained, sound. workers: how many runs will share this machine.
+        keep: whether those in `folder` are; a sweep that is begun takes nothing that lies there.
     Raises:
         RecipeError: a variant cannot get as much as the baseline.
         UserError: data cannot be read, or the folder cannot be written.
@@ -47,21 +53,30 @@ def equalized(
     wanted = of(recipe.data)
     if not wanted.setting:
         return recipe, []
-    stored, solver = read(folder) if folder else {}, _Solver(recipe, wanted, registry, workers)
-    solutions, sentences = {}, []
-    for variant, base in _pairs(recipe, plans):
-        origin = _hash(plans[variant], plans[base], wanted)
+    solver, solutions, solved = _Solver(recipe, wanted, registry, workers), {}, set()
+    origins = {(one, base): _hash(plans[one], plans[base], wanted) for one, base in _pairs(recipe, plans)}
+    stored = _stored(folder, wanted) if keep else {}
+    for (variant, base), origin in origins.items():
         known = stored.get(variant)
         if known is None or known.origin != origin:
             known = solver.solve(plans[variant], plans[base], origin)
-            sentences.append(known.sentence(variant))
+            solved.add(variant)
         solutions[variant] = known
+    if folder and solved:
+        if keep:  # seconds that another cell measured meanwhile, and may train with already
+            meanwhile = {name: each for name, each in _stored(folder, wanted).items() if name in solutions}
+            solutions |= {name: each for name, each in meanwhile.items() if each.origin == solutions[name].origin}
+        write(folder, solutions)
+    sentences = [solutions[variant].sentence(variant) for variant in solutions if variant in solved]
     if sentences and wanted.budget == "seconds":
         sentences.append(NOT_REPRODUCIBLE)
-    if folder and sentences:
-        write(folder, solutions)
-    solved = {name: {each.setting: each.value} for name, each in solutions.items()}
-    return replace(recipe, solved=solved), sentences
+    return replace(recipe, solved={name: {each.setting: each.value} for name, each in solutions.items()}), sentences
+
+
+def _stored(folder: Path | None, wanted: Equal) -> dict[str, Solution]:
+    """The solutions in a folder for what is wanted."""
+    stored = read(folder) if folder else {}
+    return {name: each for name, each in stored.items() if (each.budget, each.setting) == wanted}
 
 
 def _pairs(recipe: Recipe, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:

@@ -147,7 +147,8 @@ class Sweep:
         file = self.folder / solutions.FILE
         if self.store is not None and (content := self.store.read(solutions.FILE)):
             write_whole(file, content, shared=True)  # equal seconds were measured once, by whoever began the sweep
-        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers)
+        keep = self.resume or self.only is not None
+        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers, keep)
         if self.store is not None and sentences:
             self.store.write(solutions.FILE, file.read_bytes())
         for sentence in sentences:

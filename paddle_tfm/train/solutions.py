@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, read_json, write_whole
+from paddle_tfm.train.forms import Amount, Count, Form
 
 FILE = "equal.json"
 NOT_REPRODUCIBLE = (
@@ -44,6 +47,18 @@ def amount(budget: str, value: float) -> str:
     return f"{value:,.1f} seconds of steps" if budget == "seconds" else f"{value:,.0f} {budget}"
 
 
+class _Stored(Form):
+    """A solution as its file holds it."""
+
+    budget: str
+    setting: str
+    was: int
+    value: Count
+    wanted: Amount
+    reached: Amount
+    origin: str
+
+
 def write(folder: Path, solutions: Mapping[str, Solution]) -> None:
     """Write the solutions of the sweep in `folder`, by variant."""
     write_whole(folder / FILE, json_text({name: asdict(each) for name, each in solutions.items()}), shared=True)
@@ -52,6 +67,7 @@ def write(folder: Path, solutions: Mapping[str, Solution]) -> None:
 def read(folder: Path) -> dict[str, Solution]:
     """The solutions of the sweep in `folder`, by variant; none where there are none, or the file is damaged."""
     try:
-        return {name: Solution(**each) for name, each in read_json(folder / FILE).items()}
-    except (UserError, TypeError):
+        stored = read_json(folder / FILE)
+        return {name: Solution(**_Stored.model_validate(each).model_dump()) for name, each in stored.items()}
+    except (UserError, ValidationError):
         return {}
