@@ -139,16 +139,18 @@ class Cell(protocols.Cell):
         Raises:
             UserError: what changed.
         """
-        if not self.is_begun:
-            return
-        then = read_identity(self.folder)
-        now = identity(plan, then["data"] if data is None else data)
-        if differences := changes(then, now):
-            differences = [self._settings_changed(plan) if each == RECIPE_CHANGED else each for each in differences]
+        if self.is_begun and (differing := self.differences(plan, data)):
             raise UserError(
-                f"{self.folder} cannot be resumed: {'; '.join(differences)}. Undo that to continue it, or use "
-                "--out DIR for another place (in Python out=DIR)"
+                f"{self.folder} cannot be resumed: {differing}. Undo that to continue it, or use --out DIR for another "
+                "place (in Python out=DIR)"
             )
+
+    def differences(self, plan: Plan, data: dict[str, str] | None = None) -> str:
+        """How its run, as it was begun, differs from what a plan, and the hashes of its texts, say; "" if it does
+        not. Raises UserError: its identity cannot be read."""
+        then = read_identity(self.folder)
+        sentences = changes(then, identity(plan, then["data"] if data is None else data))
+        return "; ".join(self._settings_changed(plan) if each == RECIPE_CHANGED else each for each in sentences)
 
     def _settings_changed(self, plan: Plan) -> str:
         """That the recipe changed, and which of its settings."""

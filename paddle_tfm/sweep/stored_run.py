@@ -123,7 +123,7 @@ class StoredRun:
             for path, content in wanted.files.items():
                 (run / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(partial / content, run / path)  # no links: a log is appended to
-            self._require_step(run, wanted.step)
+            self._require_checkpoint(run, wanted)
             for name in (IDENTITY, RESULTS):
                 (folder / name).unlink(missing_ok=True)
             remove(folder / "checkpoints", ignore_errors=True)
@@ -136,17 +136,20 @@ class StoredRun:
             sync_all(folder)
             remove(partial)
 
-    def _require_step(self, run: Path, step: int) -> None:
+    def _require_checkpoint(self, run: Path, state: State) -> None:
         """Raises StoreError where the checkpoint among a state's files is not whole, or not of the step that its list
-        says: what is here may be farther."""
+        says: what is here may be farther. Of an unfinished run, where it cannot be resumed from."""
+        point = run / "checkpoints" / "last"
         try:
-            point = manifest.resume_point(run / "checkpoints")
-            there = -1 if point is None else _step(point)
+            sentence = manifest.damage(point) if state.is_finished else None
+            there = _step(point) if state.is_finished else checkpoint_step(run)
         except UserError as error:
-            raise StoreError(f"{self}: damaged: its checkpoint: {error}") from error
-        if there != step:
-            what = "no checkpoint" if there < 0 else f"the checkpoint of step {there:,}"
-            raise StoreError(f"{self}: damaged: a list says step {step:,}, but names {what}")
+            sentence, there = str(error), -1
+        if sentence or there != state.step:
+            what = sentence or ("none that is whole" if there < 0 else f"one of step {there:,}")
+            raise StoreError(
+                f"{self}: damaged: a list says that a checkpoint is of step {state.step:,}, but names {what}"
+            )
 
     def fetch_newest(self, folder: Path, is_wanted: Callable[[State], bool]) -> bool:
         """Bring the newest state into a folder, or the one before where it is damaged, if it is wanted; whether one was

@@ -229,12 +229,15 @@ class Sweep:
     def _train_all(self, cells: Sequence[Cell]) -> None:
         """Train those that are not trained yet. Raises: as `run`."""
         waiting = self.unfinished(cells)
-        failed = set()
+        failed, otherwise = set(), set()
+        known = {cell.name: cell for cell in waiting}
         for cell, failure in self.outcomes(waiting):
+            if not failure and (failure := self._trained_otherwise(known[cell.name])):
+                otherwise.add(cell.name)
             if failure or not cell.is_finished:
                 failed.add(cell.name)
                 self.report(f"{cell.name} failed: {failure or 'it is said to be finished, but has no results'}")
-        missing = [cell for cell in waiting if not cell.is_finished]
+        missing = [cell for cell in waiting if cell.name in otherwise or not cell.is_finished]
         if missing and self.stop():
             raise Interrupted(", ".join(sorted(cell.name for cell in missing if cell.is_begun)))
         if missing:
@@ -245,10 +248,22 @@ class Sweep:
                 f"{len(absent)} of {len(cells)} runs are trained, but not in {self.store}: {', '.join(absent)}"
             )
 
+    def _trained_otherwise(self, cell: Cell) -> str:
+        """How a run that was finished elsewhere differs from what was asked for, as where that machine has another
+        recipe; "" if it does not."""
+        if self._trains_here or not (cell.is_begun and cell.is_finished):
+            return ""
+        differing = cell.differences(plan_run(cell.spec, self.registry))
+        return f"it was trained otherwise than asked for: {differing}" if differing else ""
+
+    @property
+    def _trains_here(self) -> bool:
+        """Whether runs are trained by this process and its workers: by an executor without `at_once`."""
+        return getattr(self.executor, "at_once", None) is None
+
     def _is_kept(self, cell: Cell) -> bool:
-        """Whether a finished cell is in the store, if that is for this process to do: an executor without `at_once`
-        trains here, and of any other its commands copy their runs."""
-        return getattr(self.executor, "at_once", None) is not None or cell.is_stored
+        """Whether a finished cell is in the store, if that is for this process to do; commands copy their runs."""
+        return not self._trains_here or cell.is_stored
 
     def _write_command(self, names: Sequence[str]) -> None:
         """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""

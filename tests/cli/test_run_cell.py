@@ -94,6 +94,15 @@ def test_a_tuned_one_has_the_settings_of_the_trials(tmp_path):
     assert call(*recipe, "--out=out", "--resume", "--cell", "pre/seed-2").status == 0
 
 
+def test_what_comes_back_is_what_was_asked_for(tmp_path):
+    """Of commands that train with another recipe, as a machine does that has an older copy of it."""
+    template = "{name: command, template: '{cell} model.dropout=0.5', at_once: 1}"
+    done = call(*RECIPE[:-1], "--out=out", "--executor", template)
+    said = "was trained otherwise than asked for: recipe changed: model.dropout was 0.5"
+    assert done.status == 1 and done.err.count(said) == 4
+    assert "4 of 4 runs failed: pre/seed-1, pre/seed-2, post/seed-1, post/seed-2" in done.err
+
+
 def test_its_variant_alone_is_checked():
     broken = [*RECIPE[:-2], "variants={pre: {}, wrong: {model.norm: nrm}}"]
     assert call(*broken, "--out", "out", "--cell", "pre/seed-1").status == 0

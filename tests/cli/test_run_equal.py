@@ -115,12 +115,13 @@ def test_a_sweep_that_is_begun_takes_nothing_that_lies_there(folder, field, valu
 
 def test_what_another_cell_measured_meanwhile_counts(folder, tmp_path, monkeypatch):
     """Two that begin together measure different seconds; both train with those that were written first."""
-    solve = equal._Solver.solve
+    solve, measured = equal._Solver.solve, []
 
     def slowly(self, plan, base, origin):
         one = solve(self, plan, base, origin)
         other = {**asdict(one), "value": one.value + 7}
         (tmp_path / "out/equal.json").write_text(json.dumps({plan.run.variant: other}))
+        measured.append(other["value"])
         return one
 
     monkeypatch.setattr(equal._Solver, "solve", slowly)
@@ -133,7 +134,8 @@ def test_what_another_cell_measured_meanwhile_counts(folder, tmp_path, monkeypat
     command += ["--seeds=1", f"--out={tmp_path / 'out'}", "--cell=gated/seed-1"]
     (tmp_path / "out").mkdir()
     assert call(*command).status == 0
-    there = solved(tmp_path / "out")["gated"]["value"]
+    (there,) = measured
+    assert solved(tmp_path / "out")["gated"]["value"] == there
     assert json.loads((tmp_path / "out/gated/seed-1/results.json").read_text("utf-8"))["steps"] == there
     assert yaml_lines.load_file(tmp_path / "out/gated/seed-1/recipe.yaml")[0]["train"]["steps"] == there
 

@@ -212,7 +212,10 @@ def test_a_list_that_says_more_than_it_names_replaces_nothing(what, store, tmp_p
     list_.write_text(json.dumps({"step": 9, "is_finished": False, "files": files}))
     make_run(tmp_path / "here", 3)
     before = content(tmp_path / "here")
-    with pytest.raises(StoreError, match=r"damaged: (a list says step 9, but names|its checkpoint: .*no such file)"):
+    with pytest.raises(
+        StoreError,
+        match=r"damaged: a list says that a checkpoint is of step 9, but names (one of step 2|none that is whole)",
+    ):
         stored.fetch_newest(tmp_path / "here", lambda state: state.step > 3)
     assert {path: text for path, text in content(tmp_path / "here").items() if "store.partial" not in path} == before
 
