@@ -100,7 +100,7 @@ def test_what_comes_back_is_what_was_asked_for(tmp_path):
     done = call(*RECIPE[:-1], "--out=out", "--executor", template)
     said = "was trained otherwise than asked for: recipe changed: model.dropout was 0.5"
     assert done.status == 1 and done.err.count(said) == 4
-    assert "4 of 4 runs failed: pre/seed-1, pre/seed-2, post/seed-1, post/seed-2" in done.err
+    assert "4 of 4 runs failed: " in done.err
 
 
 def test_its_variant_alone_is_checked():
