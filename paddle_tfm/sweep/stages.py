@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
+from paddle_tfm.component_source import recipe_text
+from paddle_tfm.errors import UserError
+from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.seeds import SeedPlan
 from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.train.about import read_question
 
 Undecided = Callable[[Sequence[Cell]], set[str]]
 
@@ -40,3 +45,20 @@ def stages(
         yield [*stage, *others]
         if size < plan.at_most:
             open_variants &= undecided(due)
+
+
+def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> None:
+    """A look that was taken counts in every interval. A sweep that may look at any time may end later, or earlier.
+
+    Raises:
+        UserError: the sweep in `folder` has results, and was to look after other numbers of seeds.
+    """
+    before, plan = read_question(folder).get("seeds"), recipe.seed_plan()
+    now = recipe.data["seeds"] if plan is None else plan.model_dump(exclude_defaults=True)
+    if not isinstance(before, dict) or before == now or not any(cell.has_results for cell in cells):
+        return
+    if not (plan and plan.open_ended and before.get("open_ended")):
+        raise UserError(
+            f"{folder} cannot be resumed: seeds was {recipe_text(before)} and is {recipe_text(now)}, but looks that "
+            "are taken count in every interval. Undo that, or use --out DIR for another place (in Python out=DIR)"
+        )

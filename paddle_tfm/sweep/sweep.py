@@ -21,7 +21,7 @@ from paddle_tfm.sweep.cells import Cell, require_same_sweep
 from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
-from paddle_tfm.sweep.stages import Undecided, stages
+from paddle_tfm.sweep.stages import Undecided, require_same_looks, stages
 from paddle_tfm.sweep.store import Store
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.texts import OncePerTexts
@@ -111,6 +111,7 @@ class Sweep:
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
+        require_same_looks(self.recipe, self.folder, cells)
         _fetch(plans)
         return cells
 

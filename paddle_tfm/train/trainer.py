@@ -26,7 +26,7 @@ from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.final_tests import FinalTests
 from paddle_tfm.train.identity import read_identity
-from paddle_tfm.train.logs import append_row
+from paddle_tfm.train.logs import append_row, read_rows
 from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.results import results_of
 from paddle_tfm.train.run import Run, write_identity, write_start
@@ -119,6 +119,8 @@ class Trainer:
             if not read_shards(read_identity(self.run.folder)):  # it is older than that entry
                 write_identity(self.run)
         else:
+            if resume and read_rows(self.run.folder / "metrics.jsonl"):
+                self._say(f"no checkpoint is in {self.state.folder()}; the training begins with step 1")
             write_start(self.run)
             self.state.cut_logs(self._say)
             self.calibrate()

@@ -46,6 +46,10 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
     assert (rows["short"]["verdict"], rows["short"]["pairs"], rows["same"]["pairs"]) == ("worse", 3, 4)
     assert rows["same"]["verdict"] == "undetermined" and rows["same"]["more"]["number"] > 0
 
+    for seeds in ("{at_most: 4, looks: [4]}", "{at_most: 4, open_ended: true}", "[1, 2, 3, 4]"):
+        done = call("run", "mine.yaml", "--workers=1", "--out=one", "--resume", f"seeds={seeds}")
+        assert done.status == 2 and "one cannot be resumed: seeds was {at_most: 4, looks: [3, 4]} and is " in done.err
+
     # The last seed first, the rest by another executor, resumed: the same runs and numbers.
     for cell in ("long/seed-4", "same/seed-4", "short/seed-2"):
         assert call("run", "mine.yaml", "--out=two", "--resume", f"--cell={cell}").status == 0

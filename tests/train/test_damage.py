@@ -310,6 +310,20 @@ def test_steps_that_a_log_has_lost_are_said(make_trainer, name, damage, missing,
     assert [sentence in each for each in said if str(log) in each] == [True] * bool(missing)
 
 
+@pytest.mark.parametrize("stop", [2, 5])
+def test_that_the_checkpoints_are_gone_is_said(make_trainer, stop):
+    whole, parts, said = make_trainer(folder="whole"), make_trainer(), []
+    whole.train()
+    parts.stop = lambda: parts.run.step == stop
+    with pytest.raises(Interrupted):
+        parts.train()
+    shutil.rmtree(parts.run.folder / "checkpoints")
+    make_trainer(report=said.append).train(resume=True)
+    assert sum(f"no checkpoint is in {parts.run.folder}/checkpoints; the training begins" in each for each in said) == 1
+    logs = [(trainer.run.folder / "metrics.jsonl").read_bytes() for trainer in (whole, parts)]
+    assert logs[0] == logs[1]
+
+
 def test_only_checkpoints_that_wait_to_be_averaged_are_removed(tmp_path):
     for name in ("step-3", "step-4.old", "step-4-of-mine", "best", "best.old", "last.old"):
         (tmp_path / name).mkdir()
