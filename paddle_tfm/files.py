@@ -26,7 +26,7 @@ PARTIAL = ".partial"  # ends the name of what is being written
 LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
 LARGEST = 1 << 31  # bytes of any other file that is read as a whole: the log of some million steps
 ANY_SIZE = 1 << 63  # bytes of one that is read in parts
-ABANDONED_SECONDS = 60  # after which nobody is writing a file that small any more
+ABANDONED_SECONDS = 86_400  # after which nobody is writing any more what is to take the place of something
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape for half a pair
 DIGITS = 100  # of an integer: no number of ours has as many, and what has three times as many is no float
 
@@ -39,11 +39,11 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
         raise OSError(errno.EINVAL, "it is a device", str(path))
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    partial = path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}" if shared else path.name + PARTIAL)
+    partial = beside(path) if shared else path.with_name(path.name + PARTIAL)
     try:
         with naming(path):
             if shared:
-                _remove_abandoned(path)
+                remove_abandoned(path)
             partial.unlink(missing_ok=True)  # a link in its place would be written through
             with partial.open("xb") as file:
                 file.write(content.encode("utf-8") if isinstance(content, str) else content)
@@ -56,13 +56,18 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
         raise
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove what processes that were killed left of a file that is shared."""
+def beside(path: Path) -> Path:
+    """Where something is written that is to take the place of `path`: a name beside it that nobody else has."""
+    return path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}")
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove what processes that were killed left `beside` a file or a folder."""
     name = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{32}}{re.escape(PARTIAL)}")
     for left in path.parent.glob(f"{glob.escape(path.name)}.*{PARTIAL}"):
         with suppress(FileNotFoundError):  # another process removed or renamed it
             if name.fullmatch(left.name) and time.time() - left.lstat().st_mtime > ABANDONED_SECONDS:
-                left.unlink()
+                remove(left)
 
 
 def remove(path: Path, ignore_errors: bool = False) -> None:

@@ -13,7 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.export.spec import load_ctranslate2, save
 from paddle_tfm.export.variables import TARGET, Variables, variables
-from paddle_tfm.files import json_text, read_json, refuse_links, remove, sha256
+from paddle_tfm.files import beside, json_text, read_json, refuse_links, remove, remove_abandoned, sha256
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import read_identity
@@ -86,6 +86,8 @@ def export(
     if folder.parent != run.folder and run.folder in folder.parents:
         refuse_links(folder.parent)
     load_ctranslate2()
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise UserError(f"{folder}: the current folder, or one above it, is not replaced; name a new folder")
     if folder.exists() and not (folder / PAGE).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: there are other files in it; name a new folder")
     model = variables(run.model, component_names(run))
@@ -145,9 +147,8 @@ def _write(run: Run, model: Variables, quantization: str, folder: Path) -> None:
 @contextmanager
 def _partial(folder: Path) -> Iterator[Path]:
     """A folder beside `folder`, which takes its place at the end, or is removed if something fails."""
-    partial, old = (folder.with_name(f"{folder.name}.{state}") for state in ("partial", "old"))
-    for left in (partial, old):
-        remove(left, ignore_errors=True)
+    remove_abandoned(folder)
+    partial, old = beside(folder), beside(folder)
     partial.mkdir(parents=True)
     try:
         yield partial
