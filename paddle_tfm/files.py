@@ -33,8 +33,9 @@ DIGITS = 100  # of an integer: no number of ours has as many, and what has three
 
 def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
     """Write a file (text as UTF-8) atomically: whenever we are killed or the machine stops, it holds its old content or
-    all of `content`. If the disk is full, the old content stays. `shared`: others may be writing it at the same time,
-    as the runs of a sweep that is distributed do with what is the sweep's; it holds what one of them wrote."""
+    all of `content`. If the disk is full, the old content stays. `shared`: the folder is not ours alone: it may hold
+    somebody else's files of any name, and others may be writing the same file at the same time, as the runs of a sweep
+    that is distributed do with what is the sweep's; it holds what one of them wrote."""
     if path.is_char_device() or path.is_block_device():
         raise OSError(errno.EINVAL, "it is a device", str(path))
     if path.is_dir() and not path.is_symlink():
@@ -50,7 +51,7 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
             sync(partial)
             partial.replace(path)
             sync(path.parent)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
@@ -96,7 +97,7 @@ def write_named(path: Path, text: str) -> None:
     Files of a run are `write_whole`'s."""
     path = path.resolve() if path.is_symlink() else path
     if path.is_file() or not path.exists():
-        write_whole(path, text)
+        write_whole(path, text, shared=True)
         return
     with naming(path), path.open("w", encoding="utf-8") as file:
         file.write(text)

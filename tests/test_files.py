@@ -108,6 +108,15 @@ def test_what_is_named_may_be_a_pipe_and_stays_one(tmp_path):
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "text"
 
 
+def test_a_file_beside_one_that_is_named_is_nobodys_but_the_users(tmp_path):
+    (tmp_path / "mine.yaml.partial").write_text("mine")
+    files.write_named(tmp_path / "mine.yaml", "text")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "mine.yaml": "text",
+        "mine.yaml.partial": "mine",
+    }
+
+
 def test_a_device_is_not_replaced(tmp_path):
     device = tmp_path / "null"
     try:

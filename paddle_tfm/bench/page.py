@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paddle_tfm.bench.sides import JOBS, KINDS
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import write_whole
+from paddle_tfm.files import write_named
 
 BEGIN, END = "<!-- paddle-tfm bench --size all -->", "<!-- end of the table -->"
 STEP_HEADINGS = ("size", "side", "ms a step", "ours is", "fastest rounds", "most memory, MiB", "how it computes")
@@ -106,4 +106,4 @@ def write(file: Path, text: str) -> None:
         UserError: it exists and has no such place.
     """
     before, after = around(file)
-    write_whole(file, f"{before}{text}{after}")
+    write_named(file, f"{before}{text}{after}")

@@ -112,5 +112,5 @@ def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[st
         except UserError as error:
             warn(f"{error}; the card is written without what needs the model")
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / FILE, visible(page(facts, metrics, loaded, sentences)))
+    write_whole(out / FILE, visible(page(facts, metrics, loaded, sentences)), shared=True)
     return out / FILE

@@ -56,7 +56,7 @@ def resample(
     _show(results, metrics, form, facts)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write_whole(out / "bootstrap.json", json_text(facts))
+        write_whole(out / "bootstrap.json", json_text(facts), shared=True)
         if form is None:
             console().print(f"numbers  {out / 'bootstrap.json'}", markup=False, soft_wrap=True)
 

@@ -60,11 +60,11 @@ def require_new(path: Path | None) -> None:
 
 def save(recipe, path: Path) -> None:
     """Write the recipe with everything merged, and the command that it comes from."""
-    from paddle_tfm.files import write_whole
+    from paddle_tfm.files import write_named
     from paddle_tfm.recipe import yaml_lines
 
     command = " ".join(shlex.join(["paddle-tfm", "run", *recipe.arguments]).split())
-    write_whole(path, f"# {command}\n{yaml_lines.dump(recipe.data)}")
+    write_named(path, f"# {command}\n{yaml_lines.dump(recipe.data)}")
 
 
 def complete_variant(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

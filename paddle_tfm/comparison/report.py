@@ -75,12 +75,14 @@ class Report:
             for name, content in part.files.items():
                 refuse_links(folder / FILES)
                 (folder / FILES).mkdir(exist_ok=True)
-                write_whole(folder / FILES / name, visible(content) if isinstance(content, str) else content)
-        write_whole(paths["json"], json_text(self.data()))
-        write_whole(paths["markdown"], visible(markdown(self.comparison)))
-        write_whole(paths["page"], visible(self.page()))
-        write_whole(paths["figure"], image(draw(self.comparison), "png"))
+                content = visible(content) if isinstance(content, str) else content
+                write_whole(folder / FILES / name, content, shared=True)
+        write_whole(paths["json"], json_text(self.data()), shared=True)
+        write_whole(paths["markdown"], visible(markdown(self.comparison)), shared=True)
+        write_whole(paths["page"], visible(self.page()), shared=True)
+        write_whole(paths["figure"], image(draw(self.comparison), "png"), shared=True)
         if self.comparison.claims is not None:
             paths["claims"] = folder / claim_record.FILE
-            write_whole(paths["claims"], json_text(claim_record.record(self.comparison, self.comparison.claims)))
+            claims = claim_record.record(self.comparison, self.comparison.claims)
+            write_whole(paths["claims"], json_text(claims), shared=True)
         return paths

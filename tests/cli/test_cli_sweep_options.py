@@ -18,6 +18,7 @@ def _here(tmp_path, monkeypatch):
 
 def test_a_sweep_in_one_line_and_the_recipe_that_it_was(tmp_path):
     line = ("run", "reverse", *TINY, "model.norm=layer,rms", "--seeds", "2", "--baseline", "rms", "--workers=1")
+    Path("mine.yaml.partial").write_text("somebody else's")
     done = call(*line, "--out", "one", "--save", "mine.yaml", "--json")
     assert done.status == 0, done.err
     compared = json.loads(done.out)
@@ -26,6 +27,7 @@ def test_a_sweep_in_one_line_and_the_recipe_that_it_was(tmp_path):
         ("layer", 1), ("layer", 2), ("rms", 1), ("rms", 2),
     ]  # fmt: skip
     assert (tmp_path / "mine.yaml").read_text("utf-8").startswith("# paddle-tfm run reverse ")
+    assert Path("mine.yaml.partial").read_text() == "somebody else's"
 
     for name in ("layer/seed-2", "rms/seed-1"):  # the same runs: nothing is left to train
         done = call("run", "mine.yaml", "--out", "one", "--resume", "--cell", name)

@@ -150,6 +150,11 @@ def test_write_makes_the_folder_and_four_files(tmp_path):
     assert paths == {what: tmp_path / "new" / "place" / f"comparison.{end}" for what, end in names.items()}
     assert all(path.stat().st_size > 200 for path in paths.values())
     assert {path.name for path in (tmp_path / "new" / "place").iterdir()} == {path.name for path in paths.values()}
+    others = [path.with_name(f"{path.name}.partial") for path in paths.values()]
+    for other in others:
+        other.write_text("somebody else's")
+    write(comparison)
+    assert all(other.read_text() == "somebody else's" for other in others)
 
 
 def test_the_same_runs_give_the_same_bytes(tmp_path):
