@@ -109,7 +109,7 @@ def run(
     from paddle_tfm.sweep.sweep import Sweep
 
     recipe, files = recipes.load(name, overrides, fast), tuple(map(Path, plugins))
-    folder = Path(out or Path("runs") / recipe.name)
+    folder = Path(out) if out else recipe.folder()
     sweep = Sweep(
         recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device
     )

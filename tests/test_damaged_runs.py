@@ -6,12 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from recipe_text import TINY_MODEL
 from safetensors.numpy import load_file, save_file
 
+import paddle_tfm
 from paddle_tfm import runtime
 from paddle_tfm.cli import main
 from paddle_tfm.errors import UserError
@@ -466,3 +468,23 @@ def test_no_export_is_written_through_a_link(sweep, call, tmp_path):
     status, said = call("export", sweep / "layer/seed-1", "--to", "ctranslate2")
     assert status == 2 and "export: is a link" in said
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["ctranslate2.old"]
+
+
+def test_runs_go_through_a_link_only_where_it_is_named(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("elsewhere").mkdir()
+    Path("elsewhere/command.json").write_text("mine")
+    Path("runs").mkdir()
+    Path("runs/base").symlink_to("../elsewhere")
+    status, said = call("run", "base", *SWEEP, "--workers=1")
+    assert status == 2 and "runs/base: is a link; use --out runs/base" in said
+    with pytest.raises(UserError, match="runs/base: is a link"):
+        paddle_tfm.run("base", SWEEP)
+    assert [(path.name, path.read_text()) for path in Path("elsewhere").iterdir()] == [("command.json", "mine")]
+    status, said = call("run", "base", *SWEEP, "--workers=1", "--out=runs/base")
+    assert status == 0 and Path("elsewhere/layer/seed-1/results.json").is_file(), said
+    Path("runs/base").unlink()
+    Path("runs").rename("disk")
+    Path("runs").symlink_to("disk")  # as one does whose runs are to be on a larger disk
+    status, said = call("run", "base", *SWEEP, "--workers=1")
+    assert status == 0 and Path("disk/base/layer/seed-1/results.json").is_file(), said

@@ -42,7 +42,7 @@ def train(wanted: Request) -> None:
     registry = create_registry(wanted.plugins)
     executor = _executor(wanted, registry)
     device = use_device(wanted.device)
-    folder = wanted.out or Path("runs") / recipe.name
+    folder = wanted.out or recipe.folder()
     at_once = 1 if device.startswith("gpu") or wanted.processes > 1 else runtime.threads()
     workers = wanted.workers or at_once
     if wanted.budget is not None:

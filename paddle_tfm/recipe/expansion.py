@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.recipe import coherence, ladder, limits, tuning
@@ -64,6 +65,17 @@ class Recipe:
     def name(self) -> str:
         """What the recipe calls itself."""
         return str(self.data.get("name", self.source))
+
+    def folder(self) -> Path:
+        """Where its runs are where nobody names a place.
+
+        Raises:
+            UserError: it is a link, which somebody else may have put there.
+        """
+        folder = Path("runs") / self.name
+        if folder.is_symlink():
+            raise UserError(f"{folder}: is a link; use --out {folder} (in Python out=…) if its runs are to go there")
+        return folder
 
     def variants(self) -> dict[str, tuple[dict, Origins]]:
         """What is trained: name → its overrides. With a ladder, each variant at each size, the smallest size first."""
