@@ -83,13 +83,19 @@ def remove(path: Path, ignore_errors: bool = False) -> None:
         path.unlink(missing_ok=True)
 
 
+def refuse_link(folder: Path) -> None:
+    """Raises UserError where a folder of a run or a sweep is a link, by which what lies elsewhere would be overwritten
+    or removed."""
+    if folder.is_symlink():
+        raise UserError(f"{folder}: is a link, and what it leads to is not written to; remove it")
+
+
 def refuse_links(folder: Path) -> None:
-    """Raises UserError where a folder of a run or a sweep, or one within it, is a link, by which what lies elsewhere
-    would be overwritten or removed."""
-    within = (Path(place, name) for place, names, _ in os.walk(folder) for name in names)
-    for path in (folder, *within):
-        if path.is_symlink():
-            raise UserError(f"{path}: is a link, and what it leads to is not written to; remove it")
+    """`refuse_link` for a folder and all within it."""
+    refuse_link(folder)
+    for place, names, _ in os.walk(folder):
+        for name in names:
+            refuse_link(Path(place, name))
 
 
 def write_named(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ import click
 from paddle_tfm.cli.common import Stop, console, note, notes
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import remove
+from paddle_tfm.files import refuse_link, remove
 
 POLL_SECONDS = 0.1  # between two looks at the second training
 
@@ -24,8 +24,9 @@ def second_folder(folder: Path) -> Path:
 
 
 def require_room(wanted: Request, folder: Path) -> None:
-    """Raises UserError, before anything is trained, where the second folder is not free."""
+    """Raises UserError, before anything is trained, where the second folder is not free, or is a link."""
     again = second_folder(folder)
+    refuse_link(again)
     if not wanted.resume and again.exists():
         raise UserError(
             f"--paranoid trains everything again in {again}, which is there already; remove it, or add --resume to "

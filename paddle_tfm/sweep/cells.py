@@ -10,7 +10,7 @@ from typing import Any
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, refuse_links, remove
+from paddle_tfm.files import PARTIAL, refuse_link, refuse_links, remove
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -117,8 +117,7 @@ class Cell(protocols.Cell):
     def refuse_links(self) -> None:
         """Raises UserError where its folder, one above it in its sweep, or one within it is a link."""
         for above in list(self.folder.parents)[: self.name.count("/")]:
-            if above.is_symlink():
-                refuse_links(above)
+            refuse_link(above)
         refuse_links(self.folder)
 
     def tidy(self) -> None:

@@ -95,6 +95,17 @@ def test_a_second_folder_that_is_there_is_not_touched(tmp_path):
         assert done.status == 2 and "use one of the two" in done.err
 
 
+def test_a_second_folder_that_is_a_link_is_not_touched(tmp_path):
+    kept = tmp_path / "elsewhere/default/seed-1/kept"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    (tmp_path / "out-again").symlink_to("elsewhere")
+    done = call("run", "reverse", *TINY, "--out=out", "--paranoid", "--resume", "--workers=1")
+    assert done.status == 2 and "out-again: is a link, and what it leads to is not written to" in done.err
+    assert [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()] == [kept]
+    assert not (tmp_path / "out").exists()
+
+
 def test_only_what_it_trained_is_removed(tmp_path):
     other = tmp_path / "out-again/mine/notes.txt"
     other.parent.mkdir(parents=True)
