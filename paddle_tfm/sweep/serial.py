@@ -23,10 +23,10 @@ from paddle_tfm.units import AT
 
 @dataclass
 class Serial:
-    """Trains cells in this process. One that is finished meanwhile is skipped; one that is begun is resumed, if
-    `resume`.
+    """Trains cells in this process. One that is finished meanwhile is skipped; one that is begun is resumed.
 
     Args:
+        resume: one is resumed whose folder holds checkpoints, but not what it began with.
         stop, report, strict: as for `Trainer`.
         on_event: gets an `Event` whenever something happens.
         others: the other ranks, where several processes train each run.
@@ -50,7 +50,7 @@ class Serial:
         with self._listening(Watcher(self.on_event)):
             corpus_of = OncePerTexts(self._load)
             for cell in cells:
-                with claimed(cell.folder) as held, kept(cell, self.resume, self.stop, self.report) as uploads:
+                with claimed(cell.folder) as held, kept(cell, self.stop, self.report) as uploads:
                     plan = plan_run(cell.spec, self.registry)
                     self._train(cell, plan, corpus_of(plan), held, uploads)
                 yield Outcome(cell)
@@ -65,7 +65,8 @@ class Serial:
         return corpus
 
     def _train(self, cell: Cell, plan: Plan, corpus: Corpus, held: Held, uploads: Uploads | None) -> None:
-        run = create(plan, cell.folder, corpus, self.resume)
+        resume = self.resume or cell.is_begun  # by another command, since the sweep was begun
+        run = create(plan, cell.folder, corpus, resume)
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
             self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
@@ -78,7 +79,7 @@ class Serial:
         stop = self.stop if uploads is None else lambda: self.stop() or uploads.is_lost
         trainer = Trainer(run, self.registry.plugins, stop, self.report, self.strict, self.others, held.require)
         with self._listening(uploads):
-            trainer.train(resume=self.resume)
+            trainer.train(resume=resume)
 
     @contextmanager
     def _listening(self, listener: object) -> Iterator[None]:

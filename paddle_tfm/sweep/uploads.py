@@ -157,7 +157,7 @@ def _stage(path: Path, copy: Path) -> None:
 
 
 @contextmanager
-def kept(cell: Cell, resume: bool, stop: Callable[[], bool], report: Callable[[str], None]) -> Iterator[Uploads | None]:
+def kept(cell: Cell, stop: Callable[[], bool], report: Callable[[str], None]) -> Iterator[Uploads | None]:
     """Within this block a run is ours in its store, its folder has the newest state of the two, and the listener that
     this yields has to be registered; None where there is no store. At its end all is copied; a run that is not copied
     then is said to be, and stays whole in its folder.
@@ -172,8 +172,7 @@ def kept(cell: Cell, resume: bool, stop: Callable[[], bool], report: Callable[[s
         return
     with claimed(cell.store, cell.name, stop, report) as ours:
         stored = cell.stored()
-        if resume:
-            _bring(cell, stored, report)
+        _bring(cell, stored, report)
         stored.look()
         uploads = Uploads(cell.folder, stored, ours, report)
         try:
