@@ -185,6 +185,7 @@ class StoredRun:
         before = max(self.kept, default=0)
         state = self.look()
         if state is not None and max(self.kept) != before:
+            folder.mkdir(parents=True, exist_ok=True)  # whoever trained it has dropped its claim by now
             for path in PROGRESS:
                 if content := self.store.read(f"{self.name}/{state.files.get(path)}"):
                     write_whole(folder / path, content)

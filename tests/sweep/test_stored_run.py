@@ -73,6 +73,13 @@ def test_a_run_is_brought_as_it_was_saved_and_nothing_is_copied_twice(store, tmp
     assert len(names) == 2 * 3 + 3 + 2 and {"00000002.json", "00000003.json"} <= set(names)
 
 
+def test_how_far_a_run_is_can_be_brought_when_nobody_claims_it_any_more(store, tmp_path):
+    make_run(tmp_path / "here", 2)
+    saved(store, tmp_path / "here")
+    StoredRun(store, "pre/seed-1").fetch_progress(tmp_path / "there")
+    assert content(tmp_path / "there")["metrics.jsonl"] == "row\nrow\n"
+
+
 @dataclass(frozen=True)
 class Deadly(Store):
     """A store whose process is killed within its last operation, of which a half is done."""
