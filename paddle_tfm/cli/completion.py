@@ -7,6 +7,8 @@ completion that is the only one; zsh puts a space behind `a.b=`; fish's script c
 
 from __future__ import annotations
 
+import re
+
 import click
 from click.shell_completion import (
     BashComplete,
@@ -19,6 +21,8 @@ from click.shell_completion import (
 
 from paddle_tfm.errors import UserError
 
+# A shell inserts a word as it is, and would execute what is in another: a recipe may come from anyone.
+PLAIN = re.compile(r"[\w ./@+%=,:{}\[\]-]*")
 BREAKS = "=:"  # of bash's COMP_WORDBREAKS, those that an override has
 # Behind these the word continues: no space.
 NO_SPACE = "    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:] ]] && compopt -o nospace\n\n    return 0\n"
@@ -41,7 +45,8 @@ ZSH_ADD = """    if [ -n "$continued" ]; then
 
 
 class OpenEnded(ShellComplete):
-    """Of an only completion within braces two are made, so that the shell does not close the quote behind it."""
+    """Offers what a shell can insert as it is. Of an only completion within braces two are made, so that the shell does
+    not close the quote behind it."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the cursor, and the one that is being typed."""
@@ -53,6 +58,7 @@ class OpenEnded(ShellComplete):
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """What may stand in the place of the word that is being typed."""
         items = super().get_completions(args, incomplete)
+        items = [item for item in items if PLAIN.fullmatch(str(item.value).removeprefix(incomplete))]
         return _open_ended(items[0]) if len(items) == 1 and items[0].type == "plain" else items
 
 
