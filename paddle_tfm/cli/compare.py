@@ -88,7 +88,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     best = (settings.get("evaluate") or {}).get("best", "loss")
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     sweep = sweep_of([result.folder for result in results]) or folders[0]
-    question = Question.recorded(sweep)
+    question = Question.recorded(sweep, warn)
     if metric and metric_and_test(metric)[0] != metric_and_test(best)[0]:
         question = replace(question, smallest_effect=None)  # it was said of another metric
     baseline = baseline or recorded_baseline(sweep, results)

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, ValidationError
 
 from paddle_tfm.comparison.statistics import Looks, OneLook, OpenEnded, Rule
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.seeds import SeedPlan
-from paddle_tfm.train.about import read_question
+from paddle_tfm.train.about import COMMAND_FILE, read_question
+from paddle_tfm.train.forms import Form
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
+
+
+COMPARISON_FILE = "comparison.json"
+
+
+class Asked(Form):
+    """What is recorded of a question: what a recipe can ask."""
+
+    seeds: SeedPlan | None = None
+    smallest_effect: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 @dataclass(frozen=True)
@@ -31,16 +45,22 @@ class Question:
         return cls(recipe.seed_plan(), recipe.data.get("smallest_effect"))
 
     @classmethod
-    def recorded(cls, folder: Path) -> Question:
+    def recorded(cls, folder: Path, report: Callable[[str], None] = lambda text: None) -> Question:
         """What the sweep in `folder` asks: by its `command.json`, which is there from its first run on, or else by its
-        `comparison.json`; one look at all seeds where neither says it, or what they hold is damaged."""
-        question = read_question(folder) or _of_comparison(folder)
+        `comparison.json`; one look at all seeds where neither says it. So it is where what they hold is damaged, of
+        which `report` gets a sentence."""
+        file, question = folder / COMMAND_FILE, read_question(folder)
+        if not question:
+            file, question = folder / COMPARISON_FILE, _of_comparison(folder)
         try:
-            plan = None if question.get("seeds") is None else SeedPlan.model_validate(question["seeds"])
-            smallest = question.get("smallest_effect")
-            return cls(plan, None if smallest is None else float(smallest))
-        except (ValueError, TypeError):
+            asked = Asked.model_validate(question)
+        except ValidationError:
+            report(
+                f"{file}: damaged: no recipe can ask this `question`: {reprlib.repr(question)}; the runs are compared "
+                "without it"
+            )
             return cls()
+        return cls(asked.seeds, asked.smallest_effect)
 
     def data(self) -> dict[str, object]:
         """What `comparison.json` holds."""
@@ -54,9 +74,9 @@ class Question:
         return OpenEnded() if self.plan.open_ended else Looks(self.plan.looks)
 
 
-def _of_comparison(folder: Path) -> Mapping[str, Any]:
+def _of_comparison(folder: Path) -> dict[str, Any]:
     try:
-        question = read_json(folder / "comparison.json").get("question")
+        question = read_json(folder / COMPARISON_FILE).get("question")
     except UserError:
         return {}
-    return question if isinstance(question, Mapping) else {}
+    return question if isinstance(question, dict) else {}

@@ -74,6 +74,27 @@ def test_the_smallest_effect_is_of_the_metric_that_the_recipe_calls_best(tmp_pat
     assert next(row for row in other.rows if row.variant == "b").difference.verdict == "better"
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"smallest_effect": float("nan")},
+        {"smallest_effect": -5},
+        {"smallest_effect": "1_0"},
+        {"smallest_effect": True},
+        {"seeds": {"at_most": 3, "looks": [1, 1, 1]}, "smallest_effect": 1.0},
+    ],
+)
+@pytest.mark.parametrize("file", ["command.json", "comparison.json"])
+def test_a_question_that_no_recipe_can_ask_is_none(file, question, tmp_path, capsys):
+    for seed in (1, 2, 3):
+        finish(tmp_path, "base", seed, 0.3 + seed / 1000)
+        finish(tmp_path, "b", seed, 0.7 + seed / 999)
+    (tmp_path / file).write_text(json.dumps({"baseline": "base", "question": question}), "utf-8")
+    assert comparison_of([tmp_path]).question == Question()
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path / file}: damaged: no recipe can ask this `question`: {{" in said
+
+
 @pytest.mark.parametrize("baseline", ["plain", None])
 def test_without_a_recorded_baseline_it_is_the_first_variant_of_the_recipe(tmp_path, baseline):
     for size, matrices in (("s", 10), ("l", 90)):
