@@ -14,6 +14,7 @@ from pathlib import Path
 from string import Template
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import in_shell
 
 TEMPLATES = Path(__file__).parent / "templates"
 REFERENCED = ("attention", "norm", "placement", "position", "feed_forward", "head", "schedule")  # with a NumPy twin
@@ -88,27 +89,26 @@ def write(
     words["A_what"] = words["a_what"].capitalize()
     _refuse_name(name, words["module"], taken or {})
     component = _filled(f"component/{kind}.py", words)
+    file = out or Path(f"{words['module']}.py")
+    shown = in_shell(file)
     if kind == "listener":
-        file = out or Path(f"{words['module']}.py")
         _write({file: component})
         return NewPlugin(
-            (file,), _advice(f"plugin check {file}", f"run reverse --plugin {file}", "what does it write?")
+            (file,), _advice(f"plugin check {shown}", f"run reverse --plugin {shown}", "what does it write?")
         )
     if kind == "section":
-        file = out or Path(f"{words['module']}.py")
         _write({file: _single(component, words)})
         return NewPlugin(
-            (file,), _advice(f"plugin check {file}", f"report runs/quickstart --plugin {file}", "how does it look?")
+            (file,), _advice(f"plugin check {shown}", f"report runs/quickstart --plugin {shown}", "how does it look?")
         )
     if single_file:
-        file = out or Path(f"{words['module']}.py")
         beside = file.with_name(f"{file.stem}_numpy.py")
         twin = {beside: _filled(f"reference/{kind}.py", words)} if kind in REFERENCED else {}
         _write({file: _single(component, words), **twin})
         setting = f"{path}={words['value']}"
         setting = f'"{setting}"' if " " in setting else setting
-        check = f"plugin check {file}{f' --reference {beside}' if twin else ''}"
-        return NewPlugin((file, *twin), _advice(check, f"run reverse {setting} --plugin {file}", words["question"]))
+        check = f"plugin check {shown}{f' --reference {in_shell(beside)}' if twin else ''}"
+        return NewPlugin((file, *twin), _advice(check, f"run reverse {setting} --plugin {shown}", words["question"]))
     folder = out or Path(name)
     files = {
         folder / "pyproject.toml": _filled("package/pyproject.toml", words),
@@ -121,9 +121,8 @@ def write(
     if kind in REFERENCED:
         files[folder / "tests" / f"{words['module']}_numpy.py"] = _filled(f"reference/{kind}.py", words)
     _write(files)
-    advice = _advice(
-        f"plugin check {words['module']}", f"run {folder / 'recipe.yaml'}{words['options']}", words["question"]
-    )
+    run = f"run {in_shell(folder / 'recipe.yaml')}{words['options']}"
+    advice = _advice(f"plugin check {words['module']}", run, words["question"])
     return NewPlugin(tuple(files), f'pip install -e "{folder}[test]"\n{advice}')
 
 

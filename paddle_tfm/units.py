@@ -2,14 +2,16 @@
 
 A metric declares its unit (`Metric.unit`), `results.json` holds it, and whoever shows the number writes it with this.
 A number with a known uncertainty is written to the digit that this allows (`decimals`), one without to a fixed digit.
-`visible` shows a text's control characters.
+`visible` shows a text's control characters, and `in_shell` writes a path into a command.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
 UNITS = {
     "": "a plain number: 12.346, 0.00123",
@@ -146,3 +148,9 @@ def visible(text: str) -> str:
     """`text` with its control characters to be seen, so that a corpus, a file's name or a plugin cannot write to the
     terminal what it takes for a command (a colour, a title, an erased line), nor into a page what no XML may hold."""
     return text.translate(CONTROLS)
+
+
+def in_shell(path: Path) -> str:
+    """A path as a word of a command that people copy: quoted where it must be, and no option where it begins with a
+    dash."""
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))

@@ -1,6 +1,7 @@
 """One way of writing a number, for the terminal, the report, the figure and the progress lines."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,10 @@ def test_a_whole_number_is_read(text, number):
 @pytest.mark.parametrize("text", ["", "0", "13", "-1", "+1", "1.0", "1_0", "²", "٣", "9" * 5_000])
 def test_what_is_no_number_of_the_range_is_none(text):
     assert units.whole_number(text, 1, 12) is None
+
+
+@pytest.mark.parametrize(
+    "path, word", [("runs/x", "runs/x"), ("-out", "./-out"), ("my runs", "'my runs'"), ("-$(id)", "'./-$(id)'")]
+)
+def test_a_path_in_a_command_is_one_word_and_no_option(path, word):
+    assert units.in_shell(Path(path)) == word

@@ -55,10 +55,10 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     return document(f"{facts.name} · model card", "Model card", facts.name, facts.lead(), compared, sections)
 
 
-def _shown(folder: Path) -> str:
-    """The folder as the user would type it."""
+def _shown(folder: Path) -> Path:
+    """The folder as the user would name it."""
     folder = folder.resolve()
-    return shlex.quote(str(folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder))
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def _prompt(facts: RunFacts) -> str:
@@ -68,15 +68,16 @@ def _prompt(facts: RunFacts) -> str:
 
 
 def _usage(facts: RunFacts, sources: list[str]) -> str:
-    folder, plain = _shown(facts.folder), str(_shown(facts.folder)).strip("'")
+    shown = _shown(facts.folder)
+    folder = units.in_shell(shown)
     if facts.shape == DECODER_ONLY:
         prompt = _prompt(facts)
         shell = [f"paddle-tfm generate {folder} --prompt {shlex.quote(prompt)}"]
-        call = f'run = paddle_tfm.load_run("{plain}")\nprint(run.generate({prompt!r}).text)'
+        call = f"run = paddle_tfm.load_run({str(shown)!r})\nprint(run.generate({prompt!r}).text)"
     else:
         source = sources[0][:80] if sources else "a text"
         shell = [f"paddle-tfm translate {folder} {shlex.quote(source)}", f"paddle-tfm evaluate {folder} --buckets"]
-        call = f'run = paddle_tfm.load_run("{plain}")\nprint(run.translate([{source!r}]))'
+        call = f"run = paddle_tfm.load_run({str(shown)!r})\nprint(run.translate([{source!r}]))"
     if facts.shape == "encoder-decoder":
         shell.append(f"paddle-tfm export {folder} --to ctranslate2")
     return definitions(
@@ -188,4 +189,4 @@ def _limits(facts: RunFacts) -> str:
 
 
 def _again(facts: RunFacts) -> str:
-    return commands([f"paddle-tfm run {_shown(facts.folder / 'recipe.yaml')} --out runs/again"])
+    return commands([f"paddle-tfm run {units.in_shell(_shown(facts.folder / 'recipe.yaml'))} --out runs/again"])

@@ -135,7 +135,7 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     from paddle_tfm.comparison.samples import samples
     from paddle_tfm.comparison.text_table import table
     from paddle_tfm.comparison.verdict import verdict
-    from paddle_tfm.units import metric_name
+    from paddle_tfm.units import in_shell, metric_name
 
     report = Report(comparison, registry, warn)
     try:
@@ -167,7 +167,7 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
         if key in paths:
             printer.print(Text(f"{what}  {paths[key]}"), soft_wrap=True)
     for folder in folders or (comparison.folder,):
-        printer.print(Text(f"curves  paddle-tfm board {folder}"), soft_wrap=True)
+        printer.print(Text(f"curves  paddle-tfm board {in_shell(folder)}"), soft_wrap=True)
 
 
 def _legend(comparison) -> list[str]:

@@ -10,7 +10,7 @@ import click
 
 from paddle_tfm.cli.common import echo, recipe_argument
 from paddle_tfm.errors import UserError
-from paddle_tfm.units import visible
+from paddle_tfm.units import in_shell, visible
 
 
 @click.command(name="cp")
@@ -50,7 +50,7 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
         line = yaml_lines.dump({key: value}).rstrip("\n")
         text = _with_line(text, key, line)
     write_named(target, text)
-    echo(f"{target} written. Edit it, then: paddle-tfm run {target}")
+    echo(f"{target} written. Edit it, then: paddle-tfm run {in_shell(target)}")
 
 
 def _ask(recipe: str) -> str:

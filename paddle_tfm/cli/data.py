@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -139,7 +140,7 @@ def show(name, options, plugins, split, number) -> None:
     print_facts(name, registry.entry("dataset", name).summary(), dataset, options)
     files = dataset.files()
     if len(present(dataset, files)) < len(files):
-        again = escape(" ".join(["paddle-tfm data fetch", name, *options]))
+        again = escape(shlex.join(["paddle-tfm", "data", "fetch", name, *options]))
         console().print(f"Not all of its files are on disk. Fetch them: [bold]{again}[/]", soft_wrap=True)
         return
     print_lengths(dataset)

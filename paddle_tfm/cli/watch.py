@@ -14,6 +14,7 @@ from paddle_tfm.cli.common import console, echo
 from paddle_tfm.cli.durations import Duration
 from paddle_tfm.cli.tables import emit, print_table, table_options
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import in_shell
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.overview import FolderReader, Overview, SweepRuns
@@ -161,4 +162,4 @@ def _print_verdict(sweep: SweepRuns, named: bool) -> None:
         print_table(table(comparison_of(sweep, sweep.seeds())), "in `paddle-tfm compare`")
     console().print(f"{sweep.folder}: {final_verdict(sweep)}" if named else final_verdict(sweep), markup=False)
     if not named:
-        console().print(f"report  paddle-tfm compare {sweep.folder}", markup=False, soft_wrap=True)
+        console().print(f"report  paddle-tfm compare {in_shell(sweep.folder)}", markup=False, soft_wrap=True)

@@ -26,7 +26,7 @@ from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
 from paddle_tfm.train.forms import read_stored_identity
-from paddle_tfm.units import listed
+from paddle_tfm.units import in_shell, listed
 
 T = TypeVar("T")
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -212,4 +212,4 @@ def _command(run: Result, command: Sequence[str]) -> str:
     """What trains the sweep that a run belongs to: the command that is recorded there, if there is one."""
     if command:
         return shlex.join(command)
-    return shlex.join(["paddle-tfm", "run", str(run.folder / "recipe.yaml"), "--out", "runs/again"])
+    return f"paddle-tfm run {in_shell(run.folder / 'recipe.yaml')} --out runs/again"

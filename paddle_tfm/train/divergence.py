@@ -22,6 +22,7 @@ from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.forms import Diverged, read_form
 from paddle_tfm.train.origin import origin
 from paddle_tfm.train.state import TrainingState
+from paddle_tfm.units import in_shell
 
 FOLDER = "diverged"  # among a run's checkpoints
 MOST = 10  # steps in a row that are skipped before the training ends
@@ -72,7 +73,7 @@ def _keep(state: TrainingState, step: int, batches: Batches, sentence: str, repo
         checkpoint.save(state.folder(FOLDER), run.model, {**asdict(state.progress), **kept}, tensors, state.identity)
     except UserError as error:
         report(str(error))  # a disk that is full must not hide what happened
-    report(f"{sentence}; it begins with {where}. `paddle-tfm replay {run.folder}` shows the step")
+    report(f"{sentence}; it begins with {where}. `paddle-tfm replay {in_shell(run.folder)}` shows the step")
 
 
 def parts(batches: Batches) -> dict[str, Tensor]:

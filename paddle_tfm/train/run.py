@@ -34,6 +34,7 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.changes import changes, read_processes, read_shards
 from paddle_tfm.train.identity import identity, missing_plugins, read_identity, training_threads
+from paddle_tfm.units import in_shell
 
 
 @dataclass
@@ -105,7 +106,7 @@ class Run:
         if self.settings.model.shape == DECODER_ONLY:
             raise UserError(
                 f"{self.folder} is decoder-only: it has no source to translate, but continues a text; use `paddle-tfm "
-                f"generate {self.folder}`"
+                f"generate {in_shell(self.folder)}`"
             )
 
     def require_decoder_only(self) -> None:
@@ -113,7 +114,7 @@ class Run:
         if self.settings.model.shape != DECODER_ONLY:
             raise UserError(
                 f"{self.folder} is {self.settings.model.shape}: it reads a source; use "
-                f"`paddle-tfm translate {self.folder}`"
+                f"`paddle-tfm translate {in_shell(self.folder)}`"
             )
 
     def generate(
@@ -308,5 +309,5 @@ def _checkpoint(folder: Path, which: str) -> Path:
         there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
         raise UserError(f"{folder / 'checkpoints' / which}: no such checkpoint; there is {there}")
     if sentence := manifest.damage(point):
-        raise UserError(f"{sentence}; `paddle-tfm verify {folder}` says which checkpoints are whole")
+        raise UserError(f"{sentence}; `paddle-tfm verify {in_shell(folder)}` says which checkpoints are whole")
     return point

@@ -1,6 +1,8 @@
 """`paddle-tfm compare` of folders from anywhere: what can be compared, and what cannot be."""
 
+import html
 import json
+import re
 
 import pytest
 from command_line import call
@@ -58,3 +60,16 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path):
     assert done.status == 0, done.err
     assert "“rms” has the best mean" in done.out
     assert "Not compared: “dyt” is scored on other texts than “layer”" in done.out and "other texts" in done.out
+
+
+def test_the_commands_that_are_shown_can_be_copied(tmp_path):
+    for seed in (1, 2):
+        finished(tmp_path / "-my runs", "layer", seed, 20.0 + seed)
+    done = call("compare", "--", "-my runs")
+    assert done.status == 0 and "curves  paddle-tfm board './-my runs'\n" in done.out, done.err
+    page = (tmp_path / "-my runs/comparison.html").read_text("utf-8")
+    commands = {html.unescape(re.sub("<.*?>", "", code)) for code in re.findall(r"<code>(paddle-tfm .*?)</code>", page)}
+    assert commands == {
+        *(f"paddle-tfm {verb} './-my runs'" for verb in ("board", "compare", "report")),
+        *(f"paddle-tfm run './-my runs/layer/seed-{seed}/recipe.yaml' --out runs/again" for seed in (1, 2)),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.pages.document import commands, definitions
 from paddle_tfm.protocols import Section
+from paddle_tfm.units import in_shell
 
 PAPER = "It writes this page again, each of its tables as CSV and LaTeX, and each figure as SVG and PDF."
 
@@ -22,7 +22,7 @@ class Again(Section):
 
     def html(self, facts: Facts) -> str:
         """A list."""
-        top = shlex.quote(str(facts.top()))
+        top = in_shell(facts.top())
         known = facts.commands()
         more = f"<p>and {len(known) - 8} more</p>" if len(known) > 8 else ""
         items = [
