@@ -125,7 +125,9 @@ def _executor(wanted: Request, registry: Registry):
 def _within_budget(
     wanted: Request, recipe: Recipe, registry: Registry, folder: Path, workers: int, started: float
 ) -> Request:
-    """The same, with the seeds that fit into --budget; those that it began with where it is continued."""
+    """The same, with the seeds that fit into --budget; where it is continued those that it began with, and it is said
+    if they are not those that are asked for."""
+    asked = [setting for setting in wanted.settings if setting.startswith("seeds=")]
     seeds = forecast.recorded_seeds(folder) if wanted.resume else None
     if seeds is None:
         chosen, budget = wanted.seeds is not None, wanted.budget or 0.0
@@ -133,7 +135,9 @@ def _within_budget(
             note("--paranoid trains twice: half of the --budget is for the second training")
             budget /= 2
         seeds = f"seeds={forecast.seeds_for(budget, recipe, registry, workers, chosen, started)}"
-    others = [setting for setting in wanted.settings if not setting.startswith("seeds=")]
+    elif asked and asked[-1] != seeds:
+        note(f"--resume continues {seeds}, with which --budget began, and not {asked[-1]}: leave --budget out for them")
+    others = [setting for setting in wanted.settings if setting not in asked]
     return replace(wanted, overrides=[*others, seeds], seeds=None, baseline=None)
 
 

@@ -35,7 +35,10 @@ def test_a_budget_becomes_seeds_which_a_resumed_sweep_keeps(tmp_path):
     assert "seeds: [1, 2]" in saved and saved.count("seeds=[1, 2]") == 1
     assert "seeds=[1, 2]" in json.loads((tmp_path / "out/command.json").read_text("utf-8"))["command"]
     done = call(*LINE, "--budget", "1s", "--out", "out", "--resume", "--json")  # what began is what is continued
+    assert done.status == 0 and done.err.count("is finished already") == 4 and "--resume continues" not in done.err
+    done = call(*LINE, "--budget", "1s", "--out", "out", "--resume", "--json", "--seeds", "3")
     assert done.status == 0 and done.err.count("is finished already") == 4
+    assert "--resume continues seeds=[1, 2], with which --budget began, and not seeds=[1, 2, 3]: leave" in done.err
 
 
 @pytest.mark.parametrize(
