@@ -28,8 +28,8 @@ class Axes(NamedTuple):
 
 
 def draw(maps: np.ndarray, axes: Axes) -> np.ndarray:
-    """Maps [N, height, width] next to each other with black lines between, several numbered as heads: uint8
-    [pixels, pixels]. The first number stands at pixel (`TOP`, `LEFT`)."""
+    """Maps [N, height, width] next to each other with black lines between, several numbered as heads; what is no number
+    stays white: uint8 [pixels, pixels]. The first number stands at pixel (`TOP`, `LEFT`)."""
     cells = _side_by_side(maps, axes)
     height, width = cells.shape
     block = maps.shape[2] * CELL
@@ -58,6 +58,7 @@ def draw(maps: np.ndarray, axes: Axes) -> np.ndarray:
 
 def _side_by_side(maps: np.ndarray, axes: Axes) -> np.ndarray:
     share = (maps - axes.black) / ((axes.white - axes.black) or 1.0)
+    share = np.where(np.isnan(share), 1.0, share)  # what is no number is left white
     large = (WHITE * share.clip(0, 1)).round().astype(np.uint8).repeat(CELL, 1).repeat(CELL, 2)
     gap = np.full((large.shape[1], GAP), BLACK, np.uint8)
     return np.concatenate([part for one in large for part in (one, gap)][:-1], 1)

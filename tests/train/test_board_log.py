@@ -169,3 +169,15 @@ def test_titles_and_a_scale_stand_around_a_map():
     assert inverse[TOP + 1, LEFT + width + 18 + 8] > 250 and inverse[TOP, LEFT] == 255 and whole[TOP, LEFT] == 0
     numbers = np.s_[TOP - 8 : TOP + 8, LEFT + width + 18 + 24 :]
     assert (whole[numbers] != draw(2 * maps, Axes(**names, black=2.0, white=0.0))[numbers]).any()  # 1 and 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("black, white", [(1.0, 0.0), (0.0, 1.0)])
+def test_what_is_no_number_is_drawn_as_nothing(black, white):
+    maps = np.full((1, 2, 2), black, "float32")
+    maps[0, 1, 0] = np.nan
+    image = draw(maps, Axes("rows", "columns", "scale", black, white))
+    assert [[image[TOP + row * CELL, LEFT + column * CELL] for column in (0, 1)] for row in (0, 1)] == [
+        [0, 0],
+        [255, 0],
+    ]
