@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,4 +96,5 @@ def main() -> None:
 
     if unknown_script() is None:
         server.create_app = create_mended
+    os.environ["FLASK_SKIP_DOTENV"] = "1"  # a file .env in the current folder may be somebody else's
     server.main()

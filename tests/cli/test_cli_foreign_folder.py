@@ -1,5 +1,6 @@
 """A folder that somebody else filled holds modules named like those that we import: none of them is executed."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -74,10 +75,13 @@ def wait_for(address):
 def test_nor_do_the_curves(foreign):
     (foreign / "runs").mkdir()
     (foreign / "runs" / "vdlrecords.1.log").touch()
+    (foreign / ".env").write_text("no assignment")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     command = [*runtime.python(), "-m", "paddle_tfm", "board", f"--port={port}"]
-    board = subprocess.Popen(command, cwd=foreign, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with (foreign / "said").open("wb") as said:
+        unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        board = subprocess.Popen(command, cwd=foreign, stdout=said, stderr=said, env=unbuffered)
     try:
         wait_for(f"http://127.0.0.1:{port}/")
         assert board.poll() is None
@@ -85,6 +89,7 @@ def test_nor_do_the_curves(foreign):
         board.kill()
         board.wait()
     assert not (foreign / "executed").exists()
+    assert "dotenv" not in (foreign / "said").read_text()  # who reads it says that, or who would and cannot
 
 
 def test_a_worker_that_is_spawned_takes_none_either(foreign, tmp_path_factory):
