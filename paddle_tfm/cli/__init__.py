@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import io
 import os
@@ -150,6 +151,7 @@ def _status(arguments: list[str] | None) -> int:
         if isinstance(end.__cause__, EOFError):  # of a damaged .pyc file, say: click takes it for a Ctrl-D
             raise end.__cause__ from None
         click.echo("\nInterrupted.", err=True)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # a further one would stop what tidies up
         return 130
     except OSError as error:
         if error.filename is None:

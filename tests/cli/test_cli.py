@@ -329,7 +329,8 @@ def test_a_file_that_a_plugin_does_not_find_is_no_fault_of_the_machine(workers, 
 
 
 INTERRUPTED_IMPORT = """
-import os, signal, sys
+import atexit, os, signal, sys
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
 class Interrupted:
     def find_spec(self, name, path, target=None):
         if name == sys.argv[1]:
@@ -347,7 +348,8 @@ main(["run", "reverse", "--out=out"])
     "where", [("paddle.base.libpaddle", "ImportError"), ("paddle_tfm.recipe.expansion", "RuntimeError")]
 )
 def test_ctrl_c_within_an_import_is_no_failure_of_it(where):
-    """A C extension makes an ImportError of it, and a class that is being made a RuntimeError."""
+    """A C extension makes an ImportError of it, and a class that is being made a RuntimeError. A further Ctrl-C comes
+    while the process ends, and stops nothing."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, *where], capture_output=True, text=True)
     assert (done.returncode, done.stderr.split()) == (130, ["Interrupted."])
 
