@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -35,7 +36,11 @@ def writing(run: Run, sources: Sequence[str]) -> str:
         number = min(LENGTH, len(run.generate("", LENGTH).ids) + 1)  # an end that comes before is a step too
         seconds = _seconds(lambda: run.generate("", LENGTH), 3)
         return f"{number / seconds:,.0f} tokens a second in one text of {number} ({threads}, where this page was made)"
-    texts = list(sources[:TEXTS])
+    # A prediction may be of any length, and nobody waits for a translation of a book.
+    short = (text for text in sources if len(run.codec.source.tokenize(text)) < run.model.max_length)
+    texts = list(islice(short, TEXTS))
+    if not texts:
+        return f"not measured: no text here has fewer than {run.model.max_length:,} pieces (model.max_length)"
     together = _seconds(lambda: run.translate(texts), 1)
     alone = median(_seconds(partial(run.translate, [text]), 1) for text in texts[:SINGLES])
     rate = (

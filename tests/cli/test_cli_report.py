@@ -59,6 +59,18 @@ def test_a_single_run_gets_a_card_with_all_its_parts(run):
     assert "<script" not in html and "http" not in html
 
 
+@pytest.mark.parametrize(("long", "said"), [(29, "1 in one call"), (30, "no text here has fewer than 256 pieces")])
+def test_speed_is_that_of_texts_as_long_as_those_of_its_training(run, tmp_path, long, said):
+    """A text of 80 KB, written into its predictions, would take more than the memory."""
+    card = shutil.copytree(run, tmp_path / "seed-1")
+    head, *rows = (card / "predictions.tsv").read_text("utf-8").splitlines()
+    longer = [row.split("\t") for row in rows[:long]]
+    lines = [head, *("\t".join([row[0], "1 " * 400, *row[2:]]) for row in longer), *rows[long:]]
+    (card / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    done = call("report", card)
+    assert done.status == 0 and said in text_of(card / "report.html"), done.err
+
+
 def test_its_commands_do_what_they_say(run, monkeypatch):
     call("report", run, "--quick")
     html = (run / "report.html").read_text("utf-8")
