@@ -137,8 +137,8 @@ class Worker:
         """The result of the oldest task.
 
         Raises:
-            UserError: `function` raised a UserError, or the worker died. RuntimeError: `function` raised another
-                exception; its traceback is the message.
+            UserError: `function` raised a UserError, or the worker died. MemoryError: it raised one. RuntimeError: it
+                raised another exception; its traceback is the message.
         """
         try:
             value, error = self.pipe.recv()
@@ -177,6 +177,8 @@ def _serve(pipe: Connection, parents_end: Connection, function: Callable[[Any], 
                 pipe.send((function(task), None))
             except UserError as error:
                 pipe.send((None, UserError(str(error))))
+            except MemoryError as error:
+                pipe.send((None, MemoryError(str(error))))
             except Exception as error:
                 pipe.send((None, of_plugin(error) or RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
     finally:  # the parent ended

@@ -65,6 +65,8 @@ def refuse(item):
         raise UserError("line 3: nothing to translate")
     if item == 5:
         raise KeyError("unexpected")
+    if item == 7:
+        raise MemoryError("too long")
     return item
 
 
@@ -74,6 +76,8 @@ def test_what_a_process_complains_of_is_heard():
         list(processes.imap_unordered(refuse, [1, 2, 3]))
     with pytest.raises(RuntimeError, match=r"(?s)Traceback.*KeyError: 'unexpected'"):
         list(processes.imap_unordered(refuse, [1, 5, 3]))
+    with pytest.raises(MemoryError, match=r"^too long$"):
+        list(processes.imap_unordered(refuse, [1, 7, 3]))
     assert children() == before
 
 
