@@ -227,6 +227,7 @@ LEVELS = [
         "errors",
         "exit_status",
         "latex",
+        "memory",
         "options",
         "ordinary_layers",
         "other_names",
@@ -314,7 +315,7 @@ def test_that_test_sees_imports_inside_functions_and_of_submodules(tmp_path):
 )
 def test_plugins_import_protocols_data_and_leaves_only(file):
     allowed = {"protocols", "data", "algebra", "layers", "randomness", "errors", "hookspecs", "runtime", "validators"}
-    allowed |= {"exit_status", "fused", "onednn", "paddle_compat", "place", "ranks", "single_row"}
+    allowed |= {"exit_status", "fused", "memory", "onednn", "paddle_compat", "place", "ranks", "single_row"}
     if file.parent.name == "listener":
         allowed |= {"train"}  # it reads the log of a run
     for line, module in imported(file):

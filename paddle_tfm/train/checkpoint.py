@@ -14,6 +14,7 @@ import paddle
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from paddle_tfm import memory
 from paddle_tfm.errors import CutShort, UserError
 from paddle_tfm.files import ANY_SIZE, PARTIAL, naming, opened, remove, sync
 from paddle_tfm.train import manifest
@@ -169,21 +170,11 @@ def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
     """
     path = folder / f"{part}.safetensors"
     with _open(path) as file:
-        if path.stat().st_size > _free_memory():  # a sparse file takes none of the disk
-            raise MemoryError
+        memory.require(path.stat().st_size, str(path))  # a sparse file takes none of the disk
         names = list(file.keys())
         for name in names:
             _dtype(path, name, file.get_slice(name))
         return {name: file.get_tensor(name) for name in names}
-
-
-def _free_memory() -> float:
-    """Bytes that can be taken; as many as one likes where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, ValueError, StopIteration):
-        return math.inf
 
 
 @contextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import fused, paddle_compat
+from paddle_tfm import fused, memory, paddle_compat, place
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.onednn import kernels
 from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
 from paddle_tfm_plugins.attention._attend import Attend, Weights
 
+PAIRS_HELD = 4  # numbers for each head, query and key at once: scores, the mask over them, their softmax, and a bias
 NO_INNER_NORM = Refusal("has a norm before its output projection, where CTranslate2 has none")
 
 
@@ -39,15 +40,26 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose([0, 2, 1, 3]).reshape([batch, length, heads * width])  # [B, T, H, D] -> [B, T, H·D]
 
 
+def require_memory(rows: int, heads: int, queries: int, keys: int) -> None:
+    """Raises MemoryError where the scores of so many pairs would fill the memory: a long text, outside of training."""
+    if queries > 1 and place.on_cpu():
+        size = 4 * PAIRS_HELD * rows * heads * queries * keys
+        memory.require(size, f"attention of {queries:,} tokens to {keys:,}")
+
+
 def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float | Tensor | None = None) -> Tensor:
     """(q kᵀ + s) · scale before the mask, q rotated here and s the term of the encoding; scale None: 1 / sqrt(D).
 
     q [B, H, Tq, D], key [B, G, Tk, D] → [B, H, Tq, Tk]. Where G < H, head h attends to the keys of head h // (H / G).
+
+    Raises:
+        MemoryError: the memory that is free does not hold them.
     """
     encoding = info.encoding
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     q = encoding.query(q, info.positions)
     heads, groups = q.shape[1], key.shape[1]
+    require_memory(q.shape[0], heads, q.shape[2], key.shape[2])
     if groups == heads:
         scores = paddle_compat.matmul(q * scale, key, False, True)  # [B, H, Tq, Tk]
     else:

@@ -13,7 +13,13 @@ from paddle import Tensor
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import (
+    merge_heads,
+    project_out,
+    require_memory,
+    split_heads,
+    width_of_head,
+)
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,7 @@ class Convolution(Attention):
         return Window(split_heads(gated, self.num_heads), info.positions, self.kernel - 1)
 
     def forward(self, x: Tensor, kv: Window, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        require_memory(x.shape[0], self.num_heads + self.kernel, x.shape[1], kv.value.shape[2])
         slot = kv.positions.unsqueeze(1) - info.positions.unsqueeze(2) + self.left  # [B|1, Tq, Tk]: index in the kernel
         slots = paddle.arange(self.kernel, dtype=slot.dtype).reshape([1, self.kernel, 1, 1])
         offsets = (slot.unsqueeze(1) == slots).astype(x.dtype)  # [B|1, K, Tq, Tk]: one 1 a pair within reach

@@ -10,7 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import merge_heads, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import merge_heads, require_memory, split_heads, width_of_head
 
 EPS = 1e-30  # the smallest denominator of a row that sees something
 
@@ -118,6 +118,7 @@ class LinearAttention(Attention):
             top = paddle.matmul(q, past.outer)  # [B, H, T, D]
             bottom = bottom + paddle.matmul(q, past.key, transpose_y=True)  # [B, H, T, 1]
         if self.causal:
+            require_memory(*q.shape[:3], q.shape[2])
             visible = info.positions.unsqueeze(2) >= info.positions.unsqueeze(1)  # [B|1, T, T]
             scores = paddle.matmul(q, kv.key, transpose_y=True) * visible.unsqueeze(1).astype(q.dtype)  # [B, H, T, T]
             top = top + paddle.matmul(scores, kv.value)

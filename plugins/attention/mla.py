@@ -12,7 +12,13 @@ from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import (
+    merge_heads,
+    project_out,
+    require_memory,
+    split_heads,
+    width_of_head,
+)
 from paddle_tfm_plugins.norm.rms import RMSNorm
 
 
@@ -110,6 +116,7 @@ class MultiHeadLatent(Attention):
         asked = x if self.query_latent is None else self.query_norm(self.query_latent(x))
         q = split_heads(self.query(asked), self.num_heads)  # [B, H, T, D]
         rotated = info.encoding.query(split_heads(self.rotated_query(asked), self.num_heads), info.positions)
+        require_memory(*rotated.shape[:3], kv.key.shape[2])
         few = x.shape[1] < self.head_dim
         latent = kv.latent.unsqueeze(1)  # [B, S, L] -> [B, 1, S, L]
         if few:

@@ -25,7 +25,13 @@ from paddle_tfm.protocols import (
     no_decay,
 )
 from paddle_tfm.validators import at_least, one_of
-from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import (
+    merge_heads,
+    project_out,
+    require_memory,
+    split_heads,
+    width_of_head,
+)
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,7 @@ class Synthesizer(Attention):
         return Values(split_heads(self.value(source), self.num_heads))
 
     def forward(self, x: Tensor, kv: Values, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        require_memory(x.shape[0], self.num_heads, x.shape[1], kv.value.shape[2])
         scores = self._scores(x, info.positions, mask.k_positions)  # [B, H, Tq, Tk]
         weights = F.softmax(mask.add_to(scores), -1)
         tap.record("attention", weights)

@@ -4,6 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
+from paddle_tfm import memory
 from paddle_tfm.layers import Dropout
 from paddle_tfm.options import parameters
 from paddle_tfm.protocols import LayerSite, Mask, Norm, PositionalEncoding, Tap, TokenInfo
@@ -357,3 +358,18 @@ def test_what_cannot_be_is_refused_by_a_sentence(make_it, sentence):
     with pytest.raises(ValueError) as error:
         make_it()
     assert str(error.value) == sentence
+
+
+QUADRATIC = ("multihead", "grouped_query", "talking_heads", "mla", "synthesizer", "convolution", "linear")
+
+
+@pytest.mark.parametrize("name", QUADRATIC)
+def test_a_text_whose_pairs_fill_the_memory_is_refused_before(make_model, monkeypatch, name):
+    model = make_model(f"model.attention={{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}")
+    tokens, valid = paddle.full([1, 256], 5, "int64"), paddle.ones([1, 256], "bool")
+    start = model.start(model.encode(tokens[:, :3], valid[:, :3]))
+    monkeypatch.setattr(memory, "MUCH", 0)
+    monkeypatch.setattr(memory, "free", lambda: 4.0 * 2 * 256 * 256)  # as much as the scores of two heads alone
+    model.decode(tokens[:, :32], start)
+    with pytest.raises(MemoryError, match=r"attention of 256 tokens to 256 needs .* GB, but .* GB are free"):
+        model.decode(tokens, start)
