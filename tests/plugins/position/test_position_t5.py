@@ -48,14 +48,14 @@ def test_directions_have_buckets_of_their_own_where_both_are_seen():
 
 @pytest.mark.parametrize("buckets, most", [(32, 128), (16, 128), (8, 20), (4, 3), (10, 64), (2, 9), (3, 9)])
 def test_formula(buckets, most):
-    exact = buckets // 2
+    exact, buckets_of_distances = buckets // 2, bucket(np.arange(3 * most), buckets, most)
     for distance in range(3 * most):
         if distance < exact:
             expected = distance
         else:  # a little more, so that a border is not missed by rounding
             grown = math.log(distance / exact) / math.log(most / exact) * (buckets - exact)
             expected = min(exact + math.floor(grown + 1e-9), buckets - 1)
-        assert bucket(distance, buckets, most) == expected, distance
+        assert buckets_of_distances[distance] == expected, distance
 
 
 @pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
@@ -107,9 +107,16 @@ def test_contract():
     assert not T5.per_layer
     assert [(name, p.shape) for name, p in T5(4, ENCODER).named_parameters()] == [("table", [32, 4])]
     assert list(T5(4, ENCODER).state_dict()) == ["table"]
-    for buckets in (7, 2, 0):
-        with pytest.raises(ValueError, match=f"`buckets` must be an even number of at least 4, but is {buckets}"):
+    for buckets, must in (
+        (7, "be even"),
+        (2, r"be in \[4, 1024\]"),
+        (0, r"be in \[4, 1024\]"),
+        (1026, r"be in \[4, 1024\]"),
+    ):
+        with pytest.raises(ValueError, match=f"`buckets` must {must}, but is {buckets}"):
             T5(4, ENCODER, buckets=buckets)
+    with pytest.raises(ValueError, match=r"`max_distance` must be in \[1, 1000000\], but is 1000001"):
+        T5(4, ENCODER, max_distance=1_000_001)
     with pytest.raises(ValueError, match="`max_distance` must be above 8, but is 8"):
         T5(4, ENCODER, max_distance=8)
     with pytest.raises(ValueError, match="`max_distance` must be above 16, but is 16"):
