@@ -9,7 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import Optimizer, maps
-from paddle_tfm.validators import at_least, between, not_negative, positive
+from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights, update_moments
 
 STACK_PREFIXES = ("encoder.layers.", "decoder.layers.")  # of the names of parameters in the layers
@@ -39,7 +39,7 @@ class Muon(Optimizer):
         beta1, beta2, epsilon: AdamW's. weight_decay: for both.
 
     Raises:
-        ValueError: momentum, beta1 or beta2 is not in [0, 1); iterations is below 1; epsilon is not positive;
+        ValueError: momentum, beta1 or beta2 is not in [0, 1); iterations is not in [1, 100]; epsilon is not positive;
             weight_decay is negative.
     """
 
@@ -56,7 +56,7 @@ class Muon(Optimizer):
         between("[0, 1)", momentum=momentum, beta1=beta1, beta2=beta2)
         positive(epsilon=epsilon)
         not_negative(weight_decay=weight_decay)
-        at_least(1, iterations=iterations)
+        between("[1, 100]", iterations=iterations)
         self.momentum, self.nesterov, self.iterations = momentum, nesterov, iterations
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
 

@@ -125,7 +125,7 @@ def test_mixers_and_kernels_are_no_matrices():
         ({"momentum": 1.0}, "`momentum` must be in [0, 1), but is 1.0"),
         ({"beta1": -0.1}, "`beta1` must be in [0, 1), but is -0.1"),
         ({"epsilon": 0.0}, "`epsilon` must be positive, but is 0.0"),
-        ({"iterations": 0}, "`iterations` must be at least 1, but is 0"),
+        ({"iterations": 0}, "`iterations` must be in [1, 100], but is 0"),
         ({"weight_decay": -0.1}, "`weight_decay` must not be negative, but is -0.1"),
     ],
 )
