@@ -9,7 +9,7 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_tfm import paddle_compat, randomness
+from paddle_tfm import memory, paddle_compat, randomness
 from paddle_tfm.layers import Dropout, Embedding, Linear, linear, project_together
 from paddle_tfm.onednn import kernels
 
@@ -23,6 +23,14 @@ def tensors(*shapes, dtype="float32"):
 
 
 # -------------------------------------------------------------------------------------------------------------- linear
+
+
+def test_a_parameter_that_the_memory_does_not_hold_is_refused_before(monkeypatch):
+    monkeypatch.setattr(memory, "free", lambda: 2e7)
+    assert Linear(2048, 2048).weight.shape == [2048, 2048]  # 16.8 MB
+    sentence = r"a parameter of shape \[4096, 4096\] needs 0\.1 GB, but 0\.0 GB are free"
+    with pytest.raises(MemoryError, match=sentence):
+        Linear(4096, 4096)
 
 
 @pytest.mark.parametrize("shape", [(7, 5), (2, 7, 5), (2, 1, 5), (2, 3, 4, 5)])

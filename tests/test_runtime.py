@@ -221,13 +221,12 @@ print(json.dumps(results))
 
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
-    {"place"},
+    {"memory", "place"},
     {
         "blas",
         "errors",
         "exit_status",
         "latex",
-        "memory",
         "options",
         "ordinary_layers",
         "other_names",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
 from paddle import nn
+
+from paddle_tfm import memory
 
 _INSIDE = "_has_direct_attributes"  # of a model, within `direct_attributes`
 _DIRECT = "_calls_forward"  # of a layer there that nobody asked to be called before or after: what it keeps
@@ -104,6 +107,11 @@ class Layer(nn.Layer):
         if _DIRECT in self.__dict__:
             return self.forward(*inputs, **kwargs)
         return super().__call__(*inputs, **kwargs)
+
+    def create_parameter(self, shape: Any, *args: Any, **kwargs: Any) -> Any:
+        """A parameter. Raises MemoryError where the memory that is free does not hold it."""
+        memory.require(4 * math.prod(shape), f"a parameter of shape {list(shape)}")
+        return super().create_parameter(shape, *args, **kwargs)
 
     def register_forward_pre_hook(self, *args: Any, **kwargs: Any) -> Any:
         self.__dict__.pop(_DIRECT, None)
