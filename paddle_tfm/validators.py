@@ -12,6 +12,8 @@ from itertools import pairwise
 
 from paddle_tfm.errors import nearest
 
+WIDEST = 65_536  # of one side of a matrix
+
 
 def positive(**options: float | None) -> None:
     """Raises ValueError unless each option is above 0."""
@@ -29,6 +31,13 @@ def at_least(lowest: float, **options: float | None) -> None:
     """Raises ValueError unless each option is at least `lowest`."""
     for name, value in options.items():
         _require(value is None or value >= lowest, name, f"must be at least {lowest}", value)
+
+
+def matrix_side(**options: int | None) -> None:
+    """Raises ValueError unless each option, one side of a matrix, is from 1 to `WIDEST`."""
+    at_least(1, **options)
+    for name, value in options.items():
+        _require(value is None or value <= WIDEST, name, f"must be at most {WIDEST}", value)
 
 
 def between(interval: str, **options: float | None) -> None:

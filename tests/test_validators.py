@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm import validators
-from paddle_tfm.validators import ascending, at_least, between, divides, not_negative, one_of, positive
+from paddle_tfm.validators import ascending, at_least, between, divides, matrix_side, not_negative, one_of, positive
 
 NAN = math.nan
 
@@ -20,6 +20,7 @@ NAN = math.nan
         lambda: positive(eps=1e-9, base=3, later=None),
         lambda: not_negative(warmup=0, floor=0.5, later=None),
         lambda: at_least(2, length=2, width=7.5, later=None),
+        lambda: matrix_side(head_dim=1, hidden=65_536, latent=None),
         lambda: between("[0, 1)", low=0, high=0.999, later=None),
         lambda: between("(0, 1]", low=1e-9, high=1, later=None),
         lambda: between("[0, inf)", low=0, high=1e300),
@@ -43,6 +44,8 @@ def test_what_holds_passes(check):
         (lambda: not_negative(warmup=NAN), "`warmup` must not be negative, but is nan"),
         (lambda: at_least(2, length=1), "`length` must be at least 2, but is 1"),
         (lambda: at_least(1, width=NAN), "`width` must be at least 1, but is nan"),
+        (lambda: matrix_side(head_dim=0), "`head_dim` must be at least 1, but is 0"),
+        (lambda: matrix_side(latent=8, head_dim=65_537), "`head_dim` must be at most 65536, but is 65537"),
         (lambda: between("[0, 1)", rate=1), "`rate` must be in [0, 1), but is 1"),
         (lambda: between("[0, 1)", rate=-0.1), "`rate` must be in [0, 1), but is -0.1"),
         (lambda: between("(0, 1]", top_p=0), "`top_p` must be in (0, 1], but is 0"),
@@ -72,12 +75,21 @@ def test_a_long_list_of_words_is_shortened():
 def test_every_validator_is_tested_here():
     public = {name for name in vars(validators) if not name.startswith("_")}
     functions = {name for name in public if getattr(vars(validators)[name], "__module__", "") == validators.__name__}
-    assert functions == {"positive", "not_negative", "at_least", "between", "one_of", "ascending", "divides"}
+    assert functions == {
+        "positive",
+        "not_negative",
+        "at_least",
+        "matrix_side",
+        "between",
+        "one_of",
+        "ascending",
+        "divides",
+    }
 
 
 def test_no_plugin_has_a_copy():
     """Only the leaf defines a function of these names."""
-    names = {"positive", "not_negative", "at_least", "between", "one_of", "ascending", "divides"}
+    names = {"positive", "not_negative", "at_least", "matrix_side", "between", "one_of", "ascending", "divides"}
     plugins = Path(__file__).parent.parent / "plugins"
     copies = [
         f"{file.relative_to(plugins)}: {node.name}"

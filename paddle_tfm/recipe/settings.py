@@ -18,6 +18,7 @@ from paddle_tfm.recipe.ladder import LadderSettings
 from paddle_tfm.recipe.seeds import SeedPlan, Seeds
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
 from paddle_tfm.recipe.tuning import TuneSettings
+from paddle_tfm.validators import WIDEST
 
 # what stands beside the runs in a recipe, and determines no number of theirs
 BESIDE = ("smallest_effect", "fast", "claims", "ladder", "equal")
@@ -34,7 +35,7 @@ class Section(BaseModel):
 class ModelSettings(Section):
     """The `model:` section."""
 
-    d_model: int = Field(gt=0, le=65_536)
+    d_model: int = Field(gt=0, le=WIDEST)
     num_heads: int = Field(gt=0, le=4_096)
     d_ff: int = Field(gt=0, le=1_048_576)
     encoder_layers: int = Field(ge=0, le=1_000)

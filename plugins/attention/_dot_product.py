@@ -9,7 +9,7 @@ from paddle_tfm import fused, memory, paddle_compat, place
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.onednn import kernels
 from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
-from paddle_tfm.validators import at_least, divides
+from paddle_tfm.validators import divides, matrix_side
 from paddle_tfm_plugins.attention._attend import Attend, Weights
 
 PAIRS_HELD = 4  # numbers for each head, query and key at once: scores, the mask over them, their softmax, and a bias
@@ -18,7 +18,7 @@ NO_INNER_NORM = Refusal("has a norm before its output projection, where CTransla
 
 def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> int:
     """`head_dim`, or d_model / num_heads where it is None; ValueError where there is no such head."""
-    at_least(1, num_heads=num_heads, head_dim=head_dim)
+    matrix_side(num_heads=num_heads, head_dim=head_dim)
     if head_dim is None:
         divides(num_heads=num_heads, d_model=d_model)
     return d_model // num_heads if head_dim is None else head_dim

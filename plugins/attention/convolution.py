@@ -12,7 +12,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo, maps_as
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import between
 from paddle_tfm_plugins.attention._dot_product import (
     merge_heads,
     project_out,
@@ -165,7 +165,7 @@ def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:
     if not widths:
         raise ValueError("`kernel` must hold at least one width, but is empty")
     for width in widths:
-        at_least(2, kernel=width)  # a softmax of one weight is 1: there is nothing to train
+        between("[2, 65536]", kernel=width)  # a softmax of one weight is 1: there is nothing to train
         if not causal and width % 2 == 0:
             raise ValueError(f"`kernel` must be odd where it is centred, but is {width}")
     return widths[min(layer, len(widths) - 1)]

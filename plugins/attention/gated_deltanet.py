@@ -23,7 +23,7 @@ from paddle_tfm.protocols import (
     keep_initial,
     maps_as,
 )
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
 from paddle_tfm_plugins.norm.rms import RMSNorm
 
@@ -118,7 +118,7 @@ class GatedDeltaNet(Attention):
         super().__init__()
         if site is not None and not site.causal:
             raise ValueError("it reads one text from its beginning, so it must stand in a decoder's self-attention")
-        at_least(1, expand=expand, kernel=kernel)
+        matrix_side(expand=expand, kernel=kernel)
         self.num_heads, self.head_dim = num_heads, width_of_head(d_model, num_heads, head_dim)
         keys = num_heads * self.head_dim
         self.widths = [keys, keys, expand * keys]  # of q, k and v

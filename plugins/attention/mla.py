@@ -11,7 +11,7 @@ from paddle import Tensor
 from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, Mask, Norm, Refusal, Tap, TokenInfo
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import (
     merge_heads,
     project_out,
@@ -59,7 +59,7 @@ class MultiHeadLatent(Attention):
         query_latent: Q; None: queries are made from x, as in DeepSeek-V2-Lite. (DeepSeek-V2: 12 D.)
 
     Raises:
-        ValueError: num_heads does not divide d_model and head_dim is None; a width is below 1.
+        ValueError: num_heads does not divide d_model and head_dim is None; a width is below 1 or above 65,536.
     """
 
     supports = frozenset({"embed", "rotate", "bias"})
@@ -77,7 +77,7 @@ class MultiHeadLatent(Attention):
     ):
         super().__init__()
         _, _, rotated = self.geometry(d_model, num_heads, head_dim, rotary_dim)
-        at_least(1, latent=latent, query_latent=query_latent)
+        matrix_side(latent=latent, query_latent=query_latent)
         self.num_heads, self.head_dim = num_heads, width_of_head(d_model, num_heads, head_dim)
         self.scale = (self.head_dim + rotated) ** -0.5
         latent, width = 4 * self.head_dim if latent is None else latent, num_heads * self.head_dim
@@ -105,7 +105,7 @@ class MultiHeadLatent(Attention):
         """What an encoding rotates: H queries and a key of width R."""
         width = width_of_head(d_model, num_heads, head_dim)
         rotary_dim = width // 2 if rotary_dim is None else rotary_dim
-        at_least(1, rotary_dim=rotary_dim)
+        matrix_side(rotary_dim=rotary_dim)
         return Geometry(num_heads, 1, rotary_dim)
 
     def project(self, source: Tensor, info: TokenInfo) -> Latent:

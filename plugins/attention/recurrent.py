@@ -14,7 +14,7 @@ from paddle import Tensor, nn
 from paddle_tfm import paddle_compat, place
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import project_out
 
 
@@ -209,7 +209,7 @@ class Recurrent(Attention):
         super().__init__()
         if site is not None and site.sublayer == "cross":
             raise ValueError("it reads one text in its order, and cannot attend to another")
-        at_least(1, hidden=hidden)
+        matrix_side(hidden=hidden)
         width = d_model if hidden is None else hidden
         self.causal = site is not None and site.causal
         if not self.causal and width % 2:

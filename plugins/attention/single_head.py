@@ -6,7 +6,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Refusal, Tap, TokenInfo
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import attend
 
 
@@ -24,14 +24,14 @@ class SingleHead(Attention):
         bias: whether the three projections have one.
 
     Raises:
-        ValueError: head_size is below 1.
+        ValueError: head_size is below 1 or above 65,536.
     """
 
     supports = frozenset({"embed", "rotate", "bias", "scores"})
 
     def __init__(self, d_model: int, dropout: float, head_size: int | None = None, bias: bool = False):
         super().__init__()
-        at_least(1, head_size=head_size)
+        matrix_side(head_size=head_size)
         width = d_model if head_size is None else head_size
         self.query = Linear(d_model, width, bias)
         self.key = Linear(d_model, width, bias)

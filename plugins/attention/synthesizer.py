@@ -24,7 +24,7 @@ from paddle_tfm.protocols import (
     maps_as,
     no_decay,
 )
-from paddle_tfm.validators import at_least, one_of
+from paddle_tfm.validators import at_least, matrix_side, one_of
 from paddle_tfm_plugins.attention._dot_product import (
     merge_heads,
     project_out,
@@ -107,7 +107,8 @@ class Synthesizer(Attention):
             raise ValueError(
                 "its weights belong to pairs of positions of one text, which says nothing about a source and its target"
             )
-        at_least(1, max_length=max_length, hidden=hidden, rank=rank)
+        at_least(1, max_length=max_length)
+        matrix_side(hidden=hidden, rank=rank)
         one_of(["dense", "random"], mode=mode)
         name, value = ("rank", rank) if mode == "dense" else ("hidden", hidden)
         if value is not None:

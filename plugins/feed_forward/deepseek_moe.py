@@ -75,9 +75,10 @@ class DeepSeekMoE(FeedForward):
     ):
         super().__init__()
         between("[1, 10000]", experts=experts)
+        between("[0, 10000]", shared=shared)
         if not 1 <= top_k <= experts:
             raise ValueError(f"`top_k` must be from 1 to `experts`, {experts}, but is {top_k}")
-        not_negative(shared=shared, bias_rate=bias_rate, sequence_balance_weight=sequence_balance_weight)
+        not_negative(bias_rate=bias_rate, sequence_balance_weight=sequence_balance_weight)
         self.top_k, self.bias_rate, self.sequence_balance_weight = top_k, bias_rate, sequence_balance_weight
 
         def network(width: int) -> SwiGLU:

@@ -18,7 +18,7 @@ from paddle_tfm.protocols import (
     maps_as,
     no_decay,
 )
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import between
 
 START = 0.01  # of the scales of what depends on the token
 
@@ -62,7 +62,7 @@ class HyperConnections(Placement):
         **parent,
     ):
         super().__init__(sites=sites, norm=norm, d_model=d_model, **parent)
-        at_least(1, streams=streams)
+        between("[1, 1000]", streams=streams)
         self.streams, self.dynamic = streams, dynamic
         first = sites[0].layer * len(sites)  # sublayers of the stack below this layer
         eye = paddle.eye(streams)

@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal, keep_initial, maps_as
-from paddle_tfm.validators import at_least
+from paddle_tfm.validators import between
 
 
 class CoPE(PositionalEncoding):
@@ -29,7 +29,7 @@ class CoPE(PositionalEncoding):
 
     Raises:
         ValueError: the attention is not causal: what lies between a query and a key behind it is not defined;
-            `positions` is below 2.
+            `positions` is not in [2, 1000000].
     """
 
     per_layer = True
@@ -41,7 +41,7 @@ class CoPE(PositionalEncoding):
                 f"it counts words back from the query, but {site.stack}.{site.sublayer} also looks ahead; choose it "
                 f"where attention is causal: {{encoder: rotary, decoder: cope}}"
             )
-        at_least(2, positions=positions)
+        between("[2, 1000000]", positions=positions)
         rows = max_length + 1 if positions is None else positions
         zero = nn.initializer.Constant(0.0)
         self.table = maps_as(keep_initial(self.create_parameter([rows, head_dim], default_initializer=zero)), None)

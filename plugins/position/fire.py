@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import PositionalEncoding, Refusal, maps_as
-from paddle_tfm.validators import at_least, positive
+from paddle_tfm.validators import matrix_side, positive
 
 EPS = 1e-6  # added to the divisor
 
@@ -36,7 +36,7 @@ class FIRE(PositionalEncoding):
         layerwise: a network for each layer, instead of one for the stack.
 
     Raises:
-        ValueError: `width` is below 1, or `threshold` is not positive.
+        ValueError: `width` is below 1 or above 65,536, or `threshold` is not positive.
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
@@ -45,7 +45,7 @@ class FIRE(PositionalEncoding):
 
     def __init__(self, num_heads: int, width: int = 32, threshold: float = 512.0, layerwise: bool = False):
         super().__init__()
-        at_least(1, width=width)
+        matrix_side(width=width)
         positive(threshold=threshold)
         self.threshold, self.per_layer = threshold, layerwise
         self.c = self.create_parameter([1], default_initializer=nn.initializer.Constant(0.1))

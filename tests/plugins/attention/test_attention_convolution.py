@@ -196,7 +196,7 @@ def test_it_accepts_encodings_of_the_embedding_only():
     ("options", "sentence"),
     [
         ({"site": CROSS}, "a token of one text has no neighbours in another"),
-        ({"kernel": 1}, "`kernel` must be at least 2, but is 1"),
+        ({"kernel": 1}, "`kernel` must be in [2, 65536], but is 1"),
         ({"kernel": 4}, "`kernel` must be odd where it is centred, but is 4"),
         ({"kernel": [3, 4]}, "`kernel` must be odd where it is centred, but is 4"),
         ({"kernel": [], "site": DECODER}, "`kernel` must hold at least one width, but is empty"),

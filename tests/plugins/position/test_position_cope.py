@@ -90,7 +90,7 @@ def test_contract():
     assert CoPE(4, 16, DECODER, positions=64).table.shape == [64, 4]
     with pytest.raises(ValueError, match=r"encoder\.self also looks ahead"):
         CoPE(4, 16, LayerSite("encoder", "self", 0, 2, 2))
-    with pytest.raises(ValueError, match="`positions` must be at least 2, but is 1"):
+    with pytest.raises(ValueError, match=r"`positions` must be in \[2, 1000000\], but is 1"):
         CoPE(4, 16, DECODER, positions=1)
 
 
