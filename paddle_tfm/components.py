@@ -11,7 +11,7 @@ from typing import Any
 
 from paddle_tfm.component_source import first_paragraph
 from paddle_tfm.errors import Problem, RecipeError, UserError
-from paddle_tfm.plugin_errors import of_plugin
+from paddle_tfm.plugin_errors import of_plugin, summary
 from paddle_tfm.plugins import Provider
 
 
@@ -96,7 +96,8 @@ class ComponentPlan:
         """The component: its options, and of `givens` what its constructor declares.
 
         Raises:
-            RecipeError: there are problems, a given is missing, or the constructor refused with a ValueError.
+            RecipeError: there are problems, a given is missing, the constructor refused with a ValueError, or it cannot
+                compute with its options.
         """
         if self.problems or self.cls is None:
             raise RecipeError("recipe", self.problems)
@@ -110,9 +111,12 @@ class ComponentPlan:
         except ValueError as error:
             raise RecipeError("recipe", [Problem(self.path, f"'{self.name}' refuses: {error}")]) from error
         except Exception as error:
-            if (plugin_error := of_plugin(error)) is None:
+            if (plugin_error := of_plugin(error)) is not None:
+                raise RecipeError("recipe", [Problem(self.path, str(plugin_error))]) from error
+            if not isinstance(error, ArithmeticError):
                 raise
-            raise RecipeError("recipe", [Problem(self.path, str(plugin_error))]) from error
+            sentence = f"'{self.name}' cannot compute with these options: {summary(error)}"
+            raise RecipeError("recipe", [Problem(self.path, sentence)]) from error
 
     def missing(self, givens: Mapping[str, object]) -> list[str]:
         """Parameters that the constructor needs and that are neither options nor in `givens`."""

@@ -31,13 +31,13 @@ class ScaleNorm(Norm):
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
         positive(eps=eps)
-        self.width, self.eps = d_model, eps
+        self.width, self.eps, self.least = d_model, eps, eps**2
         self.weight = self.create_parameter([1], default_initializer=nn.initializer.Constant(math.sqrt(d_model)))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         rows = algebra.flatten(x, self.weight.dtype)
         square = algebra.mean_over_channels(paddle.square(rows)) * self.width  # ‖x‖² [N, 1]
-        scale = paddle.rsqrt(square.clip(min=self.eps**2))  # clipped before the root, whose gradient at 0 is infinite
+        scale = paddle.rsqrt(square.clip(min=self.least))  # clipped before the root, whose gradient at 0 is infinite
         return algebra.restore(rows * algebra.outer(scale, self.weight * algebra.row_of_ones(rows)), x)
 
     def extra_repr(self) -> str:
@@ -45,4 +45,4 @@ class ScaleNorm(Norm):
 
     def to_ctranslate2(self) -> dict:
         gain = self.weight.numpy() * np.ones(self.width, np.float32) / math.sqrt(self.width)
-        return {"gamma": gain.astype(np.float32), "eps": self.eps**2 / self.width}  # added where ours is the least
+        return {"gamma": gain.astype(np.float32), "eps": self.least / self.width}  # added where ours is the least
