@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from paddle_tfm import memory
 from paddle_tfm.protocols import Metric, Prediction
 
 Items = Sequence[Hashable]
@@ -41,8 +42,10 @@ def edit_distance(a: Items, b: Items) -> int:
     Bit i of `up` (`down`) says that the distance of a[:i+1] to the read part of `b` is one more (less) than that of
     a[:i]: a whole column of the table in two integers (Myers 1999, as simplified by Hyyrö 2003).
     """
+    a, b = sorted((a, b), key=len)  # it is symmetric, and the table takes as many bits as `a` has items
     if not a:
         return len(b)
+    memory.require(len(set(a)) * len(a) // 8, f"the edit distance of {len(a):,} and {len(b):,} items")
     where: dict[Hashable, int] = {}
     for i, item in enumerate(a):
         where[item] = where.get(item, 0) | 1 << i

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from paddle_tfm import memory
 from paddle_tfm.protocols import Likelihood, Prediction
 from paddle_tfm_plugins.metric._edits import edit_distance
 from paddle_tfm_plugins.metric.bits_per_character import BitsPerCharacter
@@ -48,6 +49,15 @@ def test_edit_distance_beyond_a_machine_word():
     for _ in range(5):
         a, b = ([draw.randrange(3) for _ in range(draw.randrange(100, 140))] for _ in range(2))
         assert edit_distance(a, b) == naive(a, b)
+
+
+def test_the_memory_of_an_edit_distance_is_that_of_the_shorter_text(monkeypatch):
+    monkeypatch.setattr(memory, "free", lambda: 1e6)
+    monkeypatch.setattr(memory, "MUCH", 1e5)
+    short, long = range(100), range(10_000)
+    assert edit_distance(short, long) == edit_distance(long, short) == 9_900
+    with pytest.raises(MemoryError, match=r"the edit distance of 10,000 and 10,000 items needs"):
+        edit_distance(long, long)
 
 
 def test_edit_distance_is_a_distance():
