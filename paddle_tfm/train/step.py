@@ -20,7 +20,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat, randomness
+from paddle_tfm import memory, paddle_compat, place, randomness
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.onednn import products
@@ -29,6 +29,7 @@ from paddle_tfm.recipe.settings import TrainSettings
 from paddle_tfm.train.averaging import MovingAverage
 from paddle_tfm.train.objective import objective
 
+HELD = 3  # numbers for each parameter, beside itself: its gradient and two moments
 EPS = 1e-6  # added to the norm in the denominator of clipping
 
 
@@ -113,6 +114,8 @@ class Step(Gradients):
         schedule: step → learning rate.
         average: the moving average of the weights, if the recipe sets `train.ema`.
         parameters, settings, seed: as for `Gradients`.
+    Raises:
+        MemoryError: the memory that is free does not hold the gradients and what most optimizers keep.
     """
 
     def __init__(
@@ -126,6 +129,9 @@ class Step(Gradients):
         average: MovingAverage | None = None,
     ):
         super().__init__(model, parameters, settings, seed)
+        if place.on_cpu():
+            numbers = sum(int(parameter.size) for parameter in parameters)
+            memory.require(4 * HELD * numbers, f"the training of {numbers:,} parameters")
         self.optimizer, self.schedule, self.average = optimizer, schedule, average
 
     def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:

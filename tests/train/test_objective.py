@@ -4,10 +4,11 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm import randomness
+from paddle_tfm import memory, randomness
 from paddle_tfm.data.batches import collate
 from paddle_tfm.protocols import Tap
 from paddle_tfm.train.objective import objective
+from paddle_tfm.train.trainer import Trainer
 
 
 def log_softmax(x):
@@ -47,6 +48,18 @@ def test_padding_does_not_count_in_r_drop(make_model, make_batch):
     model.train()
     values = [float(objective(model, make_batch(extra_padding=n), 0.0, 2.0, Tap())) for n in (0, 5)]
     assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_a_model_whose_training_fills_the_memory_is_refused_before(make_trainer, registry, monkeypatch):
+    """Its parameters fit; its gradients and moments do not."""
+    run = make_trainer().run
+    numbers = run.parameters()
+    monkeypatch.setattr(memory, "MUCH", 0)
+    monkeypatch.setattr(memory, "free", lambda: 12.0 * numbers)
+    Trainer(run, registry.plugins)
+    monkeypatch.setattr(memory, "free", lambda: 12.0 * numbers - 1)
+    with pytest.raises(MemoryError, match=f"the training of {numbers:,} parameters needs .* GB, but"):
+        Trainer(run, registry.plugins)
 
 
 @pytest.mark.parametrize(("smoothing", "alpha"), [(0.0, 2.0), (0.3, 0.0), (0.3, 2.0), (0.0, 0.0)])
