@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-MUCH = 1 << 24  # bytes; of less nobody asks the system
+MUCH = 1 << 28  # bytes; of less nobody asks the system
 
 
 def free() -> float:
