@@ -61,8 +61,28 @@ def is_current(folder: Path, source: dict[str, object]) -> bool:
 
 def _files(folder: Path) -> dict[str, str]:
     """path → SHA-256 of all files of an export but its page."""
-    paths = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if not path.is_dir()]
-    return {path: sha256(folder / path) for path in paths if path != PAGE}
+    return {path: sha256(folder / path) for path in _paths(folder)}
+
+
+def _paths(folder: Path) -> list[str]:
+    """All files of an export but its page."""
+    paths = (path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if not path.is_dir())
+    return [path for path in paths if path != PAGE]
+
+
+def _require_ours(folder: Path, run: Run) -> None:
+    """Raises UserError where a folder that is to be replaced is no export, or holds a file that no export wrote. What
+    an export within the run itself holds is the engine's."""
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise UserError(f"{folder}: the current folder, or one above it, is not replaced; name a new folder")
+    if not (folder / PAGE).is_file():
+        if not folder.is_dir() or any(folder.iterdir()):
+            raise UserError(f"{folder}: there are other files in it; name a new folder")
+    elif run.folder not in folder.parents:
+        written = read_json(folder / PAGE).get("files")
+        others = [path for path in _paths(folder) if path not in written] if isinstance(written, dict) else []
+        if others:
+            raise UserError(f"{folder}: {others[0]} is no file of the export there; move it, or name a new folder")
 
 
 def export(
@@ -86,10 +106,8 @@ def export(
     if folder.parent != run.folder and run.folder in folder.parents:
         refuse_links(folder.parent)
     load_ctranslate2()
-    if Path.cwd().is_relative_to(folder.resolve()):
-        raise UserError(f"{folder}: the current folder, or one above it, is not replaced; name a new folder")
-    if folder.exists() and not (folder / PAGE).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: there are other files in it; name a new folder")
+    if folder.exists():
+        _require_ours(folder, run)
     model = variables(run.model, component_names(run))
     sentences = proof_sentences(run)
     with _partial(folder) as partial:

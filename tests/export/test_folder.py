@@ -105,6 +105,15 @@ def test_somebody_elses_folder_is_not_replaced(run, tmp_path):
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
 
 
+def test_a_file_that_somebody_put_into_an_export_is_not_removed(run, tmp_path):
+    for _ in range(2):
+        export(run, tmp_path / "model")
+    (tmp_path / "model/source/notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"source/notes\.txt is no file of the export there"):
+        export(run, tmp_path / "model")
+    assert (tmp_path / "model/source/notes.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize("folder", [".", "..", "../here"])
 def test_the_current_folder_is_not_replaced(folder, run, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
