@@ -8,11 +8,13 @@ from paddle import Tensor
 from paddle_tfm import fused, memory, paddle_compat, place
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.onednn import kernels
-from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Norm, PositionalEncoding, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import divides, matrix_side
 from paddle_tfm_plugins.attention._attend import Attend, Weights
 
-PAIRS_HELD = 4  # numbers for each head, query and key at once: scores, the mask over them, their softmax, and a bias
+# Numbers for each head, query and key at once, as measured: scores, the mask over them, their softmax, what is between;
+# and where the encoding adds a term to scores or values, its tables of places too.
+HELD, HELD_WITH_TERMS = 6, 20
 NO_INNER_NORM = Refusal("has a norm before its output projection, where CTranslate2 has none")
 
 
@@ -40,10 +42,11 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose([0, 2, 1, 3]).reshape([batch, length, heads * width])  # [B, T, H, D] -> [B, T, H·D]
 
 
-def require_memory(rows: int, heads: int, queries: int, keys: int) -> None:
+def require_memory(rows: int, heads: int, queries: int, keys: int, encoding: PositionalEncoding | None = None) -> None:
     """Raises MemoryError where the scores of so many pairs would fill the memory: a long text, outside of training."""
     if queries > 1 and place.on_cpu():
-        size = 4 * PAIRS_HELD * rows * heads * queries * keys
+        terms = encoding is not None and encoding.uses() & {"scores", "values"}
+        size = 4 * (HELD_WITH_TERMS if terms else HELD) * rows * heads * queries * keys
         memory.require(size, f"attention of {queries:,} tokens to {keys:,}")
 
 
@@ -59,7 +62,7 @@ def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float 
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     q = encoding.query(q, info.positions)
     heads, groups = q.shape[1], key.shape[1]
-    require_memory(q.shape[0], heads, q.shape[2], key.shape[2])
+    require_memory(q.shape[0], heads, q.shape[2], key.shape[2], encoding)
     if groups == heads:
         scores = paddle_compat.matmul(q * scale, key, False, True)  # [B, H, Tq, Tk]
     else:

@@ -66,8 +66,8 @@ class Convolution(Attention):
         bias: whether W_v, W_g and W_o have one.
 
     Raises:
-        ValueError: in cross-attention; num_heads does not divide d_model; a kernel is below 2, or even where it is
-            centred; an empty list.
+        ValueError: in cross-attention; num_heads does not divide d_model; a kernel is not in [2, 65536], or even where
+            it is centred; an empty list.
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
@@ -120,7 +120,7 @@ class Convolution(Attention):
         return Window(split_heads(gated, self.num_heads), info.positions, self.kernel - 1)
 
     def forward(self, x: Tensor, kv: Window, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        require_memory(x.shape[0], self.num_heads + self.kernel, x.shape[1], kv.value.shape[2])
+        require_memory(x.shape[0], self.num_heads + self.kernel // 4, x.shape[1], kv.value.shape[2])
         slot = kv.positions.unsqueeze(1) - info.positions.unsqueeze(2) + self.left  # [B|1, Tq, Tk]: index in the kernel
         slots = paddle.arange(self.kernel, dtype=slot.dtype).reshape([1, self.kernel, 1, 1])
         offsets = (slot.unsqueeze(1) == slots).astype(x.dtype)  # [B|1, K, Tq, Tk]: one 1 a pair within reach

@@ -102,7 +102,7 @@ class GatedDeltaNet(Attention):
 
     Raises:
         ValueError: outside a decoder's self-attention; num_heads does not divide d_model and head_dim is None; a number
-            is below 1.
+            is below 1 or above 65,536.
     """
 
     def __init__(

@@ -43,7 +43,8 @@ class MultiHead(Attention):
         head_dim: D; None: d_model / num_heads.
 
     Raises:
-        ValueError: num_heads does not divide d_model and head_dim is None; num_heads or head_dim is below 1.
+        ValueError: num_heads does not divide d_model and head_dim is None; num_heads or head_dim is below 1 or
+            above 65,536.
     """
 
     supports = frozenset({"embed", "rotate", "bias", "scores", "values"})

@@ -187,7 +187,7 @@ class Recurrent(Attention):
         forget_bias: what the forget gate's bias starts at.
 
     Raises:
-        ValueError: in cross-attention; hidden is below 1, or odd in the encoder.
+        ValueError: in cross-attention; hidden is below 1, above 65,536, or odd in the encoder.
     """
 
     expected_failures: ClassVar[dict[str, str]] = {

@@ -76,8 +76,8 @@ class Synthesizer(Attention):
         bias: whether the network and the projections have one.
 
     Raises:
-        ValueError: in cross-attention; num_heads does not divide d_model; max_length, hidden or rank is below 1; hidden
-            is set for random, or rank for dense.
+        ValueError: in cross-attention; num_heads does not divide d_model; max_length, hidden or rank is below 1, or one
+            of the last two above 65,536; hidden is set for random, or rank for dense.
     """
 
     supports = frozenset({"embed", "bias"})

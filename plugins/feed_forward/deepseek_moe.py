@@ -48,7 +48,7 @@ class DeepSeekMoE(FeedForward):
         bias: whether the experts' matrices have one. inner_dropout: dropout on the hidden layers.
 
     Raises:
-        ValueError: experts is not in [1, 10000]; top_k is not from 1 to experts; shared, bias_rate or
+        ValueError: experts is not in [1, 10000], or shared in [0, 10000]; top_k is not from 1 to experts; bias_rate or
             sequence_balance_weight is negative; inner_dropout is not in [0, 1).
     """
 

@@ -46,7 +46,7 @@ class HyperConnections(Placement):
         streams: n. dynamic: whether the weights depend on the token; False: the paper's static form.
 
     Raises:
-        ValueError: streams is below 1.
+        ValueError: streams is not in [1, 1000].
     """
 
     final_norm = True

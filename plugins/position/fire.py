@@ -8,6 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm import memory, place
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import PositionalEncoding, Refusal, maps_as
 from paddle_tfm.validators import matrix_side, positive
@@ -57,6 +58,10 @@ class FIRE(PositionalEncoding):
             maps_as(part.weight, "input")
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        rows, queries, keys = q_positions.shape[0], q_positions.shape[1], k_positions.shape[1]
+        if place.on_cpu(self.c):
+            size = 4 * 2 * self.inner.weight.shape[1] * rows * queries * keys  # the hidden layer, and its ReLU
+            memory.require(size, f"a bias of {queries:,} tokens to {keys:,}")
         i, j = q_positions.unsqueeze(2), k_positions.unsqueeze(1)  # [B|1, Tq, 1], [B|1, 1, Tk]
         distance, last = (i - j).abs().astype(self.c.dtype), paddle.maximum(i, j).astype(self.c.dtype)
         most = self._psi(paddle.maximum(last, self.factor.abs() * self.threshold)) + EPS  # [B|1, Tq, Tk]

@@ -363,6 +363,18 @@ def test_what_cannot_be_is_refused_by_a_sentence(make_it, sentence):
 QUADRATIC = ("multihead", "grouped_query", "talking_heads", "mla", "synthesizer", "convolution", "linear")
 
 
+@pytest.mark.parametrize(("encoding", "held"), [("none", 6), ("shaw", 20), ("transformer_xl", 20), ("fire", 64)])
+def test_what_an_encoding_takes_counts(make_model, monkeypatch, encoding, held):
+    model = make_model(f"model.position={{encoder: {encoding}, decoder: none, cross: none}}", "model.num_heads=1")
+    tokens, valid = paddle.full([1, 256], 5, "int64"), paddle.ones([1, 256], "bool")
+    monkeypatch.setattr(memory, "MUCH", 0)
+    monkeypatch.setattr(memory, "free", lambda: 4.0 * held * 256 * 256)
+    model.encode(tokens, valid)
+    monkeypatch.setattr(memory, "free", lambda: 4.0 * held * 256 * 256 - 1)
+    with pytest.raises(MemoryError, match=r"of 256 tokens to 256 needs .* GB, but .* GB are free"):
+        model.encode(tokens, valid)
+
+
 @pytest.mark.parametrize("name", QUADRATIC)
 def test_a_text_whose_pairs_fill_the_memory_is_refused_before(make_model, monkeypatch, name):
     model = make_model(f"model.attention={{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}")

@@ -182,7 +182,7 @@ def test_branch_weights_scale_the_output():
     ("options", "sentence"),
     [
         ({"top_k": 5}, "`top_k` must be from 1 to `experts`, 4, but is 5"),
-        ({"shared": -1}, "`shared` must not be negative, but is -1"),
+        ({"shared": -1}, "`shared` must be in [0, 10000], but is -1"),
         ({"bias_rate": -0.1}, "`bias_rate` must not be negative, but is -0.1"),
         ({"sequence_balance_weight": -1.0}, "`sequence_balance_weight` must not be negative, but is -1.0"),
     ],
