@@ -113,7 +113,7 @@ class ComponentPlan:
         except Exception as error:
             if (plugin_error := of_plugin(error)) is not None:
                 raise RecipeError("recipe", [Problem(self.path, str(plugin_error))]) from error
-            if not isinstance(error, ArithmeticError):
+            if not isinstance(error, (ArithmeticError, AssertionError)):  # AssertionErrors are Paddle's
                 raise
             sentence = f"'{self.name}' cannot compute with these options: {summary(error)}"
             raise RecipeError("recipe", [Problem(self.path, sentence)]) from error

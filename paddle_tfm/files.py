@@ -120,13 +120,14 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Wait until what was written to a file is on the disk; of a folder: which names it holds."""
+    """Wait until what was written to a file is on the disk; of a folder: which names it holds. Nothing waits in a pipe
+    that somebody put there."""
     with naming(path):
-        number = os.open(path, os.O_RDONLY)
+        number = not_waiting(str(path), os.O_RDONLY)
         try:
             os.fsync(number)
         except OSError:
-            if not path.is_dir():  # some network file systems cannot do it with folders
+            if path.is_file():  # some network file systems cannot do it with folders
                 raise
         finally:
             os.close(number)
@@ -136,7 +137,8 @@ def sync_all(folder: Path) -> None:
     """Wait until a folder is on the disk with all that it holds, and its name and those of its parents up to the third,
     which may be as new as it is."""
     for path in folder.rglob("*"):
-        sync(path)
+        if not path.is_symlink():
+            sync(path)
     for path in (folder, *list(folder.absolute().parents)[:3]):
         sync(path)
 

@@ -69,6 +69,12 @@ def test_a_pipe_is_removed_and_not_opened(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "precious"]
 
 
+def test_no_pipe_is_waited_for_until_a_folder_is_on_the_disk(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("nowhere")
+    files.sync_all(tmp_path)
+
+
 def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
     (tmp_path / "command.json").mkdir()
     with pytest.raises(IsADirectoryError) as error:

@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import algebra
 from paddle_tfm.protocols import Norm
-from paddle_tfm.validators import positive
+from paddle_tfm.validators import between
 
 
 class ScaleNorm(Norm):
@@ -23,14 +23,14 @@ class ScaleNorm(Norm):
     Options: `eps` is the least length that is divided by; a vector shorter than that is multiplied by g / eps.
 
     Raises:
-        ValueError: `eps` is not positive.
+        ValueError: `eps` is not in (0, 1].
     """
 
     invariances = frozenset({"scale"})
 
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
-        positive(eps=eps)
+        between("(0, 1]", eps=eps)
         self.width, self.eps, self.least = d_model, eps, eps**2
         self.weight = self.create_parameter([1], default_initializer=nn.initializer.Constant(math.sqrt(d_model)))
 
