@@ -108,7 +108,7 @@ RECIPES = {
     "heads that no memory holds": ("model: {attention: {name: gated, head_dim: 2147483647}}", ["model.attention", "`head_dim` must be at most 65536"]),
     "rotated heads that no memory holds": ("model: {attention: {name: mla, rotary_dim: 2147483647}}", ["model.attention", "`rotary_dim` must be at most 65536"]),
     "a width below 0": ("model: {feed_forward: {name: reglu, d_ff: -1}}", ["model.feed_forward", "cannot compute with these options"]),
-    "a least length that no vector has": ("model: {norm: {name: scale, eps: 1.0e+30}}", ["model.norm", "`eps` must be in (0, 1]"]),
+    "a least length that no vector has": ("model: {norm: {name: scale, eps: 1.0e+30}}", ["model.norm", "`eps` must be in (0, 1e15]"]),
     "streams that no memory holds": ("model: {placement: {name: hyper_connections, streams: 100000}}", ["model.placement", "`streams` must be in [1, 1000]"]),
     "shared experts that no memory holds": ("model: {feed_forward: {name: deepseek_moe, shared: 2147483647}}", ["model.feed_forward", "`shared` must be in [0, 10000]"]),
     "a base that is no number": ("model: {position: {name: rotary, ntk_factor: 1.0e+300}}", ["line 4", "model.position", "'rotary' cannot compute with these options: OverflowError"]),

@@ -23,14 +23,14 @@ class ScaleNorm(Norm):
     Options: `eps` is the least length that is divided by; a vector shorter than that is multiplied by g / eps.
 
     Raises:
-        ValueError: `eps` is not in (0, 1].
+        ValueError: `eps` is not in (0, 1e15].
     """
 
     invariances = frozenset({"scale"})
 
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
-        between("(0, 1]", eps=eps)
+        between("(0, 1e15]", eps=eps)  # its square is a number of float32
         self.width, self.eps, self.least = d_model, eps, eps**2
         self.weight = self.create_parameter([1], default_initializer=nn.initializer.Constant(math.sqrt(d_model)))
 

@@ -62,5 +62,5 @@ def test_bfloat16_comes_back_as_bfloat16():
 
 
 def test_refuses():
-    with pytest.raises(ValueError, match="`eps` must be positive, but is 0"):
+    with pytest.raises(ValueError, match=r"`eps` must be in \(0, 1e15\], but is 0"):
         ScaleNorm(4, eps=0.0)
