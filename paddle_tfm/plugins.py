@@ -140,10 +140,18 @@ def _provider(entry: importlib.metadata.EntryPoint) -> Provider:
     return provider if provider.is_ours else replace(provider, code=_hash_of_code(sys.modules[entry.module]))
 
 
+CODE = ("*.py", "*.so")
+
+
 def _hash_of_code(module: ModuleType) -> str:
-    """Of the source of a module, and of all that lies in its package; "" where there is none."""
-    folder = getattr(sys.modules.get(module.__package__ or ""), "__path__", None)
-    files = [file for path in folder for file in Path(path).rglob("*.py")] if folder else [Path(module.__file__ or "")]
+    """Of the source of a module, and of all that lies in the packages that it is in; "" where there is none. A package
+    without a file of its own is a namespace, which holds others' code too."""
+    names = module.__name__.split(".")
+    above = (sys.modules.get(".".join(names[:depth])) for depth in range(1, len(names) + 1))
+    top = next((each for each in above if each is not None and each.__file__), module)
+    folders = getattr(top, "__path__", ())
+    files = [file for path in folders for form in CODE for file in Path(path).rglob(form)]
+    files = files or [Path(top.__file__ or "")]
     sources = [(file.name.encode(), file.read_bytes()) for file in sorted(files) if file.is_file()]
     return _hash(b"".join(b"%s\0%d\0%s" % (name, len(text), text) for name, text in sources)) if sources else ""
 

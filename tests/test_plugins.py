@@ -229,17 +229,29 @@ print(plan.providers()["norm mine"], plan.providers()["attention multihead"], se
 """
 
 
-@pytest.mark.parametrize("layout", ["module", "package"])
+@pytest.mark.parametrize("layout", ["module", "package", "beside", "namespace"])
 def test_an_installed_plugin_has_the_hash_of_its_code_in_the_identity(layout, tmp_path):
     """One that is installed with `pip install -e` is edited under the same version."""
-    info, code = tmp_path / "fake-2.0.dist-info", tmp_path / ("fake.py" if layout == "module" else "fake/inner/norm.py")
+    module, entry, path = {
+        "module": ("fake", "fake", "fake.py"),
+        "package": ("fake.inner.norm", "fake", "fake/inner/norm.py"),
+        "beside": ("fake.layers.norm", "fake.plugins", "fake/layers/norm.py"),
+        "namespace": ("fake.ours.norm", "fake.ours", "fake/ours/norm.py"),
+    }[layout]
+    info, code = tmp_path / "fake-2.0.dist-info", tmp_path / path
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake\nVersion: 2.0\n")
-    (info / "entry_points.txt").write_text("[paddle_tfm]\nfake = fake\n")
+    (info / "entry_points.txt").write_text(f"[paddle_tfm]\nfake = {entry}\n")
     code.parent.mkdir(parents=True, exist_ok=True)
-    if layout == "package":
-        (tmp_path / "fake/__init__.py").write_text("from fake.inner.norm import register_norms\n")
-        (tmp_path / "fake/inner/__init__.py").touch()
+    if layout != "module":
+        hook = tmp_path / entry.replace(".", "/") / "__init__.py"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"from {module} import register_norms\n")
+    if layout == "beside":
+        (tmp_path / "fake/__init__.py").touch()
+    if layout == "namespace":
+        (tmp_path / "fake/theirs").mkdir()
+        (tmp_path / "fake/theirs/other.py").touch()
 
     def provider(text):
         code.write_text(text, "utf-8")
