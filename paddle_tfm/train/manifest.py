@@ -11,7 +11,7 @@ from typing import Any
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, read_json, remove, sha256, sync
-from paddle_tfm.train.forms import read_stored_identity
+from paddle_tfm.train.forms import RESULTS, read_stored_identity
 
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
@@ -162,6 +162,8 @@ def _lack(point: Path, checkpoints: Path, newer: list[Path]) -> str | None:
         return str(error)
     best = find(checkpoints / "best")
     sentence = f"{checkpoints / 'best'}: this checkpoint is gone" if best is None else damage(best, WEIGHTS)
+    if best is not None and sentence is None:
+        sentence = earlier(best, state.get("best_step"))
     needed = state.get("best") is not None and not any(step > state["step"] for step in _best_steps(best, newer))
     if needed and sentence:
         return sentence
@@ -172,6 +174,24 @@ def _lack(point: Path, checkpoints: Path, newer: list[Path]) -> str | None:
         if sentence := damage(snapshot, WEIGHTS):
             return sentence
     return None
+
+
+def earlier(best: Path, step: object) -> str | None:
+    """A sentence where best weights are of an earlier step than those that a training says were the best, as in a
+    folder of which a part was put back; None if they are not."""
+    there = _read(best / STATE).get("step")
+    if not isinstance(step, int) or not isinstance(there, int) or there >= step:
+        return None
+    return f"{best}: is of step {there:,}, but the best weights were those of step {step:,}"
+
+
+def best_of_run(folder: Path) -> str | None:
+    """`earlier` for the best weights of the run in a folder, finished or not."""
+    best, last = (find(folder / "checkpoints" / name) for name in ("best", "last"))
+    if best is None:
+        return None
+    steps = (_read(folder / RESULTS).get("best_step"), _read(last / STATE).get("best_step") if last else None)
+    return next(filter(None, (earlier(best, step) for step in steps)), None)
 
 
 def _best_steps(best: Path | None, newer: list[Path]) -> Iterator[int]:

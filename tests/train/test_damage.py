@@ -324,6 +324,32 @@ def test_that_the_checkpoints_are_gone_is_said(make_trainer, stop):
     assert logs[0] == logs[1]
 
 
+def test_best_weights_of_an_earlier_step_are_not_taken_for_the_best(make_trainer, capsys, tmp_path):
+    """As where `best` was put back from a copy of the folder. The state of the last checkpoint knows its step."""
+
+    def trained(steps):
+        trainer = make_trainer("train.steps=40", "evaluate.best=loss")
+        trainer.stop = lambda: trainer.run.step == steps
+        with pytest.raises(Interrupted):
+            trainer.train(resume=True)
+        return trainer.run.folder
+
+    shutil.copytree(trained(5) / "checkpoints" / "best", tmp_path / "older")
+    folder = trained(38)
+    best = folder / "checkpoints" / "best"
+    assert checkpoint.load_state(best)["step"] > 4
+    shutil.rmtree(best)
+    shutil.copytree(tmp_path / "older", best)
+    sentence = f"{best}: is of step 4, but the best weights were those of step "
+    with pytest.raises(UserError, match=sentence):
+        make_trainer("train.steps=40", "evaluate.best=loss").train(resume=True)
+    for verb in (["verify", folder], ["translate", folder, "1"]):
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in verb])
+        said = capsys.readouterr()
+        assert left.value.code in (1, 2) and sentence in " ".join((said.out + said.err).split())
+
+
 def test_only_checkpoints_that_wait_to_be_averaged_are_removed(tmp_path):
     for name in ("step-3", "step-4.old", "step-4-of-mine", "best", "best.old", "last.old"):
         (tmp_path / name).mkdir()
