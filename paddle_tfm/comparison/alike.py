@@ -15,19 +15,22 @@ from paddle_tfm.files import content
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
 from paddle_tfm.recipe.tuning import FOLDER
+from paddle_tfm.train.changes import is_same_code
 from paddle_tfm.train.forms import read_stored_identity
 
 NAMED = 2  # differences in one sentence
+TEXTS = {"train": "the training texts", "valid": "the validation texts", "vocabulary": "the vocabulary"}
 _BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
 
 
 class Origin(NamedTuple):
     """What a run was trained from, empty where that cannot be read: the text of its `settings`, without what changes no
-    number and its seed; the provider of each component; the hash of its training texts."""
+    number and its seed; the provider of each component; hashes of the texts that it learned from or was chosen by, and
+    of its vocabulary, which a file may hold that a recipe names."""
 
     settings: str = ""
     components: Mapping[str, str] = {}
-    texts: str = ""
+    texts: Mapping[str, str] = {}
 
 
 class Trained(Protocol):
@@ -60,7 +63,9 @@ def origin_of(folder: Path) -> Origin:
         identity = read_stored_identity(folder)
     except UserError:
         return Origin(settings)
-    return Origin(settings, identity.get("components", {}), identity.get("data", {}).get("train", ""))
+    hashes = {**identity.get("data", {}), "vocabulary": identity.get("vocabulary", "")}
+    texts = {name: hashes[split] for split, name in TEXTS.items() if hashes.get(split)}
+    return Origin(settings, identity.get("components", {}), texts)
 
 
 def unlike(runs: Sequence[Trained]) -> str:
@@ -84,12 +89,9 @@ class Trial(NamedTuple):
 def unlike_trials(run: Trained) -> str:
     """In what code or texts the trials that chose a run's values differ from it; "" if in nothing, or if there are
     none."""
-    trials = (run.folder.parent.parent / FOLDER / run.folder.parent.name).glob("trial-*")
-    folder = min(trials, default=None)
-    if folder is None:
-        return ""
-    trial = Trial(folder, origin_of(folder))
-    return _code(trial, run) or _texts(trial, run)
+    folders = sorted((run.folder.parent.parent / FOLDER / run.folder.parent.name).glob("trial-*"))
+    trials = (Trial(folder, origin_of(folder)) for folder in folders)
+    return next(filter(None, (_code(trial, run) or _texts(trial, run) for trial in trials)), "")
 
 
 def unlike_in_sweep(one: Trained, other: Trained) -> str:
@@ -113,13 +115,14 @@ def _settings(one: Trained, other: Trained) -> str:
 def _code(one: Trained, other: Trained) -> str:
     ours, theirs = one.origin.components, other.origin.components
     both = [name for name in ours if name in theirs]
-    return _both(one, other, [(name, ours[name], theirs[name]) for name in both if ours[name] != theirs[name]])
+    changed = [name for name in both if not is_same_code(*sorted((ours[name], theirs[name])))]
+    return _both(one, other, [(name, ours[name], theirs[name]) for name in changed])
 
 
 def _texts(one: Trained, other: Trained) -> str:
-    ours, theirs = one.origin.texts[:12], other.origin.texts[:12]
-    changed = [("the hash of the training texts", ours, theirs)] if ours and theirs and ours != theirs else []
-    return _both(one, other, changed)
+    ours, theirs = one.origin.texts, other.origin.texts
+    changed = [name for name in ours if name in theirs and ours[name] != theirs[name]]
+    return _both(one, other, [(f"the hash of {name}", ours[name][:12], theirs[name][:12]) for name in changed])
 
 
 def _both(one: Trained, other: Trained, changed: Sequence[tuple[str, str, str]]) -> str:

@@ -128,10 +128,13 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
     Raises:
         UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
     """
-    several = len({result.results["recipe"] for result in results}) > 1
+    recipes: dict[Path, str] = {}  # of each sweep: its recipe may have got another name while it was trained
+    for result in results:
+        recipes.setdefault(result.folder.parent.parent, result.results["recipe"])
+    several = len(set(recipes.values())) > 1
 
     def name(run: Result) -> str:
-        return f"{run.results['recipe']}/{run.variant}" if several else run.variant
+        return f"{recipes[run.folder.parent.parent]}/{run.variant}" if several else run.variant
 
     by_recipe = _groups(results, name)
     if _twins(by_recipe) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Sequence
@@ -122,6 +123,11 @@ class Codec:
         self.source, self.target = source, target
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.closes = closes
+
+    def vocabulary_hash(self) -> str:
+        """Of the pieces of both vocabularies, in their order."""
+        pieces = [self.source_vocabulary.pieces, self.target_vocabulary.pieces]
+        return hashlib.sha256(json.dumps(pieces).encode()).hexdigest()
 
     @classmethod
     def learn(cls, plan: Plan, examples: Sequence[Example]) -> Codec:

@@ -27,13 +27,18 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def component_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """One sentence for each component that another plugin, another version or other code of it provides now. A run that
-    is older than the hash of an installed plugin's code is taken as one of the same."""
+    """One sentence for each component that another plugin, another version or other code of it provides now."""
     return [
         f"{name} was {before.get(name, 'absent')} and is {after.get(name, 'absent')}"
         for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name) and not f"{after.get(name)}".startswith(f"{before.get(name)} {HASH}")
+        if not is_same_code(before.get(name), after.get(name))
     ]
+
+
+def is_same_code(before: str | None, after: str | None) -> bool:
+    """Whether two providers of a component are the same. A run may be older than the hash of an installed plugin's
+    code: then it is taken as one of the same."""
+    return before == after or f"{after}".startswith(f"{before} {HASH}")
 
 
 def _data_changes(then: object, now: object) -> list[str]:

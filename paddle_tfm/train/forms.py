@@ -147,6 +147,7 @@ class Identity(Form):
     threads: Count = 0
     processes: Count = 1
     plugin_files: dict[str, str] = {}
+    vocabulary: str = ""
 
 
 class BesideArrays(Form):

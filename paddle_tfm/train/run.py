@@ -80,7 +80,8 @@ class Run:
 
     def identity(self) -> dict[str, object]:
         """What determines this run's numbers: `train.identity`."""
-        return identity(self.plan, self.fingerprint, self.shards, self.processes)
+        of_run = identity(self.plan, self.fingerprint, self.shards, self.processes)
+        return {**of_run, "vocabulary": self.codec.vocabulary_hash()}
 
     def as_trained(self) -> AbstractContextManager[None]:
         """Within this block work is divided as the training divides it, so that an evaluation has the same last bits.

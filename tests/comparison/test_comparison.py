@@ -404,14 +404,29 @@ def test_seeds_of_one_variant_on_different_texts_are_no_sample_of_it(tmp_path):
     assert "the runs of “b” are scored on 2 different test texts" in verdict(output)
 
 
-SHARED = {"recipe": "a: 1\nb: {name: x}\n", "norm": "norm 0.1.0", "train": "0" * 64}
+def test_a_sweep_whose_recipe_got_another_name_is_one(tmp_path):
+    for variant in ("a", "b"):
+        series(tmp_path, variant, [0.5, 0.75])
+        results = tmp_path / "dates" / variant / "seed-2" / "results.json"
+        results.write_text(json.dumps({**json.loads(results.read_text("utf-8")), "recipe": "days"}), "utf-8")
+    assert [(row.variant, row.seeds) for row in table(tmp_path, baseline="a").rows] == [("a", [1, 2]), ("b", [1, 2])]
 
 
-def trained(folder, seed, recipe="", norm="", train=""):
+SHARED = {
+    "recipe": "a: 1\nb: {name: x}\n",
+    "norm": "norm 0.1.0",
+    "train": "0" * 64,
+    "valid": "2" * 64,
+    "vocabulary": "3" * 64,
+}
+
+
+def trained(folder, seed, recipe="", norm="", train="", **more):
     """What a run was trained from, beside its results."""
     text = f"name: dates\nsummary: of a\n  long line\n{recipe}variant: {folder.parent.name}\nseeds: [{seed}]\n"
     (folder / "recipe.yaml").write_text(text, "utf-8")
-    identity = {"components": {"norm layer": norm}, "data": {"train": train}}
+    data = {"train": train, **({"valid": more["valid"]} if "valid" in more else {})}
+    identity = {"components": {"norm layer": norm}, "data": data, "vocabulary": more.get("vocabulary", "")}
     (folder / "identity.json").write_text(json.dumps(identity), "utf-8")
 
 
@@ -425,6 +440,9 @@ def trained(folder, seed, recipe="", norm="", train=""):
         ({"recipe": "a:   1\nb: x\n"}, ""),
         ({"norm": "norm 0.2.0"}, "norm layer is norm 0.1.0 in {}/seed-1, and norm 0.2.0 in {}/seed-2"),
         ({"train": "1" * 64}, "the hash of the training texts is 000000000000 in {}/seed-1, and 111111111111 in {}/seed-2"),
+        ({"valid": "1" * 64}, "the hash of the validation texts is 222222222222 in {}/seed-1, and 111111111111 in {}/seed-2"),
+        ({"vocabulary": "1" * 64}, "the hash of the vocabulary is 333333333333 in {}/seed-1, and 111111111111 in {}/seed-2"),
+        ({"norm": "norm 0.1.0 sha256:1"}, ""),
     ],
 )  # fmt: skip
 def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other, sentence, tmp_path):
@@ -443,9 +461,11 @@ def test_trials_chose_values_for_the_code_and_texts_of_the_runs(variant, other, 
     for name in "ab":
         folder = finish(tmp_path, name, 1, {"exact_match": 0.5})
         trained(folder, 1, **SHARED)
-        trial = folder.parents[1] / "tuning" / name / "trial-01"
-        trial.mkdir(parents=True)
-        trained(trial, 7, **{**SHARED, "recipe": "a: 7\n", **(other if name == variant else {})})
+        for number in (1, 2):
+            trial = folder.parents[1] / "tuning" / name / f"trial-0{number}"
+            trial.mkdir(parents=True)
+            more = other if (name, number) == (variant, 2) else {}
+            trained(trial, 7, **{**SHARED, "recipe": "a: 7\n", **more})
     said = table(tmp_path, baseline="a").obstacles
     assert bool(said) == bool(other)
     if said:
