@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from recipe_text import TINY_MODEL
 from safetensors.numpy import load_file, save_file
@@ -419,6 +420,16 @@ def test_what_is_replayed_is_compared_before(what, diverged, call, tmp_path):
         change(kept / "state.json", **STATES[list(map(str, STATES)).index(what)])
     status, said = call("replay", run)
     assert status == 2 and str(kept) in said and "damaged" in said
+
+
+def test_texts_longer_than_the_model_takes_are_not_replayed(diverged, call, tmp_path):
+    run = shutil.copytree(diverged, tmp_path / "run")
+    file = run / "checkpoints/diverged/batches.safetensors"
+    sources = ("0.source", "0.source_valid", "0.copy_ids")
+    arrays = load_file(file)
+    save_file({name: np.tile(one, 99) if name in sources else one for name, one in arrays.items()}, file)
+    status, said = call("replay", run)
+    assert status == 2 and "damaged: batch 0: it has texts of " in said and "more than model.max_length=" in said
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.write_bytes(b"\xff\xff")], ids=["pipe", "bytes"])

@@ -57,7 +57,8 @@ def command(run: Path, everything: bool, form: str | None, plugins, device) -> N
     loaded = load_run(folder, registry, divergence.FOLDER, warn)
     state, codec = read_form(point / manifest.STATE, Diverged), loaded.codec
     sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
-    batches, number = divergence.load_batches(point, *sizes), state["failed_step"]
+    longest, number = loaded.settings.model.max_length, state["failed_step"]
+    batches = divergence.load_batches(point, *sizes, longest)
     outputs = _again(loaded, number, batches)
     out = console() if form is None else notes()
     out.print(f"{loaded.folder}: {state['sentence']}.", markup=False, highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ import platformdirs
 
 from paddle_tfm.data.fetch import Unreachable, fetch
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_value, sha256, write_whole
+from paddle_tfm.files import json_value, not_waiting, sha256, write_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -70,11 +70,16 @@ def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[
     return {file.name: where / file.name for file in files}
 
 
+def _itself(path: str, flags: int) -> int:
+    """An opener that makes nothing where a link leads, and waits at no pipe: the folder may come from anyone."""
+    return not_waiting(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
 @contextlib.contextmanager
 def _locked(where: Path) -> Iterator[None]:
     """Within this block no other process fetches into the folder. Windows has no such lock: there two processes that
     fetch at once may spoil a file, which its hash then shows."""
-    with (where / LOCK).open("ab") as file:
+    with open(where / LOCK, "ab", opener=_itself) as file:
         if sys.platform != "win32":
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -116,7 +121,7 @@ def _check(files: Sequence[RemoteFile], where: Path) -> None:
         path, entry = where / file.name, known.get(file.name, {})
         state = path.stat()
         expected = file.sha256 or entry.get("sha256")
-        stamp = [state.st_size, state.st_mtime_ns]
+        stamp = [state.st_size, state.st_mtime_ns, state.st_ctime_ns]  # the last is of this disk: nobody brings it
         if expected is not None and (entry.get("sha256"), entry.get("stamp")) == (expected, stamp):
             continue
         actual = sha256(path)

@@ -14,7 +14,7 @@ import numpy as np
 
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import ANY_SIZE, json_value, opened, write_whole
+from paddle_tfm.files import json_value, opened, write_whole
 from paddle_tfm.protocols import Example, Tokenizer
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
@@ -220,7 +220,7 @@ class Codec:
             try:
                 for file in (folder / side).rglob("*"):
                     if file.exists() and not file.is_dir():
-                        opened(file, ANY_SIZE).close()  # a plugin would wait for a pipe
+                        opened(file).close()  # a plugin would wait for a pipe, or read what has no end
                 tokenizer.load(folder / side)
             except (OSError, ValueError) as error:
                 raise UserError(f"{folder / side}: its tokenizer cannot be read: {error}") from error

@@ -55,7 +55,7 @@ def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> N
     """
     before, plan = read_question(folder).get("seeds"), recipe.seed_plan()
     now = recipe.data["seeds"] if plan is None else plan.model_dump(exclude_defaults=True)
-    if not isinstance(before, dict) or before == now or not any(cell.has_results for cell in cells):
+    if not isinstance(before, dict) or before == now or not any(cell.is_finished for cell in cells):
         return
     if not (plan and plan.open_ended and before.get("open_ended")):
         raise UserError(

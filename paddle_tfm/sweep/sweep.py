@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.stages import Undecided, require_same_looks, stages
-from paddle_tfm.sweep.store import Store
+from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
@@ -111,9 +112,16 @@ class Sweep:
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
+        self._bring_command()
         require_same_looks(self.recipe, self.folder, cells)
         _fetch(plans)
         return cells
+
+    def _bring_command(self) -> None:
+        """What was asked of the runs that are in the store, where this folder does not say it."""
+        file = self.folder / COMMAND_FILE
+        if self.store is not None and not file.exists() and (content := self.store.read(COMMAND_FILE)):
+            write_whole(file, content, shared=True)
 
     def _holds_any(self, cells: Iterable[Cell]) -> bool:
         """Whether any of the cells has files in the store."""
@@ -275,6 +283,9 @@ class Sweep:
         plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
         question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
         write_command(self.folder, command, names, self.recipe.data.get("baseline"), question)
+        if self.store is not None:
+            with suppress(StoreError):  # it costs no step
+                self.store.write(COMMAND_FILE, (self.folder / COMMAND_FILE).read_bytes())
 
     def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that are to be trained. Of the others it is made sure that their texts are still the same, and that

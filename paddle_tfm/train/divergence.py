@@ -90,13 +90,13 @@ def facts(batches: Batches) -> list[dict[str, int]]:
     return [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
 
 
-def load_batches(folder: Path, source: int, target: int) -> list[Batch[np.ndarray]]:
+def load_batches(folder: Path, source: int, target: int, max_length: int) -> list[Batch[np.ndarray]]:
     """The batches of a step that was kept.
 
     Args:
-        source, target: sizes of the vocabularies.
+        source, target: sizes of the vocabularies. max_length: of the model.
     Raises:
-        UserError: they are missing or broken, or hold ids that no vocabulary has.
+        UserError: they are missing or broken, or hold ids that no vocabulary has, or longer texts than the model's.
     """
     stored = read_form(folder / manifest.STATE, Diverged)["batches"]
     arrays, path = checkpoint.load_arrays(folder, "batches"), folder / "batches.safetensors"
@@ -108,17 +108,19 @@ def load_batches(folder: Path, source: int, target: int) -> list[Batch[np.ndarra
     for number, beside in enumerate(stored):
         values: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in ARRAYS}
         batch: Batch[np.ndarray] = Batch(**values, **beside)
-        if sentence := _wrong(batch, source, target):
+        if sentence := _wrong(batch, source, target, max_length):
             raise UserError(f"{path}: damaged: batch {number}: {sentence}")
         batches.append(batch)
     return batches
 
 
-def _wrong(batch: Batch[np.ndarray], source: int, target: int) -> str | None:
+def _wrong(batch: Batch[np.ndarray], source: int, target: int, max_length: int) -> str | None:
     """What no batch has, in a sentence."""
     shapes = {"source": batch.source.shape, "target": batch.target_in.shape, "index": batch.index.shape}
     if list(map(len, shapes.values())) != [2, 2, 1] or not all(map(all, shapes.values())):
         return f"its shapes are {shapes}"
+    if (longest := max(batch.source.shape[1], batch.target_in.shape[1])) > max_length:
+        return f"it has texts of {longest:,} tokens, more than model.max_length={max_length}"
     rows, copied = len(batch.index), target + batch.extra
     alike = {"source": ("source", "source_valid", "copy_ids"), "target": tuple(n for n in ARRAYS if "target" in n)}
     for side, names in alike.items():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -13,6 +16,8 @@ from paddle_tfm.protocols import Tokenizer
 
 FILE = "tokenizer.json"
 PROBE_TEXTS = 100  # training texts whose round trip is checked
+LARGEST = 1 << 28  # bytes of the file
+MOST_GROWTH = 10_000  # of a character
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +45,7 @@ class HuggingFace(Tokenizer):
             UserError: it cannot be read.
         """
         try:
-            self._use(Path(self.file).read_bytes())
+            self._use(_content(Path(self.file)))
         except (OSError, ValueError) as error:
             raise UserError(f"{self.file}: cannot be read: {error}") from error
         probes = [" ".join(text.split()) for text in islice(texts, PROBE_TEXTS)]
@@ -54,10 +59,11 @@ class HuggingFace(Tokenizer):
         import tokenizers  # an optional dependency
 
         self._content = content
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_str(content.decode("utf-8"))
-        except Exception as error:  # the library raises nothing narrower
-            raise ValueError(f"no tokenizer: {error}") from error
+        with _sentences(ValueError, "no tokenizer"):
+            text = content.decode("utf-8")
+            if (times := _growth(json.loads(text))) > MOST_GROWTH:
+                raise ValueError(f"it makes {times:,} characters of one, and at most {MOST_GROWTH:,} are allowed")
+            self._tokenizer = tokenizers.Tokenizer.from_str(text)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
 
@@ -65,15 +71,49 @@ class HuggingFace(Tokenizer):
         return self.detokenize(self.tokenize(text))
 
     def tokenize(self, text: str) -> list[str]:
-        return self._tokenizer.encode(" ".join(text.split()), add_special_tokens=False).tokens
+        with _sentences(UserError, f"{FILE} cannot encode a text"):
+            return self._tokenizer.encode(" ".join(text.split()), add_special_tokens=False).tokens
 
     def detokenize(self, pieces: Iterable[str]) -> str:
         decoder = self._tokenizer.decoder
-        return decoder.decode(list(pieces)) if decoder else " ".join(pieces)
+        with _sentences(UserError, f"{FILE} cannot decode pieces"):
+            return decoder.decode(list(pieces)) if decoder else " ".join(pieces)
 
     def save(self, folder: Path) -> None:
         (folder / FILE).write_bytes(self._content)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote; raises OSError or ValueError if that cannot be."""
-        self._use((folder / FILE).read_bytes())
+        self._use(_content(folder / FILE))
+
+
+def _content(path: Path) -> bytes:
+    """What a file holds, which may come from anyone. Raises OSError: it cannot be read, or is no file of that kind."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is no regular file")
+    if path.is_file() and path.stat().st_size > LARGEST:
+        raise OSError(f"it has more than {LARGEST:,} bytes")
+    return path.read_bytes()
+
+
+def _growth(value: object) -> int:
+    """How many characters all replacements of normalizers and decoders together may make of one."""
+    if isinstance(value, list):
+        return math.prod(map(_growth, value))
+    if not isinstance(value, dict):
+        return 1
+    if value.get("type") == "Replace":
+        return max(1, len(str(value.get("content", ""))))
+    parts = ("normalizer", "pre_tokenizer", "decoder", "normalizers", "pretokenizers", "decoders")
+    return math.prod(_growth(value.get(part)) for part in parts)
+
+
+@contextmanager
+def _sentences(kind: type[Exception], what: str) -> Iterator[None]:
+    """Within this block whatever the library raises, also its panics, is an error of a kind, in a sentence."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise kind(f"{what}: {error}") from error

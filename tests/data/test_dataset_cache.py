@@ -209,6 +209,26 @@ def test_what_nobody_hashed_is_pinned_at_first_use(data):
     assert cache.first_hashes(Numbers) == {"a.tsv": hashlib.sha256(b"other").hexdigest()}
 
 
+def test_a_record_that_somebody_brought_is_not_believed(data):
+    """Of the size and time of a file, which an archive sets: what the package knows of it is compared."""
+    path = put(data)
+    cache.ensure(Numbers())
+    record = path.with_name(cache.RECORD)
+    forged, times = json.loads(record.read_text("utf-8")), path.stat()
+    path.write_bytes(TEXT.replace(b"eins", b"acht"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    record.write_text(json.dumps(forged), "utf-8")
+    assert "its SHA-256 is" in complaint(Numbers())
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("../outside")], ids=["pipe", "link"])
+def test_a_lock_that_somebody_brought_is_not_waited_for_nor_followed(make, data):
+    put(data)
+    make(data / "numbers" / cache.LOCK)
+    cache.ensure(Numbers())
+    assert not (data / "outside").exists()
+
+
 # ------------------------------------------------------------------------------------------------------------- fetching
 
 

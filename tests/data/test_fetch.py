@@ -196,6 +196,15 @@ def test_what_an_earlier_process_left_is_resumed(server, tmp_path):
     assert server.requests == [("/0", "bytes=200000-")]
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("precious")], ids=["pipe", "link"])
+def test_what_a_link_leads_to_is_not_written(make, server, tmp_path):
+    (tmp_path / "precious").write_text("old")
+    make(tmp_path / "a.bin.part")
+    fetch(remote(server, [send]), tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == DATA and not (tmp_path / "a.bin").is_symlink()
+    assert (tmp_path / "precious").read_text() == "old"
+
+
 def test_a_whole_part_is_not_fetched_again(server, tmp_path):
     (tmp_path / "a.bin.part").write_bytes(DATA)
     fetch(remote(server, [send]), tmp_path / "a.bin")

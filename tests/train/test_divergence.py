@@ -53,7 +53,7 @@ def test_the_model_before_the_step_and_its_batches_are_kept_and_replayed(make_tr
         before.train()
     equal(weights(before), checkpoint.load_arrays(folder))
     sizes = [len(side) for side in (trainer.run.codec.source_vocabulary, trainer.run.codec.target_vocabulary)]
-    (batch,), (expected,) = divergence.load_batches(folder, *sizes), before.next_batches()
+    (batch,), (expected,) = divergence.load_batches(folder, *sizes, 10), before.next_batches()
     for name in divergence.ARRAYS:
         np.testing.assert_array_equal(getattr(batch, name), getattr(expected, name), err_msg=name)
     assert (batch.extra, batch.tokens) == (expected.extra, expected.tokens)

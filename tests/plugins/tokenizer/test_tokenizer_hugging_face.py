@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 
 import pytest
@@ -51,6 +52,38 @@ def test_what_comes_back(library, tmp_path, caplog):
         pieces = tokenizer.tokenize(text)
         assert tokenizer.detokenize(pieces) == tokenizer.normalize(text) == " ".join(text.split())
     assert any(len(piece) > 1 for piece in tokenizer.tokenize(TEXTS[0]))
+
+
+def replacing(library, part):
+    """A normalizer, or a decoder, that makes 10¹¹ characters of a "1"."""
+    made = byte_level(library)
+    module = getattr(library, f"{part}s")
+    setattr(made, part, module.Sequence([module.Replace("1", "1" * 10)] * 11))
+    return made
+
+
+def unknowing(library):
+    return library.Tokenizer(library.models.WordLevel({"a": 0}, unk_token="[UNK]"))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda library: replacing(library, "normalizer"), "it makes 100,000,000,000 characters of one"),
+        (lambda library: replacing(library, "decoder"), "it makes 100,000,000,000 characters of one"),
+        (unknowing, "cannot encode a text: .*UNK"),
+        (None, "it is no regular file"),
+    ],
+    ids=["normalizer", "decoder", "no UNK", "a pipe"],
+)
+def test_what_the_library_cannot_do_is_a_sentence(library, make, sentence, tmp_path):
+    path = tmp_path / "mine.json"
+    if make is None:
+        os.mkfifo(path)
+    else:
+        make(library).save(str(path))
+    with pytest.raises(UserError, match=sentence):
+        HuggingFace(str(path)).fit(iter(TEXTS))
 
 
 def test_what_does_not_come_back_is_said(library, tmp_path, caplog):
