@@ -83,14 +83,7 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
 
 def test_the_looks_that_were_taken_are_known_to_a_store(recipe):
     pytest.importorskip("fsspec")
-    command = [
-        "run",
-        "mine.yaml",
-        "--workers=1",
-        f"--store=file://{Path.cwd()}/store",
-        "train.steps=1",
-        "evaluate.every=1",
-    ]
+    command = ["run", "mine.yaml", "--workers=1", f"--store=file://{Path.cwd()}/store"]
     assert call(*command, "--out=one").status == 0
     done = call(*command, "--out=two", "--resume", "seeds={at_most: 4, looks: [4]}")
     assert done.status == 2 and "two cannot be resumed: seeds was {at_most: 4, looks: [3, 4]} and is " in done.err
