@@ -171,7 +171,9 @@ def test_a_tokenizer_of_a_file_passes(tmp_path):
     made.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = library.decoders.ByteLevel()
     alphabet = library.pre_tokenizers.ByteLevel.alphabet()
-    made.train_from_iterator(["Zwei junge Männer"], library.trainers.BpeTrainer(300, initial_alphabet=alphabet))
+    made.train_from_iterator(
+        ["Zwei junge Männer"], library.trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet)
+    )
     made.save(str(tmp_path / "mine.json"))
     report = examine("tokenizer", "hugging_face", {"file": str(tmp_path / "mine.json")})
     assert [str(outcome) for outcome in report.failures] == []
