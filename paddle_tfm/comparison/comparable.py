@@ -33,13 +33,16 @@ class Obstacle(NamedTuple):
 def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str) -> dict[str, Obstacle]:
     """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out."""
     base, apart = groups[baseline], {}
+    of_base = _unlike(baseline, base)  # once: it reads what the trials were of
     for variant, runs in groups.items():
         if variant == baseline:
             continue
         obstacle = (
             _texts(variant, runs, baseline, base, metric)
             or _metric(variant, runs, baseline, base, metric)
-            or _training(variant, runs, baseline, base)
+            or of_base
+            or _unlike(variant, runs)
+            or _unlike_in_sweep(variant, runs, baseline, base)
         )
         if obstacle is not None:
             apart[variant] = obstacle
@@ -107,13 +110,17 @@ def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None
     return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
 
 
-def _training(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored]) -> Obstacle | None:
-    """Whether all runs were trained as one command trains them."""
-    for name, group in ((baseline, base), (variant, runs)):
-        if sentence := unlike(group):
-            return Obstacle("unlike runs", f"the runs of “{name}” differ in more than their seeds: {sentence}")
-        if sentence := unlike_trials(group[0]):
-            return Obstacle("unlike runs", f"the trials of “{name}” chose values for something else: {sentence}")
+def _unlike(variant: str, runs: Sequence[Scored]) -> Obstacle | None:
+    """Whether the runs of a variant differ in their seeds alone, and its trials were of the same."""
+    if sentence := unlike(runs):
+        return Obstacle("unlike runs", f"the runs of “{variant}” differ in more than their seeds: {sentence}")
+    if sentence := unlike_trials(runs[0]):
+        return Obstacle("unlike runs", f"the trials of “{variant}” chose values for something else: {sentence}")
+    return None
+
+
+def _unlike_in_sweep(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored]) -> Obstacle | None:
+    """Whether two variants of one sweep were trained as one command trains them."""
     if sentence := unlike_in_sweep(base[0], runs[0]):
         return Obstacle("unlike runs", f"“{baseline}” and “{variant}” differ in what nobody compares: {sentence}")
     return None

@@ -47,7 +47,7 @@ def damage(folder: Path, only: str | None = None) -> str | None:
         stored = read(folder)
     except UserError as error:
         return str(error)
-    if differing := _is_of_another(folder, stored):
+    if differing := _other_origin(folder, stored):
         return f"{folder}: is of another run: it was saved by one of {differing}"
     files = stored["files"]
     needed = {STATE, WEIGHTS, *(path.name for path in folder.glob("*.safetensors"))}
@@ -59,7 +59,7 @@ def damage(folder: Path, only: str | None = None) -> str | None:
     return None
 
 
-def _is_of_another(folder: Path, stored: Mapping[str, Any]) -> str:
+def _other_origin(folder: Path, stored: Mapping[str, Any]) -> str:
     """What of a checkpoint's manifest (an older one says less) is another than that of the run that it lies in; "" if
     nothing is."""
     try:
