@@ -185,7 +185,7 @@ def earlier(best: Path, step: object) -> str | None:
     return f"{best}: is of step {there:,}, but the best weights were those of step {step:,}"
 
 
-def best_of_run(folder: Path) -> str | None:
+def earlier_best(folder: Path) -> str | None:
     """`earlier` for the best weights of the run in a folder, finished or not."""
     best, last = (find(folder / "checkpoints" / name) for name in ("best", "last"))
     if best is None:

@@ -48,7 +48,7 @@ def verify(folder: Path, registry: Registry, with_data: bool = True) -> Iterator
 def _checkpoint(path: Path, run: Path) -> Finding:
     if path.name.endswith(PARTIAL):
         return Finding("note", path.name, "was being written when its process ended; nothing reads it")
-    if sentence := manifest.damage(path) or (manifest.best_of_run(run) if path.name == "best" else None):
+    if sentence := manifest.damage(path) or (manifest.earlier_best(run) if path.name == "best" else None):
         return Finding("bad", path.name, sentence)
     if not (path / manifest.FILE).exists():
         return Finding("note", path.name, "has no manifest, because it is older: whether it is whole cannot be told")
