@@ -40,8 +40,8 @@ def equalized(
     keep: bool = True,
 ) -> tuple[Recipe, list[str]]:
     """The recipe with its solutions, and a sentence for each that is new. Those in `folder` are kept as long as they
-    are of these recipes and plugins, so that a sweep that is resumed, and each of its cells, has the same; new ones are
-    written there.
+    are of these recipes, plugins and texts, so that a sweep that is resumed, and each of its cells, has the same; new
+    ones are written there.
 
     Args:
         plans: of every variant as it is trained, sound. workers: how many runs will share this machine.
@@ -54,7 +54,7 @@ def equalized(
     if not wanted.setting:
         return recipe, []
     solver, solutions, solved = _Solver(recipe, wanted, registry, workers), {}, set()
-    origins = {(one, base): _hash(plans[one], plans[base], wanted) for one, base in _pairs(recipe, plans)}
+    origins = {(one, base): solver.origin(plans[one], plans[base]) for one, base in _pairs(recipe, plans)}
     stored = _stored(folder, wanted) if keep else {}
     for (variant, base), origin in origins.items():
         known = stored.get(variant)
@@ -90,12 +90,6 @@ def _pairs(recipe: Recipe, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str
                 yield ladder.at(name, size), ladder.at(baseline, size)
 
 
-def _hash(plan: Plan, base: Plan, wanted: Equal) -> str:
-    said = [{key: value for key, value in each.run.data.items() if key != "seeds"} for each in (plan, base)]
-    said += [plan.providers(), base.providers()]
-    return hashlib.sha256(json.dumps([*said, list(wanted)], sort_keys=True).encode()).hexdigest()[:16]
-
-
 class _Solver:
     """Measures variants, each once."""
 
@@ -103,6 +97,14 @@ class _Solver:
         self.recipe, self.wanted, self.registry, self.workers = recipe, wanted, registry, workers
         self.corpus_of = OncePerTexts(load_corpus)
         self.measured: dict[str, _Measured] = {}
+
+    def origin(self, plan: Plan, base: Plan) -> str:
+        """A hash of what a solution depends on."""
+        of_both: list = [list(self.wanted)]
+        for each in (plan, base):
+            of_both.append({key: value for key, value in each.run.data.items() if key != "seeds"})
+            of_both += [each.providers(), self.corpus_of(each).fingerprint]
+        return hashlib.sha256(json.dumps(of_both, sort_keys=True).encode()).hexdigest()[:16]
 
     def solve(self, plan: Plan, base: Plan, origin: str) -> Solution:
         one, other, setting = self._measure(plan), self._measure(base), self.wanted.setting

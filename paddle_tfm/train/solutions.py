@@ -23,7 +23,8 @@ NOT_REPRODUCIBLE = (
 @dataclass(frozen=True)
 class Solution:
     """What one variant is trained with: `setting` is `value`, where its recipe says `was`, so that it gets `reached` of
-    the `budget`, of which the baseline gets `wanted`. `origin` is a hash of both recipes and their plugins."""
+    the `budget`, of which the baseline gets `wanted`. `origin` is a hash of both recipes, their plugins and their
+    texts."""
 
     budget: str
     setting: str

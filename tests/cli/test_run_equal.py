@@ -210,6 +210,23 @@ def test_equal_seconds_are_measured_once_and_kept(folder):
     assert json.loads((out / "deep/seed-1/results.json").read_text("utf-8"))["steps"] == 3 and solved(out) == said
 
 
+def test_other_texts_are_solved_for_again(tmp_path):
+    """A budget of tokens depends on what the sentences hold: a solution of earlier ones is not kept."""
+    write_recipe(tmp_path, RECIPE, "reverse", "task.min_length=2")
+    texts = tmp_path / "texts.tsv"
+    task = f"task={{name: parallel, train: {texts}, valid: {texts}, test: {texts}}}"
+    arguments = ("run", tmp_path / "mine.yaml", "equal=tokens", task, "--seeds=1", f"--out={tmp_path / 'out'}")
+    said = []
+    for longest in (5, 9):
+        lines = [" ".join("abcdefghi"[: 2 + number % longest]) for number in range(60)]
+        texts.write_text("".join(f"{line}\t{line}\n" for line in lines), "utf-8")
+        done = call(*arguments, "--resume", "--cell=plain/seed-1")
+        assert done.status == 0, done.err
+        said.append(solved(tmp_path / "out")["mixed"]["wanted"])
+        rmtree(tmp_path / "out/plain")
+    assert said[0] < said[1]
+
+
 def test_a_budget_that_cannot_be_met_is_refused_before_anything_is_trained(folder):
     text = RECIPE.replace("encoder_layers: 3}", "encoder_layers: 20}") + "equal: parameters\n"
     (folder / "bad.yaml").write_text(text, "utf-8")
