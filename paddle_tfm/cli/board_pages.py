@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ def differing(answer: dict) -> dict:
 def main() -> None:
     """VisualDL's own command, arguments and all, with its pages put right if they are those that are known."""
     try:
-        from flask import redirect, request
+        from flask import Request, redirect, request
         from visualdl.server import app as server
     except ImportError as error:
         fix = f"`pip install visualdl=={KNOWN}` brings the version that this command knows"
@@ -88,10 +89,21 @@ def main() -> None:
             response.set_data(json.dumps(differing(json.loads(response.get_data()))))
         return response
 
+    def in_a_language(app: Callable) -> Callable:
+        """VisualDL fails where a browser asks for none of its languages."""
+
+        def serve(environ: dict, start_response: Callable):
+            if not Request(environ).accept_languages.best_match(server.support_language):
+                environ["HTTP_ACCEPT_LANGUAGE"] = "en"
+            return app(environ, start_response)
+
+        return serve
+
     def create_mended(args):
         app = create(args)
         app.before_request(open_curves)
         app.after_request(mend)
+        app.wsgi_app = in_a_language(app.wsgi_app)
         return app
 
     if unknown_script() is None:

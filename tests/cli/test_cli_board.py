@@ -52,6 +52,36 @@ def test_the_installed_visualdl_is_put_right():
     assert whose_pages(dict(os.environ)) == "put right"
 
 
+PAGES_IN = """
+import os
+from visualdl.server import app
+from visualdl.server.args import ParseArgs, parse_args
+from paddle_tfm.cli import board_pages
+
+def main():
+    pages = app.create_app(ParseArgs(**parse_args())).test_client()
+    for asked in {languages}:
+        answer = pages.get("/app/scalar", headers=[("Accept-Language", asked)] if asked else [])
+        cookies = [each.split(";")[0] for each in answer.headers.getlist("Set-Cookie")]
+        print(answer.status_code, *cookies, flush=True)
+    os._exit(0)  # a thread of VisualDL's would not end
+
+app.main = main
+board_pages.main()
+"""
+
+
+def test_the_pages_open_for_a_browser_of_any_language(tmp_path):
+    languages = {"": "en", "fr": "en", "en-GB": "en", "de,zh-CN;q=0.5": "zh", "zh-CN": "zh", "???": "en"}
+    done = subprocess.run(
+        [sys.executable, "-c", PAGES_IN.format(languages=[*languages]), "--logdir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\n")[:-1] == [f"200 vdl_lng={language}" for language in languages.values()]
+
+
 def test_another_visualdl_is_served_as_it_comes_and_that_is_said(tmp_path):
     """The installed one, linked, with one script of a later version."""
     shutil.copytree(VISUALDL, tmp_path / "site" / "visualdl", copy_function=os.symlink)
