@@ -7,18 +7,55 @@ very much asks before.
 from __future__ import annotations
 
 import math
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 MUCH = 1 << 28  # bytes; of less nobody asks the system
+# Of each version of Linux's control groups, by what /proc/self/cgroup calls it: its folder, the files of the bound and
+# of what is used of it, and what stands before the names in memory.stat.
+GROUPS = {
+    "": ("", "memory.max", "memory.current", ""),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+}
+NUMBER = re.compile(r"(?:([a-z]\w*):?\s+)?(\d+)(?: kB)?", re.IGNORECASE)  # a line of such a file
 
 
-def free() -> float:
-    """Bytes that can be taken; as many as one likes where the system does not say."""
+def free(system: Path = Path("/")) -> float:
+    """Bytes that can be taken: of the machine, and within each bound that a container or a scheduler set; as many as
+    one likes where the system, whose files lie below `system`, does not say."""
+    machine = _numbers(system / "proc/meminfo").get("MemAvailable", math.inf) * 1024
+    return min([machine, *_within_groups(system)])
+
+
+def _within_groups(system: Path) -> Iterator[float]:
+    """What is left in the groups of this process, and in those around them."""
+    for line in _lines(system / "proc/self/cgroup"):
+        _, version, group = line.split(":", 2)
+        if version in GROUPS:
+            top, bound, used, prefix = GROUPS[version]
+            root = system / "sys/fs/cgroup" / top
+            own = Path(os.path.normpath(f"{root}/{group}"))
+            for folder in (own, *own.parents):
+                most, taken = (_numbers(folder / file).get("") for file in (bound, used))
+                if folder.is_relative_to(root) and most is not None and taken is not None:
+                    kept = _numbers(folder / "memory.stat")
+                    # Of files that were read: the system gives that up for whoever needs memory.
+                    files = sum(kept.get(f"{prefix}{which}_file", 0) for which in ("active", "inactive"))
+                    yield max(0, most - taken + files)
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """Name → number of a file of the system; of one that is a number alone the name is empty."""
+    return {line[1] or "": int(line[2]) for line in map(NUMBER.fullmatch, _lines(file)) if line}
+
+
+def _lines(file: Path) -> list[str]:
     try:
-        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, ValueError, StopIteration):
-        return math.inf
+        return file.read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
 
 
 def require(size: int, what: str) -> None:
