@@ -76,7 +76,8 @@ def _usage(facts: RunFacts, sources: list[str]) -> str:
         call = f"run = paddle_tfm.load_run({str(shown)!r})\nprint(run.generate({prompt!r}).text)"
     else:
         source = sources[0][:80] if sources else "a text"
-        shell = [f"paddle-tfm translate {folder} {shlex.quote(source)}", f"paddle-tfm evaluate {folder} --buckets"]
+        end = "-- " if source.startswith("-") else ""  # of the options
+        shell = [f"paddle-tfm translate {folder} {end}{shlex.quote(source)}", f"paddle-tfm evaluate {folder} --buckets"]
         call = f"run = paddle_tfm.load_run({str(shown)!r})\nprint(run.translate([{source!r}]))"
     if facts.shape == "encoder-decoder":
         shell.append(f"paddle-tfm export {folder} --to ctranslate2")

@@ -71,13 +71,18 @@ def test_speed_is_that_of_texts_as_long_as_those_of_its_training(run, tmp_path, 
     assert done.status == 0 and said in text_of(card / "report.html"), done.err
 
 
-def test_its_commands_do_what_they_say(run, monkeypatch):
-    call("report", run, "--quick")
-    html = (run / "report.html").read_text("utf-8")
+@pytest.mark.parametrize("source", ["3 1 2", "-3 1 '2'"])
+def test_its_commands_do_what_they_say(run, source, tmp_path):
+    card = shutil.copytree(run, tmp_path / "seed-1")
+    head, *rows = (card / "predictions.tsv").read_text("utf-8").splitlines()
+    rows = ["\t".join(["no", source, *row.split("\t")[2:]]) for row in rows]
+    (card / "predictions.tsv").write_text("\n".join([head, *rows]) + "\n", "utf-8")
+    call("report", card, "--quick")
+    text = (card / "report.html").read_text("utf-8")
     command = next(
-        line for line in re.findall("<code>(.*?)</code>", html, re.DOTALL) if line.startswith("paddle-tfm translate")
+        line for line in re.findall("<code>(.*?)</code>", text, re.DOTALL) if line.startswith("paddle-tfm translate")
     )
-    done = call(*shlex.split(command.replace("&#x27;", "'"))[1:])
+    done = call(*shlex.split(unescape(command))[1:])
     assert done.status == 0 and len(done.out.splitlines()) == 1
 
 
