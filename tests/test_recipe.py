@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from copy import deepcopy
 from pathlib import Path
@@ -173,6 +174,20 @@ def test_shipped_recipes_are_found_by_name_and_files_by_path():
         find("revers")
     with pytest.raises(UserError, match=r"nowhere/x\.yaml: no such file; shipped recipes: answer-by-copying, base, "):
         find("nowhere/x.yaml")
+
+
+def test_what_is_no_file_is_no_recipe(tmp_path):
+    (tmp_path / "seed-1").mkdir()
+    with pytest.raises(UserError, match=r"seed-1 is a folder, and a recipe is a file$"):
+        find(str(tmp_path / "seed-1"))
+    (tmp_path / "seed-1" / "recipe.yaml").touch()
+    with pytest.raises(UserError, match=r"seed-1 is a folder, and a recipe is a file, here .*/seed-1/recipe\.yaml$"):
+        find(str(tmp_path / "seed-1"))
+    os.mkfifo(tmp_path / "x.yaml")
+    with pytest.raises(UserError, match=r"x\.yaml is no regular file, as a recipe must be$"):
+        find(str(tmp_path / "x.yaml"))
+    with pytest.raises(UserError, match=r"^unknown recipe"):
+        find("x" * 5000)
 
 
 def test_sections_merge_key_by_key_and_lists_are_replaced():
