@@ -159,6 +159,18 @@ def test_the_recipe_of_a_run_is_of_one_run(sweep, call):
         assert left == status and sentence in said
 
 
+@pytest.mark.parametrize("text", ["{[", "evaluate: abc\n", "evaluate: {best: [1]}\n", "evaluate: {best: {a: 1}}\n"])
+def test_a_recipe_of_a_run_that_is_damaged_costs_its_run_alone(text, sweep, call):
+    run = sweep / "layer/seed-1"
+    whole = (run / "recipe.yaml").read_text("utf-8")
+    kept = text if "best" not in text else re.sub("(?m)^evaluate:(\n  .*)*\n", text, whole)
+    (run / "recipe.yaml").write_text(kept, "utf-8")
+    for verb in ("compare", "report"):
+        status, said = call(verb, sweep)
+        assert status == 0 and f"{run / 'recipe.yaml'}: damaged: it says no metric as `evaluate.best`" in said
+        assert verb == "report" or "exact match ↑" in said
+
+
 @pytest.mark.parametrize("pid", ["1e999", -1, None, HUGE])
 def test_a_claim_of_nobody(pid, sweep, call):
     run = sweep / "layer/seed-1"

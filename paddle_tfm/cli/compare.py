@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +69,7 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
 
 
 def comparison_of(folders, out: Path | None = None, metric: str | None = None, baseline: str | None = None):
-    """The comparison of all finished runs in `folders`: decided by what the first one's recipe calls best, against the
+    """The comparison of all finished runs in `folders`: decided by what the first recipe calls best, against the
     recorded baseline, where `metric` and `baseline` do not say otherwise.
 
     Raises:
@@ -79,13 +79,10 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     from paddle_tfm.comparison.question import Question
     from paddle_tfm.comparison.runs import collect, sweep_of
     from paddle_tfm.comparison.table import compare
-    from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.units import metric_and_test
 
     results = collect(folders, warn=warn)
-    recipe = results[0].folder / "recipe.yaml"
-    settings = yaml_lines.load_file(recipe)[0] if recipe.is_file() else {}
-    best = (settings.get("evaluate") or {}).get("best", "loss")
+    best = _deciding(results)
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     sweep = sweep_of([result.folder for result in results]) or folders[0]
     question = Question.recorded(sweep, warn)
@@ -95,6 +92,20 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     comparison = compare(results, name, out or folders[0], metric or best, baseline, question)
     comparison.claims = recorded(comparison, recorded_comparison(sweep))
     return comparison
+
+
+def _deciding(results: Sequence[Result]) -> str:
+    """What the first recipe calls best that says so; the loss where there is none."""
+    from paddle_tfm.comparison.alike import RECIPE, recipe_of
+
+    for result in results:
+        evaluate = recipe_of(result.folder).get("evaluate")
+        best = evaluate.get("best") if isinstance(evaluate, Mapping) else None
+        if isinstance(best, str):
+            return best
+        if (result.folder / RECIPE).exists():
+            warn(f"{result.folder / RECIPE}: damaged: it says no metric as `evaluate.best`")
+    return "loss"
 
 
 def recorded_baseline(sweep: Path, results: Sequence[Result]) -> str | None:

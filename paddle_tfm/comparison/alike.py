@@ -6,20 +6,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from paddle_tfm.component_source import recipe_text
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
-from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
 from paddle_tfm.recipe.tuning import FOLDER
 from paddle_tfm.train.changes import is_same_code
 from paddle_tfm.train.forms import read_stored_identity
 
+RECIPE = "recipe.yaml"
+SECTIONS = ("vocabulary", "model", "train", "evaluate")
 NAMED = 2  # differences in one sentence
-TEXTS = {"train": "the training texts", "valid": "the validation texts", "vocabulary": "the vocabulary"}
+VOCABULARY = "the vocabulary"
+TEXTS = {"train": "the training texts", "valid": "the validation texts", "vocabulary": VOCABULARY}
+# What decides which texts a run has, and what decides its vocabulary.
+OF_TEXTS = ("task",)
+OF_VOCABULARY = ("task", "tokenizer", "vocabulary", "model.shape")
+# Settings that change no number of a run. What metrics are, and of which texts, is compared where they are.
+BESIDE = ("requires", "evaluate.metrics", "evaluate.tests", "train.gradient_norms")
 _BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
 
 
@@ -46,19 +55,22 @@ class Trained(Protocol):
 
 
 def recipe_of(folder: Path) -> dict[str, Any]:
-    """The resolved recipe of a run; empty where it cannot be read."""
+    """The resolved recipe of a run; empty where it cannot be read, or a section of it is none."""
     try:
-        return yaml_lines.load_file(folder / "recipe.yaml")[0]
+        recipe = yaml_lines.load_file(folder / RECIPE)[0]
     except (UserError, OSError):
         return {}
+    return recipe if all(isinstance(recipe.get(name, {}), Mapping) for name in SECTIONS) else {}
 
 
 def origin_of(folder: Path) -> Origin:
     """What the run in a folder was trained from. Its recipe is not parsed, so that thousands are read at once."""
     try:
-        settings = _BESIDE.sub("", content(folder / "recipe.yaml").decode("utf-8", errors="replace"))
-    except OSError:
+        settings = _BESIDE.sub("", content(folder / RECIPE, limits.BYTES).decode("utf-8", errors="replace"))
+    except FileNotFoundError:
         settings = ""
+    except OSError as error:  # so that it is no other's
+        settings = f"{folder / RECIPE}: {error.strerror}"
     try:
         identity = read_stored_identity(folder)
     except UserError:
@@ -70,13 +82,16 @@ def origin_of(folder: Path) -> Origin:
 
 def unlike(runs: Sequence[Trained]) -> str:
     """In what the runs of one variant differ beside their seeds; "" if in nothing."""
-    first, *others = runs
+    distinct: list[Trained] = []
+    for run in runs:
+        if not any(run.origin == other.origin for other in distinct):
+            distinct.append(run)
+    first, *others = distinct
     for other in others:
-        if other.origin == first.origin:
-            continue
-        if sentence := _settings(first, other) or _code(first, other) or _texts(first, other):
+        if sentence := _settings(first, other) or _texts(first, other):
             return sentence
-    return ""
+    # Each with each: of a run that is older than the hash of some code, nobody knows which it had.
+    return next(filter(None, (_code(one, other) for one, other in combinations(distinct, 2))), "")
 
 
 class Trial(NamedTuple):
@@ -101,15 +116,33 @@ def unlike_in_sweep(one: Trained, other: Trained) -> str:
         return ""
     if sentence := _code(one, other):
         return sentence
-    texts = _texts(one, other)
-    return texts if texts and recipe_of(one.folder).get("task") == recipe_of(other.folder).get("task") else ""
+    if not (sentence := _texts(one, other)):
+        return ""
+    compared = [change.path for change in differences(recipe_of(one.folder), recipe_of(other.folder))]
+    decided = OF_VOCABULARY if sentence.startswith(f"the hash of {VOCABULARY}") else OF_TEXTS
+    return "" if any(_is_within(path, decided) for path in compared) else sentence
 
 
 def _settings(one: Trained, other: Trained) -> str:
     if one.origin.settings == other.origin.settings or not one.origin.settings or not other.origin.settings:
         return ""
-    changed = differences(recipe_of(one.folder), recipe_of(other.folder))
-    return _both(one, other, [(path, recipe_text(here), recipe_text(there)) for path, here, there in changed])
+    recipes = [recipe_of(run.folder) for run in (one, other)]
+    for run, recipe in zip((one, other), recipes):
+        if not recipe:
+            return f"{run.folder / RECIPE} cannot be read"
+    same = one.origin.texts and one.origin.texts == other.origin.texts
+    beside = (*BESIDE, "task") if same else BESIDE  # files of other names may hold the same
+    changed = [
+        (change.path, recipe_text(change.one), recipe_text(change.other))
+        for change in differences(*recipes)
+        if not _is_within(change.path, beside)
+    ]
+    return _both(one, other, changed)
+
+
+def _is_within(path: str, sections: Sequence[str]) -> bool:
+    """Whether a path is one of these, or below one."""
+    return any(path == each or path.startswith(f"{each}.") for each in sections)
 
 
 def _code(one: Trained, other: Trained) -> str:

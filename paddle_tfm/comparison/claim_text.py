@@ -58,6 +58,8 @@ def measured(judgement: Judgement) -> str:
 
 
 def _lost(judgement: Judgement) -> str:
+    if judgement.reason:
+        return judgement.reason
     if not judgement.lost:
         return "no seed in common" if judgement.claim.over is not None else "no run"
     return f"{judgement.lost} {'has' if judgement.lost == 1 else 'have'} no value (diverged, or not above 0)"

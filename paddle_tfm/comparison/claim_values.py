@@ -10,7 +10,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from paddle_tfm.comparison.claims import Claims, Judgement, judge
-from paddle_tfm.comparison.comparable import hashes_of_texts
+from paddle_tfm.comparison.comparable import hashes_of_texts, in_more_than_seeds
 from paddle_tfm.comparison.runs import Result, grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.recipe.claims import GRADIENT_NORM, ClaimSettings
@@ -46,14 +46,16 @@ def _judgement(
     comparison: Comparison, groups: Mapping[str, Sequence[Result]], name: str, claim: ClaimSettings
 ) -> Judgement:
     unit = comparison.unit(claim.metric)
-    runs = groups.get(claim.variant, ())
+    runs, those = groups.get(claim.variant, ()), groups.get(claim.over or "", ())
+    if any(in_more_than_seeds("", group) for group in (runs, those) if group):
+        return replace(judge(name, claim, [], None, unit), reason="the runs differ in more than their seeds")
     if claim.over is None:
         return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
-    others = {run.seed: run for run in groups.get(claim.over, ())}
+    others = {run.seed: run for run in those}
     pairs = [(run, others[run.seed]) for run in runs if run.seed in others]
     pairs = [pair for pair in pairs if len(hashes_of_texts(pair, claim.metric)) < 2]
-    values, those = [_value(run, claim) for run, _ in pairs], [_value(other, claim) for _, other in pairs]
-    return judge(name, claim, values, those, unit)
+    values, of_others = [_value(run, claim) for run, _ in pairs], [_value(other, claim) for _, other in pairs]
+    return judge(name, claim, values, of_others, unit)
 
 
 def _value(run: Result, claim: ClaimSettings) -> float:

@@ -47,7 +47,7 @@ class Bounds:
 class Judgement:
     """A claim, and what was measured: `mean` with the interval from `low` to `high`, of `seeds` values; `lost` more are
     none, because a run diverged. A value or a difference is in the metric's unit; a ratio and a percentage are the
-    ratio."""
+    ratio. `reason`: why runs that are there say nothing."""
 
     name: str
     claim: ClaimSettings
@@ -58,6 +58,7 @@ class Judgement:
     seeds: int
     lost: int
     unit: str = ""
+    reason: str = ""
 
     def data(self) -> dict:
         """What `comparison.json` holds of it."""

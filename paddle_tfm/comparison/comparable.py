@@ -31,9 +31,12 @@ class Obstacle(NamedTuple):
 
 
 def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str) -> dict[str, Obstacle]:
-    """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out."""
+    """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out. Where
+    there is the baseline alone, why its runs are no sample of it."""
     base, apart = groups[baseline], {}
-    of_base = _unlike(baseline, base)  # once: it reads what the trials were of
+    of_base = in_more_than_seeds(baseline, base)  # once: it reads what the trials were of
+    if of_base and len(groups) == 1:
+        return {baseline: of_base}
     for variant, runs in groups.items():
         if variant == baseline:
             continue
@@ -41,7 +44,7 @@ def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str
             _texts(variant, runs, baseline, base, metric)
             or _metric(variant, runs, baseline, base, metric)
             or of_base
-            or _unlike(variant, runs)
+            or in_more_than_seeds(variant, runs)
             or _unlike_in_sweep(variant, runs, baseline, base)
         )
         if obstacle is not None:
@@ -110,7 +113,7 @@ def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None
     return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
 
 
-def _unlike(variant: str, runs: Sequence[Scored]) -> Obstacle | None:
+def in_more_than_seeds(variant: str, runs: Sequence[Trained]) -> Obstacle | None:
     """Whether the runs of a variant differ in their seeds alone, and its trials were of the same."""
     if sentence := unlike(runs):
         return Obstacle("unlike runs", f"the runs of “{variant}” differ in more than their seeds: {sentence}")

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from paddle_tfm import units
-from paddle_tfm.comparison.alike import Origin, origin_of
+from paddle_tfm.comparison.alike import Origin, origin_of, unlike
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.tuning import is_beside
@@ -128,13 +128,11 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
     Raises:
         UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
     """
-    recipes: dict[Path, str] = {}  # of each sweep: its recipe may have got another name while it was trained
-    for result in results:
-        recipes.setdefault(result.folder.parent.parent, result.results["recipe"])
+    recipes = _recipes(results)
     several = len(set(recipes.values())) > 1
 
     def name(run: Result) -> str:
-        return f"{recipes[run.folder.parent.parent]}/{run.variant}" if several else run.variant
+        return f"{recipes[run.folder]}/{run.variant}" if several else run.variant
 
     by_recipe = _groups(results, name)
     if _twins(by_recipe) is None:
@@ -146,6 +144,23 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
             f"{one.folder} and {other.folder} are both '{one.variant}' with seed {one.seed}; compare one of them"
         )
     return by_folder
+
+
+def _recipes(results: Sequence[Result]) -> dict[Path, str]:
+    """Folder of a run → the name of its recipe: of one sweep the first, as a recipe may have got another name while it
+    was trained; but each its own where runs of several recipes lie in one folder."""
+    names = {}
+    for runs in _groups(results, lambda run: str(run.folder.parent.parent)).values():
+        for run in runs:
+            names[run.folder] = run.results["recipe"]
+        if len({names[run.folder] for run in runs}) > 1 and _is_one_sweep(runs):
+            names |= {run.folder: runs[0].results["recipe"] for run in runs}
+    return names
+
+
+def _is_one_sweep(runs: Sequence[Result]) -> bool:
+    in_place = all(run.folder.parent.name == run.variant for run in runs)
+    return in_place and not any(map(unlike, _groups(runs, lambda run: run.variant).values()))
 
 
 def _groups(results: Sequence[Result], label: Callable[[Result], str]) -> dict[str, list[Result]]:

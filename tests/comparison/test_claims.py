@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from test_comparison import finish, series, table
+from test_comparison import finish, series, table, trained
 
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.claim_text import claimed, measured, subject
@@ -106,6 +106,16 @@ def test_a_wrong_verdict_is_rare(limits, truth, wrong, most):
     assert rate <= most + 3 * math.sqrt(most * (1 - most) / 4000)
     sample = [judge("c", claim(over="b", **limits), row.tolist(), [0.0] * 4).verdict == wrong for row in draws[:50]]
     assert sample == [says(mean - end, mean + end) for mean, end in zip(draws.mean(1)[:50], half[:50])]
+
+
+@pytest.mark.parametrize("unlike", ["a", "b"])
+def test_runs_that_differ_in_more_than_their_seeds_prove_nothing(unlike, tmp_path):
+    for name, values in (("a", [0.9, 0.85, 0.95]), ("b", [0.5, 0.52, 0.61])):
+        for seed, value in enumerate(values, 1):
+            trained(finish(tmp_path, name, seed, {"exact_match": value}), seed, f"lr: {seed > 1 and name == unlike}\n")
+    (judgement,) = judge_all(table(tmp_path, baseline="b"), {"c": claim(over="b", above=1)}).judgements
+    assert (judgement.verdict, judgement.mean) == ("undetermined", None)
+    assert measured(judgement) == "no value: the runs differ in more than their seeds"
 
 
 def test_words():

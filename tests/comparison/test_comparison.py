@@ -412,6 +412,25 @@ def test_a_sweep_whose_recipe_got_another_name_is_one(tmp_path):
     assert [(row.variant, row.seeds) for row in table(tmp_path, baseline="a").rows] == [("a", [1, 2]), ("b", [1, 2])]
 
 
+def test_runs_of_several_recipes_are_not_one_variant_wherever_they_lie(tmp_path):
+    for folder, recipe, seed in (("default", "one", 1), ("default", "two", 2), ("mine", "three", 1)):
+        run = finish(tmp_path, folder, seed, {"exact_match": 0.5}, recipe="all")
+        trained(run, seed, f"lr: {recipe}\n")
+        results = json.loads((run / "results.json").read_text("utf-8"))
+        (run / "results.json").write_text(json.dumps({**results, "recipe": recipe, "variant": "default"}), "utf-8")
+    rows = table(tmp_path).rows
+    assert {row.variant: row.seeds for row in rows} == {"one/default": [1], "two/default": [2], "three/default": [1]}
+
+
+def test_a_variant_alone_whose_runs_differ_in_more_than_their_seeds_is_said_to(tmp_path):
+    for seed in (1, 2):
+        trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, f"lr: {seed}\n")
+    said = verdict(table(tmp_path))
+    assert said.startswith(
+        "Nothing can be compared: the runs of “a” differ in more than their seeds: lr is 1 in a/seed-1"
+    )
+
+
 SHARED = {
     "recipe": "a: 1\nb: {name: x}\n",
     "norm": "norm 0.1.0",
@@ -423,6 +442,8 @@ SHARED = {
 
 def trained(folder, seed, recipe="", norm="", train="", **more):
     """What a run was trained from, beside its results."""
+    sections = (name for name in ("model", "train", "evaluate") if f"{name}:" not in recipe)
+    recipe += "".join(f"{name}: {{x: 1}}\n" for name in sections)
     text = f"name: dates\nsummary: of a\n  long line\n{recipe}variant: {folder.parent.name}\nseeds: [{seed}]\n"
     (folder / "recipe.yaml").write_text(text, "utf-8")
     data = {"train": train, **({"valid": more["valid"]} if "valid" in more else {})}
@@ -443,6 +464,11 @@ def trained(folder, seed, recipe="", norm="", train="", **more):
         ({"valid": "1" * 64}, "the hash of the validation texts is 222222222222 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"vocabulary": "1" * 64}, "the hash of the vocabulary is 333333333333 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"norm": "norm 0.1.0 sha256:1"}, ""),
+        ({"recipe": "{"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
+        ({"recipe": "a: 1\nb: {name: x}\nevaluate: []\n"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
+        ({"recipe": "a: 1\nb: x\nrequires: [z]\nevaluate: {x: 1, metrics: [z]}\ntrain: {x: 1, gradient_norms: 3}\n"}, ""),
+        ({"recipe": "a: 1\nb: x\ntask: {file: z.tsv}\n"}, ""),  # the texts are the same
+        ({"recipe": "a: 1\nb: x\ntask: z\n", "train": "1" * 64}, "task is absent in {}/seed-1, and z in {}/seed-2"),
     ],
 )  # fmt: skip
 def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other, sentence, tmp_path):
@@ -452,7 +478,16 @@ def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other,
             trained(finish(tmp_path, name, seed, {"exact_match": 0.5}), seed, **{**SHARED, **more})
     said = table(tmp_path, baseline="a").obstacles
     expected = f"the runs of “{variant}” differ in more than their seeds: {sentence.replace('{}', variant)}"
+    expected = expected.replace("{path}", str(tmp_path / "dates"))
     assert {name: each.sentence for name, each in said.items()} == ({"b": expected} if sentence else {})
+
+
+def test_runs_older_than_the_hash_of_their_code_hide_no_difference_between_others(tmp_path):
+    for seed, code in enumerate(["", " sha256:1", " sha256:1", " sha256:2"], 1):
+        trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, **{**SHARED, "norm": f"norm 0.1.0{code}"})
+        if seed < 4:
+            assert not table(tmp_path).obstacles
+    assert "is norm 0.1.0 sha256:1 in a/seed-2, and norm 0.1.0 sha256:2 in" in table(tmp_path).obstacles["a"].sentence
 
 
 @pytest.mark.parametrize("other", [{}, {"norm": "norm 0.2.0"}, {"train": "1" * 64}], ids=["nothing", "code", "texts"])
@@ -482,6 +517,24 @@ def test_variants_of_one_sweep_have_the_same_code_and_texts(other, sweeps, tmp_p
     assert [each.words for each in said.values()] == ["unlike runs"] * (sweeps == ("one", "one"))
     if said:
         assert said["b"].sentence.startswith("“a” and “b” differ in what nobody compares: ")
+
+
+@pytest.mark.parametrize(
+    ("setting", "texts", "are_compared"),
+    [
+        ("tokenizer: char", {"vocabulary": "1" * 64}, True),
+        ("vocabulary: {max_size: 9}", {"vocabulary": "1" * 64}, True),
+        ("model: {x: 1, shape: decoder-only}", {"vocabulary": "1" * 64}, True),
+        ("task: {name: copy}", {"train": "1" * 64, "vocabulary": "1" * 64}, True),
+        ("model: {x: 1, norm: rms}", {"vocabulary": "1" * 64}, False),
+        ("tokenizer: char", {"train": "1" * 64, "vocabulary": "1" * 64}, False),
+    ],
+)
+def test_variants_may_be_what_decides_their_texts(setting, texts, are_compared, tmp_path):
+    for name, line, more in (("a", "", {}), ("b", f"{setting}\n", texts)):
+        run = finish(tmp_path, name, 1, {"exact_match": 0.5})
+        trained(run, 1, **{**SHARED, "recipe": SHARED["recipe"] + line, **more})
+    assert bool(table(tmp_path, baseline="a").obstacles) != are_compared
 
 
 @pytest.mark.parametrize(
