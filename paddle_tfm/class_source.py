@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+FORMS = (".py", *importlib.machinery.EXTENSION_SUFFIXES)  # how the file of a module ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +56,22 @@ def place(target: type | str) -> tuple[str, str]:
 
 def module_tree(module: str) -> ast.Module | None:
     """A module's source, parsed; None where there is none. No module is imported, not even a parent package."""
+    file = module_file(module)
+    try:
+        # Two plugin files of one name are one module after the other.
+        return None if file is None else _parsed(file, file.stat().st_mtime_ns)
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def module_file(module: str) -> Path | None:
+    """Where a module comes from; None where that is no file. No module is imported, not even a parent package."""
     loaded = sys.modules.get(module)
     try:
         if loaded is not None and getattr(loaded, "__file__", None):
-            file = Path(str(loaded.__file__))
-            return _parsed(file, file.stat().st_mtime_ns)  # two plugin files of one name are one module after the other
+            return Path(str(loaded.__file__))
         return _not_loaded(module)
-    except (ImportError, OSError, SyntaxError, ValueError):
+    except (ImportError, OSError, ValueError):
         return None
 
 
@@ -69,16 +81,17 @@ def _parsed(file: Path, changed: int) -> ast.Module:
 
 
 @functools.lru_cache(maxsize=512)
-def _not_loaded(module: str) -> ast.Module | None:
+def _not_loaded(module: str) -> Path | None:
     top, *rest = module.split(".")
     spec = importlib.util.find_spec(top)
     if spec is None or (rest and not spec.submodule_search_locations):
         return None
     for folder in spec.submodule_search_locations or [str(Path(spec.origin or "").parent)]:
         place = Path(folder, *rest)
-        for file in (place / "__init__.py", place.with_suffix(".py") if rest else Path(spec.origin or "")):
+        modules = [place.with_name(place.name + form) for form in FORMS] if rest else [Path(spec.origin or "")]
+        for file in (place / "__init__.py", *modules):
             if file.is_file():
-                return ast.parse(file.read_text("utf-8"))
+                return file
     return None
 
 
@@ -105,14 +118,18 @@ def find_definition(module: str, name: str, kind: type[ast.stmt], depth: int = 0
         if isinstance(item, ast.ImportFrom):
             for alias in item.names:
                 if (alias.asname or alias.name) == name:
-                    return find_definition(_absolute(module, item), alias.name, kind, depth + 1)
+                    return find_definition(imported_from(module, item), alias.name, kind, depth + 1)
     return None
 
 
-def _absolute(module: str, item: ast.ImportFrom) -> str:
+def imported_from(module: str, item: ast.ImportFrom) -> str:
+    """From which module that statement of `module` imports."""
     if not item.level:
         return item.module or ""
-    parent = module.rsplit(".", item.level)[0]
+    names, file = module.split("."), module_file(module)
+    if file is not None and file.name == "__init__.py":
+        names.append("__init__")
+    parent = ".".join(names[: -item.level])
     return f"{parent}.{item.module}" if item.module else parent
 
 

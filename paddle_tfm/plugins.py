@@ -12,7 +12,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -32,13 +32,13 @@ HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(("register
 
 @dataclass(frozen=True)
 class Provider:
-    """Who brought a plugin: a distribution and its version, or a file and the hash of its source. code: that of a
-    distribution's, unless it is ours; one that is installed with `pip install -e` changes under the same version."""
+    """Who brought a plugin: a distribution and its version, or a file and the hash of its source. package: the one in
+    which it registers its components."""
 
     plugin: str
     source: str
     version: str
-    code: str = ""
+    package: str = ""
 
     @property
     def is_file(self) -> bool:
@@ -47,8 +47,8 @@ class Provider:
 
     @property
     def identity(self) -> str:
-        """What of it determines a run's numbers."""
-        return " ".join(filter(None, (self.plugin, self.version, self.code)))
+        """The plugin and its version."""
+        return f"{self.plugin} {self.version}".strip()
 
     @property
     def is_ours(self) -> bool:
@@ -136,24 +136,7 @@ def _guarded(plugins: Plugins, entry: importlib.metadata.EntryPoint) -> None:
 
 def _provider(entry: importlib.metadata.EntryPoint) -> Provider:
     name, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "")
-    provider = Provider(entry.name, name, version)
-    return provider if provider.is_ours else replace(provider, code=_hash_of_code(sys.modules[entry.module]))
-
-
-CODE = ("*.py", "*.so")
-
-
-def _hash_of_code(module: ModuleType) -> str:
-    """Of the source of a module, and of all that lies in the packages that it is in; "" where there is none. A package
-    without a file of its own is a namespace, which holds others' code too."""
-    names = module.__name__.split(".")
-    above = (sys.modules.get(".".join(names[:depth])) for depth in range(1, len(names) + 1))
-    top = next((each for each in above if each is not None and each.__file__), module)
-    folders = getattr(top, "__path__", ())
-    files = [file for path in folders for form in CODE for file in Path(path).rglob(form)]
-    files = files or [Path(top.__file__ or "")]
-    sources = [(file.name.encode(), file.read_bytes()) for file in sorted(files) if file.is_file()]
-    return _hash(b"".join(b"%s\0%d\0%s" % (name, len(text), text) for name, text in sources)) if sources else ""
+    return Provider(entry.name, name, version, entry.module.partition(".")[0])
 
 
 def _hash(source: bytes) -> str:

@@ -242,7 +242,7 @@ LEVELS = [
     {"protocols", "hookspecs", "processes"},
     {"plugins", "predictions", "single_row"},
     {"class_source"},
-    {"component_source"},
+    {"component_code", "component_source"},
     {"components"},
     {"registry"},
     {"recipe"},

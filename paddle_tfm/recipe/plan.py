@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 
+from paddle_tfm.component_code import identity
 from paddle_tfm.components import ComponentPlan
 from paddle_tfm.errors import Problem, RecipeError, nearest, unknown
 from paddle_tfm.plugins import Provider
@@ -63,9 +63,12 @@ class Plan:
         return {component.name: component for component in _metrics(self.components)}
 
     def providers(self) -> dict[str, str]:
-        """Component → plugin and version that provide it, those inside of others too."""
-        parts = ((f"{part.kind} {part.name}", provider) for part, provider in self._provided())
-        return {part: provider.identity for part, provider in sorted(parts, key=itemgetter(0))}
+        """Component → plugin and version that provide it, and the hash of its code; those inside of others too."""
+        parts = {f"{part.kind} {part.name}": (part.cls, provider) for part, provider in self._provided()}
+        return {
+            name: provider.identity if cls is None else identity(cls, provider)
+            for name, (cls, provider) in sorted(parts.items())
+        }
 
     def plugin_files(self) -> dict[str, str]:
         """Plugin → path of the `--plugin` file that provides a component of this run."""
