@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from paddle_tfm.component_source import recipe_text
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.expansion import Recipe
@@ -47,15 +49,26 @@ def stages(
             open_variants &= undecided(due)
 
 
+def _may_have_looked(plan: dict, cells: Sequence[Cell]) -> bool:
+    """Whether what a look takes is there: all runs up to the first."""
+    try:
+        first = SeedPlan.model_validate(plan).stages[0]
+    except ValidationError:
+        first = 0
+    return any(cell.is_finished for cell in cells) and all(
+        cell.is_finished for cell in cells if cell.spec.seed <= first
+    )
+
+
 def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> None:
     """A look that was taken counts in every interval. A sweep that may look at any time may end later, or earlier.
 
     Raises:
-        UserError: the sweep in `folder` has results, and was to look after other numbers of seeds.
+        UserError: the sweep in `folder` has taken a look, and was to look after other numbers of seeds.
     """
     before, plan = read_question(folder).get("seeds"), recipe.seed_plan()
     now = recipe.data["seeds"] if plan is None else plan.model_dump(exclude_defaults=True)
-    if not isinstance(before, dict) or before == now or not any(cell.is_finished for cell in cells):
+    if not isinstance(before, dict) or before == now or not _may_have_looked(before, list(cells)):
         return
     if not (plan and plan.open_ended and before.get("open_ended")):
         raise UserError(

@@ -81,6 +81,15 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
     assert "looks after 3 and 4 seeds" in Path("elsewhere/comparison.html").read_text("utf-8")
 
 
+def test_looks_may_be_others_until_one_could_be_taken(recipe):
+    command = ["run", "mine.yaml", "--workers=1", "--out=one", "--resume"]
+    for cell in ("long/seed-1", "short/seed-4"):
+        assert call(*command, f"--cell={cell}").status == 0
+    assert call(*command, "seeds={at_most: 4, looks: [4]}").status == 0
+    done = call(*command, "seeds={at_most: 5, looks: [4, 5]}")
+    assert done.status == 2 and "one cannot be resumed: seeds was {at_most: 4, looks: [4]} and is " in done.err
+
+
 def test_the_looks_that_were_taken_are_known_to_a_store(recipe):
     pytest.importorskip("fsspec")
     command = ["run", "mine.yaml", "--workers=1", f"--store=file://{Path.cwd()}/store"]
