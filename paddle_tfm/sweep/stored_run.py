@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, json_text, naming, parsed, remove, sha256, sync_all, write_whole
 from paddle_tfm.sweep import claim
 from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.train import manifest
-from paddle_tfm.train.forms import IDENTITY, RESULTS, Count, Form
+from paddle_tfm.train.forms import IDENTITY, RESULTS, Form
 from paddle_tfm.train.logs import LOGS
 
 LIST = re.compile(r"([0-9]{8,})\.json")
@@ -34,9 +34,10 @@ READ_TRIES, PAUSE_SECONDS = 3, 1
 
 
 class State(Form):
-    """A whole state of a run: the `step` of its checkpoint, whether it has results, and path → SHA-256 of its files."""
+    """A whole state of a run: the `step` of its checkpoint, −1 where it has none; whether it has results; and path →
+    SHA-256 of its files."""
 
-    step: Count
+    step: Annotated[int, Field(ge=-1, lt=2**63)]
     is_finished: bool
     files: dict[str, str]
 
@@ -75,7 +76,9 @@ class StoredRun:
         except ValidationError:
             return None
         is_whole = IDENTITY in state.files and state.is_finished == (RESULTS in state.files)
-        return state if is_whole and all(_is_sound(*item) for item in state.files.items()) else None
+        folders = {str(above) for path in state.files for above in PurePosixPath(path).parents}
+        is_sound = folders.isdisjoint(state.files) and all(_is_sound(*item) for item in state.files.items())
+        return state if is_whole and is_sound else None
 
     def save(self, state: State, folder: Path) -> None:
         """Copy a state of the run there, whose files lie in `folder`. `look` must have been called before: what the
@@ -112,33 +115,53 @@ class StoredRun:
             StoreError: it is gone, or damaged.
         """
         partial = folder / f"store{PARTIAL}"
-        with naming(folder):
+        try:
+            with naming(folder):
+                run = self._download(partial, wanted)
+                self._require_places(folder, wanted)
+                for name in (IDENTITY, RESULTS):
+                    (folder / name).unlink(missing_ok=True)
+                remove(folder / "checkpoints", ignore_errors=True)
+                # these two come last: with them a folder is begun, and finished
+                for path in sorted(wanted.files, key=lambda path: (path == RESULTS, path == IDENTITY)):
+                    if path in (IDENTITY, RESULTS):
+                        sync_all(folder)
+                    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                    (run / path).replace(folder / path)  # a link there is not followed
+                sync_all(folder)
+        finally:
             remove(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            for content in set(wanted.files.values()):
-                self.store.download(f"{self.name}/{content}", partial / content)
-                if sha256(partial / content) != content:
-                    raise StoreError(f"{self}: damaged: the content of {content[:12]}… is another")
-            run = partial / "run"
-            for path, content in wanted.files.items():
-                (run / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(partial / content, run / path)  # no links: a log is appended to
-            self._require_checkpoint(run, wanted)
-            for name in (IDENTITY, RESULTS):
-                (folder / name).unlink(missing_ok=True)
-            remove(folder / "checkpoints", ignore_errors=True)
-            # these two come last: with them a folder is begun, and finished
-            for path in sorted(wanted.files, key=lambda path: (path == RESULTS, path == IDENTITY)):
-                if path in (IDENTITY, RESULTS):
-                    sync_all(folder)
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (run / path).replace(folder / path)  # a link there is not followed
-            sync_all(folder)
-            remove(partial)
+
+    def _download(self, partial: Path, wanted: State) -> Path:
+        """The folder of a state that was brought into `partial`, as a whole and as its list says."""
+        remove(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for content in set(wanted.files.values()):
+            self.store.download(f"{self.name}/{content}", partial / content)
+            if sha256(partial / content) != content:
+                raise StoreError(f"{self}: damaged: the content of {content[:12]}… is another")
+        run = partial / "run"
+        for path, content in wanted.files.items():
+            (run / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(partial / content, run / path)  # no links: a log is appended to
+        self._require_checkpoint(run, wanted)
+        return run
+
+    def _require_places(self, folder: Path, state: State) -> None:
+        """Raises StoreError where a file of a state cannot be put into its folder, before anything there is removed."""
+        for path in state.files:
+            place, above = folder / path, [folder / each for each in PurePosixPath(path).parents]
+            if not path.startswith("checkpoints/") and place.is_dir():
+                raise StoreError(f"{self}: damaged: a list names {path} as a file, but {place} is a folder")
+            if wrong := next((each for each in above if each.exists() and not each.is_dir()), None):
+                raise StoreError(f"{self}: damaged: a list names {path}, but {wrong} is a file")
 
     def _require_checkpoint(self, run: Path, state: State) -> None:
         """Raises StoreError where the checkpoint among a state's files is not whole, or not of the step that its list
-        says: what is here may be farther. Of an unfinished run, where it cannot be resumed from."""
+        says: what is here may be farther. Of an unfinished run, where it cannot be resumed from; a finished one needs
+        none."""
+        if state.is_finished and state.step < 0:
+            return
         point = run / "checkpoints" / "last"
         try:
             sentence = manifest.damage(point) if state.is_finished else None
@@ -239,7 +262,8 @@ def _step(point: Path) -> int:
 
 
 def _is_sound(path: str, content: str) -> bool:
-    """Whether a list may name such a file: one below the run's folder, by its content."""
+    """Whether a list may name such a file: one that `files_of` gives, below the run's folder, by its content."""
     parts = PurePosixPath(path).parts
     is_below = bool(parts) and not any(part in ("/", "..") or "\\" in part or "\0" in part for part in parts)
-    return is_below and bool(CONTENT.fullmatch(content))
+    passes = any(part == claim.FILE or part.endswith((PARTIAL, manifest.OLD)) for part in parts)
+    return is_below and not passes and bool(CONTENT.fullmatch(content))

@@ -125,6 +125,9 @@ class Uploads:
                 self.failure = self._copied(staged, state_of(staged))
             except OSError as error:  # the disk of this machine
                 self.failure = StoreError(f"{error.filename or staged}: {error.strerror}")
+            except Exception as error:  # whoever waits for this thread must hear of it
+                what = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+                self.failure = StoreError(what.replace(str(staged), str(self.folder)))
             if self.failure is not None:
                 self.sentences.put(f"{self.stored.name} was not copied: {self.failure}; the next checkpoint will be")
             remove(staged, ignore_errors=True)

@@ -109,6 +109,15 @@ def test_a_store_that_is_gone_costs_no_step_and_gets_the_run_later(tmp_path, url
     same(whole, tmp_path / "runs", "pre/seed-1", "post/seed-1")
 
 
+def test_a_run_that_cannot_be_copied_is_said_not_to_be(tmp_path, url, whole):
+    runs = shutil.copytree(whole, tmp_path / "one/runs")
+    (runs / "pre/seed-1/checkpoints/last/state.json").write_text("{")
+    arguments = [*RECIPE, VARIANTS, "--out=runs", f"--store={url}", "--workers=1", "--resume"]
+    status, err = run(arguments, tmp_path / "one")
+    assert status == 1 and "checkpoints/last/state.json: damaged" in err and "upload" not in err, err
+    assert f"1 of 2 runs are trained, but not in {url}: pre/seed-1" in err
+
+
 def test_a_store_that_is_gone_at_the_end_is_said_with_status_1(tmp_path, url):
     gone = f"shutil.move({str(tmp_path / 'disk')!r}, {str(tmp_path / 'away')!r})"
     arguments = [*RECIPE, "--out=runs", f"--store={url}"]
