@@ -103,6 +103,7 @@ RECIPES = {
     "batches that are gathered for ever": ("train: {accumulate: 1000000000000}", ["train.accumulate", "must be less than or equal to 10000"]),
     "more steps than a whole number counts": ("train: {steps: 10000000000000000000000000}", ["train.steps", "must be less than or equal to 2147483647"]),
     "a beam that no memory holds": ("search: {name: beam, size: 1000000000}", ["search", "`size` must be in [1, 10000]"]),
+    "samples that no memory holds": ("evaluate: {search: {name: sampling, samples: 2147483647}}", ["evaluate.search", "`samples` must be in [1, 10000]"]),
     "an update that never ends": ("train: {optimizer: {name: muon, iterations: 2147483647}}", ["line 4", "train.optimizer", "`iterations` must be in [1, 100]"]),
     "distances that no text has": ("model: {position: {name: t5, max_distance: 2000000000}}", ["model.position", "`max_distance` must be in [1, 1000000]"]),
     "heads that no memory holds": ("model: {attention: {name: gated, head_dim: 2147483647}}", ["model.attention", "`head_dim` must be at most 65536"]),

@@ -47,7 +47,8 @@ class Sampling(OneByOne):
             raise ValueError(
                 f"`temperature` must be a number above 0, but is {temperature}; `greedy` is its limit at 0"
             )
-        at_least(1, top_k=top_k, samples=samples)
+        at_least(1, top_k=top_k)
+        between("[1, 10000]", samples=samples)
         between("(0, 1]", top_p=top_p)
         self.temperature, self.top_k, self.top_p, self.seed = temperature, top_k, top_p, seed
         self.nbest = samples

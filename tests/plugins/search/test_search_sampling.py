@@ -192,7 +192,7 @@ def test_heat_never_makes_the_impossible_possible():
         ({"top_k": 0}, "`top_k` must be at least 1, but is 0"),
         ({"top_p": 0.0}, "`top_p` must be in (0, 1], but is 0.0"),
         ({"top_p": 1.1}, "`top_p` must be in (0, 1], but is 1.1"),
-        ({"samples": 0}, "`samples` must be at least 1, but is 0"),
+        ({"samples": 0}, "`samples` must be in [1, 10000], but is 0"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, message):
