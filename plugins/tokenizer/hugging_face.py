@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -13,11 +12,12 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Tokenizer
+from paddle_tfm_plugins.tokenizer._growth import require_bounded
 
 FILE = "tokenizer.json"
 PROBE_TEXTS = 100  # training texts whose round trip is checked
 LARGEST = 1 << 28  # bytes of the file
-MOST_GROWTH = 10_000  # of a character
+LONGEST_TEXT = 20_000_000  # characters of one, as it is divided into pieces
 
 _log = logging.getLogger(__name__)
 
@@ -61,8 +61,7 @@ class HuggingFace(Tokenizer):
         self._content = content
         with _sentences(ValueError, "no tokenizer"):
             text = content.decode("utf-8")
-            if (times := _growth(json.loads(text))) > MOST_GROWTH:
-                raise ValueError(f"it makes {times:,} characters of one, and at most {MOST_GROWTH:,} are allowed")
+            self._growth = require_bounded(json.loads(text))
             self._tokenizer = tokenizers.Tokenizer.from_str(text)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -71,8 +70,23 @@ class HuggingFace(Tokenizer):
         return self.detokenize(self.tokenize(text))
 
     def tokenize(self, text: str) -> list[str]:
+        text = " ".join(text.split())
         with _sentences(UserError, f"{FILE} cannot encode a text"):
-            return self._tokenizer.encode(" ".join(text.split()), add_special_tokens=False).tokens
+            if len(text) * self._growth > LONGEST_TEXT:
+                self._require_short(text)
+            return self._tokenizer.encode(text, add_special_tokens=False).tokens
+
+    def _require_short(self, text: str) -> None:
+        """Raises ValueError where its normalizer makes too much of a text, of which it is asked part by part."""
+        size = LONGEST_TEXT // self._growth
+        parts = (text[start : start + size] for start in range(0, len(text), size))
+        normalizer, length = self._tokenizer.normalizer, 0
+        for part in parts:
+            length += len(normalizer.normalize_str(part) if normalizer else part)
+            if length > LONGEST_TEXT:
+                raise ValueError(
+                    f"one of {len(text):,} characters becomes longer than {LONGEST_TEXT:,}, which is the most"
+                )
 
     def detokenize(self, pieces: Iterable[str]) -> str:
         decoder = self._tokenizer.decoder
@@ -94,18 +108,6 @@ def _content(path: Path) -> bytes:
     if path.is_file() and path.stat().st_size > LARGEST:
         raise OSError(f"it has more than {LARGEST:,} bytes")
     return path.read_bytes()
-
-
-def _growth(value: object) -> int:
-    """How many characters all replacements of normalizers and decoders together may make of one."""
-    if isinstance(value, list):
-        return math.prod(map(_growth, value))
-    if not isinstance(value, dict):
-        return 1
-    if value.get("type") == "Replace":
-        return max(1, len(str(value.get("content", ""))))
-    parts = ("normalizer", "pre_tokenizer", "decoder", "normalizers", "pretokenizers", "decoders")
-    return math.prod(_growth(value.get(part)) for part in parts)
 
 
 @contextmanager
