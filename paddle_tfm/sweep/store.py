@@ -16,6 +16,7 @@ from uuid import uuid4
 from paddle_tfm.errors import UserError
 
 INSTALL = 'pip install "fsspec>=2024.2" (in a clone: pip install -e ".[store]")'
+LARGEST = 1 << 28  # bytes of what is read as a whole: the log of a million steps
 FORM = "such as s3://bucket/sweep, gs://bucket/sweep, sftp://host/folder or file:///mnt/folder"
 
 
@@ -59,9 +60,18 @@ class Store:
         self.remove(name)
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none."""
+        """The content of a file; None where there is none. It is one of ours, or anybody's, who may have made it of any
+        size: only what checkpoints are made of, which `download` brings, has more than LARGEST bytes."""
         with self._reached(name) as (files, path), suppress(FileNotFoundError):
-            return files.cat_file(path)
+            try:
+                content = files.cat_file(path, start=0, end=LARGEST + 1)
+            except FileNotFoundError:
+                raise
+            except Exception:  # an object store may know no part of an empty file
+                content = files.cat_file(path)
+            if len(content) > LARGEST:
+                raise StoreError(f"{self}/{name}: damaged: it has more than {LARGEST:,} bytes")
+            return content
         return None
 
     def write(self, name: str, content: bytes) -> None:

@@ -33,6 +33,24 @@ def test_files_are_written_read_listed_copied_and_removed(store, tmp_path):
         store.download("pre/seed-1/x", tmp_path / "there")
 
 
+def test_no_more_of_a_file_is_read_than_one_of_ours_has(store, monkeypatch):
+    monkeypatch.setattr(stores, "LARGEST", 1000)
+    for size in (0, 1, 1000):
+        store.write("pre/seed-1/x", b"x" * size)
+        assert store.read("pre/seed-1/x") == b"x" * size
+    store.write("pre/seed-1/x", b"x" * 1001)
+    with pytest.raises(StoreError, match=r"/a store/pre/seed-1/x: damaged: it has more than 1,000 bytes"):
+        store.read("pre/seed-1/x")
+
+
+def test_a_file_without_end_is_not_read_to_it(tmp_path):
+    (tmp_path / "store").mkdir()
+    with (tmp_path / "store/command.json").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(StoreError, match="damaged: it has more than"):
+        Store(f"file://{tmp_path}/store").read("command.json")
+
+
 @pytest.mark.parametrize("name", ["pre/seed-1/x", "pre"])
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path.parents[3] / "precious")])
 def test_no_link_is_written_through_and_no_pipe_waited_for(make, name, tmp_path):
