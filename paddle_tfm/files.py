@@ -13,6 +13,7 @@ import re
 import reprlib
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from uuid import uuid4
 from paddle_tfm.errors import UserError
 
 PARTIAL = ".partial"  # ends the name of what is being written
+LINKS = 40  # one behind the other, as many as Linux follows
 LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
 LARGEST = 1 << 31  # bytes of any other file that is read as a whole: the log of some million steps
 ANY_SIZE = 1 << 63  # bytes of one that is read in parts
@@ -101,12 +103,30 @@ def refuse_links(folder: Path) -> None:
 def write_named(path: Path, text: str) -> None:
     """Write a file that the user named: what a link leads to, and into a device or a pipe, which stay what they are.
     Files of a run are `write_whole`'s."""
+    if (number := _open_file(path)) is not None:
+        sys.stdout.flush()  # what was written before comes first
+        with naming(path), os.fdopen(os.dup(number), "w", encoding="utf-8") as file:  # where that stands
+            file.write(text)
+        return
     path = path.resolve() if path.is_symlink() else path
     if path.is_file() or not path.exists():
         write_whole(path, text, shared=True)
         return
     with naming(path), path.open("w", encoding="utf-8") as file:
         file.write(text)
+
+
+def _open_file(path: Path) -> int | None:
+    """The number of the open file that a name such as /dev/stdout or /dev/fd/63 stands for."""
+    with suppress(OSError, RuntimeError):  # links that lead in a circle
+        opened_here = Path("/proc/self/fd").resolve()
+        for _ in range(LINKS):
+            if path.parent.resolve() == opened_here:
+                return int(path.name)
+            if not path.is_symlink():
+                return None
+            path = path.parent / path.readlink()
+    return None
 
 
 @contextmanager

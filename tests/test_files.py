@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 import tracemalloc
 
@@ -112,6 +114,36 @@ def test_what_is_named_may_be_a_pipe_and_stays_one(tmp_path):
     (tmp_path / "link").symlink_to("real")
     files.write_named(tmp_path / "link", "text")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "text"
+
+
+OPEN = """
+import os
+from pathlib import Path
+from paddle_tfm import files
+print("before")
+files.write_named(Path("/dev/stdout"), "named\\n")
+files.write_named(Path("mine"), "through a link\\n")
+print("after", flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_an_open_file_that_is_named_is_written_where_it_stands(kind, tmp_path):
+    """As by `--json /dev/stdout > all.txt`, or `--json >(wc)`: nothing of it is replaced."""
+    (tmp_path / "mine").symlink_to("/dev/stdout")
+    with (tmp_path / "all.txt").open("w") as out:
+        place = out if kind == "file" else subprocess.PIPE
+        done = subprocess.run([sys.executable, "-c", OPEN], cwd=tmp_path, stdout=place, text=True, check=True)
+    said = (tmp_path / "all.txt").read_text() if kind == "file" else done.stdout
+    assert said == "before\nnamed\nthrough a link\nafter\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.txt", "mine"]
+
+
+def test_links_in_a_circle_are_named(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises((OSError, RuntimeError)):
+        files.write_named(tmp_path / "a", "text")
 
 
 def test_a_file_beside_one_that_is_named_is_nobodys_but_the_users(tmp_path):

@@ -20,6 +20,7 @@ from paddle_tfm.predictions import squeezed
 from paddle_tfm.protocols import Hypothesis, Likelihood, Metric, Prediction, Search
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.search.decoding import decode_all, worker_batches
+from paddle_tfm.train.forms import LARGEST, is_countable
 
 
 def likelihood(
@@ -153,6 +154,9 @@ def score(
             values[name] = float(metric.compute(predictions, likelihood or NO_LIKELIHOOD))
         except ValueError as error:
             raise UserError(f"metric '{name}': {error}") from error
+        if not is_countable(values[name]):
+            sentence = f"is {values[name]:g}, but a value must be at most {LARGEST:g} in size, or infinite"
+            raise UserError(f"metric '{name}' {sentence}")
     return values
 
 

@@ -1,8 +1,11 @@
 """Scores compare with the corpus' own text, not with what a tokenizer makes of it; texts fall into buckets by
 length."""
 
+import math
+
 import pytest
 
+from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import write_predictions
 from paddle_tfm.protocols import Example, Likelihood, Metric, Prediction
 from paddle_tfm.search.decoding import decode_all
@@ -45,6 +48,20 @@ def test_the_hypothesis_is_kept_as_it_is_scored(make_run, tmp_path):
     rows = [line.split("\t") for line in (tmp_path / "p.tsv").read_text("utf-8").splitlines()[1:]]
     assert [row[3] for row in rows] == [each.hypothesis for each in output]
     assert [row[0] == "yes" for row in rows] == [each.hypothesis == each.reference for each in output]
+
+
+@pytest.mark.parametrize("value", [5e162, -5e162])
+def test_a_value_with_which_nothing_can_be_computed_is_refused_at_once(value):
+    """Squares of it are infinite, and a log that holds it could not be read again."""
+
+    class Big(Metric):
+        def compute(self, predictions, likelihood):
+            return value
+
+    with pytest.raises(UserError, match=r"metric 'big' is -?5e\+162, but a value must be at most 1e\+150 in size, or"):
+        score({"big": Big()}, [], Likelihood(1.0, 1, 2))
+    value = math.inf
+    assert score({"big": Big()}, [], Likelihood(1.0, 1, 2))["big"] == math.inf
 
 
 def test_texts_alone_have_no_loss():
