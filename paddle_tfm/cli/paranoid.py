@@ -13,7 +13,7 @@ import click
 from paddle_tfm.cli.common import Stop, console, note, notes
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import refuse_link, remove
+from paddle_tfm.files import content, refuse_link, remove, write_whole
 
 POLL_SECONDS = 0.1  # between two looks at the second training
 
@@ -37,8 +37,8 @@ def require_room(wanted: Request, folder: Path) -> None:
 def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
     """Train what `wanted` says once more, by a process of its own, with other hashes of texts and nothing left over
     from the first; and say which of the runs in `folder` are the same to the bit, and which cannot be, because they did
-    not begin alike. Returns whether all are. The second folder is removed then, with `--resume` its runs alone, and
-    else kept.
+    not begin alike. Returns whether all are. The second folder is removed then, of one that was there already its runs
+    alone, and else kept.
 
     Raises:
         UserError: the second training failed.
@@ -47,10 +47,15 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
 
     from paddle_tfm import runtime
     from paddle_tfm.testing.same_runs import differences
+    from paddle_tfm.train import solutions
     from paddle_tfm.train.changes import rounding
     from paddle_tfm.train.identity import read_identity
 
     again = second_folder(folder)
+    was_there = again.exists()
+    if (solved := folder / solutions.FILE).is_file():  # seconds that are measured again would be others
+        again.mkdir(exist_ok=True)
+        write_whole(again / solutions.FILE, content(solved), shared=True)
     note(f"trained again, in {again}")
     words = replace(wanted, out=again, paranoid=False, form=None, store=None).words_to_resume()
     command = [*runtime.python(), "-m", "paddle_tfm", *words]
@@ -86,9 +91,9 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
             _print(f"  {sentence}")
     if any(unlike.values()):
         return False
-    for run in runs if wanted.resume else ():  # what else is there may be somebody else's
+    for run in runs if was_there else ():  # what else is there may be somebody else's
         remove(again / run.relative_to(folder))
-    if not wanted.resume:
+    if not was_there:
         remove(again)
     return True
 

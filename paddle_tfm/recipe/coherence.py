@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.files import PARTIAL
 from paddle_tfm.recipe import claims, equal, ladder, tuning
 from paddle_tfm.recipe.merging import is_replaced, leaves
 from paddle_tfm.recipe.seeds import SeedPlan
@@ -17,6 +18,11 @@ from paddle_tfm.recipe.validation import locate
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 
 Overrides = dict[str, tuple[dict, Origins]]  # variant → what it sets, and where that was written
+
+# What a sweep writes beside the folders of its variants, and how names end of what passes.
+OF_A_SWEEP = {"command.json", "equal.json", tuning.RECORD, tuning.FOLDER, "comparison", "bootstrap.json"}
+OF_A_SWEEP |= {f"comparison.{ending}" for ending in ("json", "md", "html", "png")}
+PASSING = (PARTIAL, ".old")
 
 
 class Written(Protocol):
@@ -80,6 +86,9 @@ def _variant_problems(recipe: Written, name: str, overrides: Mapping, combinatio
             f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot "
             "at its beginning"
         )
+        yield locate(Problem(path, sentence), recipe.origins)
+    if name in OF_A_SWEEP or name.endswith(PASSING):
+        sentence = f"{name!r} is the name of what a sweep writes itself; call it otherwise"
         yield locate(Problem(path, sentence), recipe.origins)
     if combinations > 1:
         sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -82,6 +83,20 @@ def test_what_is_the_same_twice_leaves_nothing_behind(tmp_path):
     for name in ("mine", "layer"):
         assert f"{name}/seed-1, trained twice: the same to the bit." in done.out
     assert "exact match" in done.out  # the comparison follows
+    assert not (tmp_path / "out-again").exists()
+
+
+def test_seconds_are_measured_for_both_trainings_at_once(tmp_path):
+    """And what was finished before is trained once more, whose folder is gone afterwards."""
+    words = ("run", "reverse", *TINY, "variants={layer: {}, deep: {model.feed_forward: swiglu}}", "equal=seconds")
+    words += ("--out=out", "--workers=1")
+    assert call(*words, "--cell=layer/seed-1").status == 0
+    solved = json.loads((tmp_path / "out/equal.json").read_text("utf-8"))
+    solved["deep"]["value"] = 2  # as if it had been measured so
+    (tmp_path / "out/equal.json").write_text(json.dumps(solved), "utf-8")
+    done = call(*words, "--resume", "--paranoid")
+    assert done.status == 0 and done.out.count("trained twice: the same to the bit.") == 2, done.out + done.err
+    assert json.loads((tmp_path / "out/deep/seed-1/results.json").read_text("utf-8"))["steps"] == 2
     assert not (tmp_path / "out-again").exists()
 
 
