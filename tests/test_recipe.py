@@ -490,7 +490,7 @@ def test_the_text_of_an_error_is_a_table():
         ("variants: {a/b: {}}", "line 2  variants.a/b  'a/b' must be a folder's name: at most 100 characters, no slash, no control character, no dot at its beginning"),
         *(
             (f"variants: {{{name}: {{}}}}", f"line 2  variants.{name}  '{name}' is the name of what a sweep writes itself")
-            for name in ("command.json", "comparison", "comparison.html", "equal.json", "tuning", "x.partial", "x.old")
+            for name in ("command.json", "comparison", "comparison.html", "equal.json", "x.partial", "x.old")
         ),
         ("variants: {..: {}}", "line 2  variants...  '..' must be a folder's name"),
         ("variants:\n  a: {seeds: [3]}", "line 3  variants.a.seeds  belongs to the recipe; a variant cannot set it"),

@@ -211,8 +211,8 @@ def _meaning(cost: str, percent: float, *, as_long: bool) -> str:
 
 
 def _plugins_of(components: Mapping[str, object]) -> set[object]:
-    """Who provides any of them."""
-    return set(components.values())
+    """Who provides any of them, in which version: each component has code of its own."""
+    return {" ".join(str(provider).split()[:2]) for provider in components.values()}
 
 
 def _known(read: Callable[[Path], dict[str, Any]], folder: Path) -> dict[str, Any]:

@@ -249,6 +249,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     place = 0
     while place < len(message):
         tag, place = _number(message, place)
+        tag &= 0xFFFFFFFF  # of a longer one the library reads so much
         form = tag & 7
         if form == 0:
             _, place = _number(message, place)
