@@ -12,7 +12,7 @@ from pathlib import Path
 from paddle_tfm.class_source import FORMS, imported_from, module_file, module_tree
 from paddle_tfm.plugins import HASH, Provider
 
-AT_RUN_TIME = {"importlib", "__import__", "exec", "eval"}  # what imports by these is not in the text
+AT_RUN_TIME = {"import_module", "__import__", "exec", "eval"}  # what is imported by these is not in the text
 
 
 def identity(cls: type, provider: Provider) -> str:
@@ -66,7 +66,9 @@ def _imports(module: str) -> Iterator[str]:
 
 
 def _imports_at_run_time(module: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id in AT_RUN_TIME for node in _nodes(module))
+    """Whether it calls one of these, whatever it has renamed their module to."""
+    names = (getattr(node, "id", getattr(node, "attr", getattr(node, "name", ""))) for node in _nodes(module))
+    return any(name in AT_RUN_TIME for name in names)
 
 
 def _nodes(module: str) -> Iterator[ast.AST]:

@@ -118,11 +118,12 @@ def write_named(path: Path, text: str) -> None:
 
 def _open_file(path: Path) -> int | None:
     """The number of the open file that a name such as /dev/stdout or /dev/fd/63 stands for."""
-    with suppress(OSError, RuntimeError):  # links that lead in a circle
+    with suppress(OSError, RuntimeError, ValueError):  # links that lead in a circle, a name that is no number
         opened_here = Path("/proc/self/fd").resolve()
         for _ in range(LINKS):
             if path.parent.resolve() == opened_here:
-                return int(path.name)
+                os.fstat(number := min(int(path.name), 1 << 30))
+                return number
             if not path.is_symlink():
                 return None
             path = path.parent / path.readlink()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -137,6 +138,12 @@ def test_an_open_file_that_is_named_is_written_where_it_stands(kind, tmp_path):
     said = (tmp_path / "all.txt").read_text() if kind == "file" else done.stdout
     assert said == "before\nnamed\nthrough a link\nafter\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.txt", "mine"]
+
+
+@pytest.mark.parametrize("name", ["/dev/fd/x.html", "/dev/fd/99999999999999999999"])
+def test_an_open_file_that_there_is_not_is_an_error_of_the_system(name):
+    with pytest.raises(OSError, match="/dev/fd/"):
+        files.write_named(Path(name), "text")
 
 
 def test_links_in_a_circle_are_named(tmp_path):

@@ -50,14 +50,16 @@ def stages(
 
 
 def _may_have_looked(plan: dict, cells: Sequence[Cell]) -> bool:
-    """Whether what a look takes is there: all runs up to the first."""
+    """Whether what a look takes of a variant is there: all its runs up to the first. (Of any: others may be new.)"""
     try:
         first = SeedPlan.model_validate(plan).stages[0]
-    except ValidationError:
-        first = 0
-    return any(cell.is_finished for cell in cells) and all(
-        cell.is_finished for cell in cells if cell.spec.seed <= first
-    )
+    except ValidationError:  # damaged
+        return any(cell.is_finished for cell in cells)
+    variants: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.spec.seed <= first:
+            variants.setdefault(cell.spec.variant, []).append(cell)
+    return any(all(cell.is_finished for cell in runs) for runs in variants.values())
 
 
 def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> None:

@@ -161,6 +161,8 @@ class StoredRun:
         says: what is here may be farther. Of an unfinished run, where it cannot be resumed from; a finished one needs
         none."""
         if state.is_finished and state.step < 0:
+            if sentence := manifest.damage(run / "checkpoints" / "best"):
+                raise StoreError(f"{self}: damaged: a list of a finished run names no whole checkpoint: {sentence}")
             return
         point = run / "checkpoints" / "last"
         try:

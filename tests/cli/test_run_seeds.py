@@ -88,6 +88,8 @@ def test_looks_may_be_others_until_one_could_be_taken(recipe):
     assert call(*command, "seeds={at_most: 4, looks: [4]}").status == 0
     done = call(*command, "seeds={at_most: 5, looks: [4, 5]}")
     assert done.status == 2 and "one cannot be resumed: seeds was {at_most: 4, looks: [4]} and is " in done.err
+    done = call(*command, "seeds={at_most: 5, looks: [4, 5]}", "variants.new={model.placement: post}")
+    assert done.status == 2 and "one cannot be resumed: seeds was " in done.err
 
 
 def test_the_looks_that_were_taken_are_known_to_a_store(recipe):

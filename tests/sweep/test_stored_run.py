@@ -258,10 +258,22 @@ def test_a_list_with_files_that_no_run_leaves_is_none(named, store, tmp_path):
 def test_a_finished_run_needs_no_checkpoint_to_resume_from(store, tmp_path):
     make_run(tmp_path / "there", 2, finished=True)
     shutil.rmtree(tmp_path / "there/checkpoints/last")
+    (tmp_path / "there/checkpoints/best/state.json").write_text("{}")
     saved(store, tmp_path / "there")
     stored = StoredRun(store, "pre/seed-1")
     assert stored.fetch_newest(tmp_path / "here", lambda state: state.is_finished)
     assert (tmp_path / "here/results.json").exists() and not (tmp_path / "here/checkpoints/last").exists()
+
+
+def test_a_list_of_a_finished_run_without_a_checkpoint_replaces_none(store, tmp_path):
+    make_run(tmp_path / "there", 2, finished=True)
+    shutil.rmtree(tmp_path / "there/checkpoints")
+    saved(store, tmp_path / "there")
+    make_run(tmp_path / "here", 1)
+    before = content(tmp_path / "here")
+    with pytest.raises(StoreError, match=r"a list of a finished run names no whole checkpoint: .*best"):
+        StoredRun(store, "pre/seed-1").fetch_newest(tmp_path / "here", lambda state: state.is_finished)
+    assert content(tmp_path / "here") == before
 
 
 def test_after_a_list_of_any_number_comes_one_that_is_seen(store, tmp_path):

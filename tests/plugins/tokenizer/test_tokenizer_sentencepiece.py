@@ -333,6 +333,15 @@ def test_a_model_that_rewrites_characters_is_refused(rule, tmp_path):
         SentencePiece().load(tmp_path)
 
 
+def test_a_table_behind_a_tag_that_is_too_long_is_seen(fitted, tmp_path):
+    """The library reads 32 bits of a tag: 2³² more is the same field to it."""
+    tokenizer, tag = fitted(), 26 | 1 << 32
+    long_tag = bytes([*(tag >> shift & 127 | 128 for shift in range(0, 28, 7)), tag >> 28])
+    (tmp_path / FILE).write_bytes(tokenizer._proto + long_tag + b"\x03\x12\x01x")
+    with pytest.raises(ValueError, match=r"sentencepiece\.model rewrites characters"):
+        SentencePiece().load(tmp_path)
+
+
 SPEC = "{name: sentencepiece, size: 500}"
 
 
