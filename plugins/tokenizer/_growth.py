@@ -4,12 +4,12 @@ the memory."""
 from __future__ import annotations
 
 import base64
+import math
 import struct
 from collections.abc import Iterator
 
 MOST = 10_000  # characters that normalizers make of one
-MOST_DECODED = 100  # characters that decoders make of one
-MOST_ADDED = 1_000  # characters that they put before a text
+MOST_ADDED = 100_000  # characters that they put before a text
 LONGEST_PIECE = 1_000
 LONGEST_MARK = 100  # of what stands for an unknown word, or before or behind the pieces of one
 LONGEST_WORD = 1_000  # characters of which WordPiece tries all beginnings
@@ -18,8 +18,8 @@ OF_ONE = {"NFC": 3, "NFD": 4, "NFKC": 18, "NFKD": 18, "Lowercase": 3, "BertNorma
 MARKS = ("unk_token", "continuing_subword_prefix", "end_of_word_suffix")
 
 
-def require_bounded(tokenizer: dict) -> int:
-    """How many characters its normalizers make of one, at most.
+def require_bounded(tokenizer: dict) -> tuple[int, int]:
+    """How many characters its normalizers, and its decoders, make of one, at most.
 
     Raises:
         ValueError: that, or anything else of it, would be more than any tokenizer needs.
@@ -30,7 +30,7 @@ def require_bounded(tokenizer: dict) -> int:
     pieces = [*_pieces(model), *(str(each.get("content", "")) for each in tokenizer.get("added_tokens") or [])]
     for number, most, what in (
         (of_one, MOST, "it makes {} characters of one"),
-        (decoded, MOST_DECODED, "its decoder makes {} characters of one"),
+        (decoded, MOST, "its decoder makes {} characters of one"),
         (added + put, MOST_ADDED, "it puts {} characters before a text"),
         (max(map(len, pieces), default=0), LONGEST_PIECE, "it has a piece of {} characters"),
         (max(len(str(model.get(mark) or "")) for mark in MARKS), LONGEST_MARK, "it marks pieces by {} characters"),
@@ -38,7 +38,7 @@ def require_bounded(tokenizer: dict) -> int:
     ):
         if number > most:
             raise ValueError(f"{what.format(f'{number:,}')}, and at most {most:,} are allowed")
-    return of_one
+    return of_one, decoded
 
 
 def _rules(part: object) -> Iterator[dict]:
@@ -63,6 +63,9 @@ def _growth(rules: list[dict]) -> tuple[int, int]:
             literal = pattern.get("String") if isinstance(pattern, dict) else None
             if isinstance(literal, str) and len(literal) == 1:
                 known[literal] = written
+            elif literal:  # in the place of several characters
+                most = math.ceil(written / len(str(literal)))
+                known, other = {each: max(number, most) for each, number in known.items()}, max(other, most)
             else:  # it may match anywhere, even between two characters
                 known = {character: number + written for character, number in known.items()}
                 other, added = other + written, added + written
@@ -70,8 +73,7 @@ def _growth(rules: list[dict]) -> tuple[int, int]:
             added += sum(known.get(character, other) for character in str(rule.get("prepend", "")))
         else:
             longest = _longest_of(rule) if kind == "Precompiled" else OF_ONE.get(str(kind), 1)
-            if longest > 1:
-                known, other = {}, longest * max(other, *known.values(), 0)
+            known, other = {}, longest * max(other, *known.values(), 0)  # one may become any other
         if max(other, added) > 10**12:
             break  # it is refused, and further products would have thousands of digits
     return max(other, *known.values(), 0), added

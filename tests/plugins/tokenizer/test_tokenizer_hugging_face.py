@@ -89,7 +89,10 @@ def unknowing(library):
     [
         (lambda library: replacing(library, "normalizer"), "it makes 100,000,000,000 characters of one"),
         (lambda library: replacing(library, "decoder"), "its decoder makes 100,000,000,000 characters of one, and at"),
-        (lambda library: prepending(library, 2_000), "it puts 2,000 characters before a text, and at most 1,000 are"),
+        (
+            lambda library: prepending(library, 200_000),
+            "it puts 200,000 characters before a text, and at most 100,000 are",
+        ),
         (lambda library: with_piece(library, "u" * 2_000), "it has a piece of 2,000 characters, and at most 1,000 are"),
         (lambda library: with_piece(library, "u" * 200), "it marks pieces by 200 characters, and at most 100 are"),
         (lambda library: trying(library, 10**12), "its `max_input_chars_per_word` is 1,000,000,000,000, and at most"),
@@ -131,6 +134,10 @@ def test_no_normalizer_makes_more_of_a_text_than_is_said(library):
     rules = [{"type": "Replace", "pattern": {"String": each[0]}, "content": each[2:]} for each in honest]
     assert _growth(rules) == (3, 0)
     assert _growth([{"type": "Prepend", "prepend": "½a"}, *rules]) == (3, 4)
+    several = [{"type": "Replace", "pattern": {"String": f" {mark}"}, "content": mark} for mark in ".,;:!?)]}%"]
+    assert _growth([*several, *several]) == (1, 0)
+    spread = {"type": "Replace", "pattern": {"String": " "}, "content": "\t" * 90}
+    assert _growth([spread, {"type": "Nmt"}, spread, {"type": "Metaspace"}, spread])[0] == 90**3
 
 
 def _rule(library, draw):
@@ -157,6 +164,17 @@ def test_a_text_that_becomes_too_long_is_refused_before_it_is(library, tmp_path,
     assert len("".join(tokenizer.tokenize("1 2 3"))) > 1000 and tokenizer.tokenize("a" * 19_000)
     with pytest.raises(UserError, match=r"one of 30 characters becomes longer than 20,000, which is the most"):
         tokenizer.tokenize("1" * 30)
+
+
+def test_pieces_that_would_become_too_long_a_text_are_not_decoded(library, tmp_path):
+    made = library.Tokenizer(library.models.WordLevel({"u": 0, "a": 1}, unk_token="u"))
+    made.decoder = library.decoders.Replace("u", "u" * 9_000)
+    made.save(str(tmp_path / "mine.json"))
+    tokenizer = HuggingFace(str(tmp_path / "mine.json"))
+    tokenizer.fit(["a"])
+    assert len(tokenizer.detokenize(["u"] * 100)) == 900_000 + 0
+    with pytest.raises(UserError, match=r"may make 2,700,000 characters of 300 pieces, and at most 2,000,000 are"):
+        tokenizer.detokenize(["u"] * 300)
 
 
 def test_what_does_not_come_back_is_said(library, tmp_path, caplog):
