@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -86,12 +86,11 @@ def unlike(runs: Sequence[Trained]) -> str:
     for run in runs:
         if not any(run.origin == other.origin for other in distinct):
             distinct.append(run)
-    first, *others = distinct
-    for other in others:
-        if sentence := _settings(first, other) or _texts(first, other):
-            return sentence
+    known = [run for run in distinct if run.origin.settings]
+    settings = (_settings(known[0], other) for other in known[1:])
     # Each with each: of a run that is older than the hash of some code, nobody knows which it had.
-    return next(filter(None, (_code(one, other) for one, other in combinations(distinct, 2))), "")
+    others = (_texts(one, other) or _code(one, other) for one, other in combinations(distinct, 2))
+    return next(filter(None, chain(settings, others)), "")
 
 
 class Trial(NamedTuple):

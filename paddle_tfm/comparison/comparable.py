@@ -35,8 +35,10 @@ def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str
     there is the baseline alone, why its runs are no sample of it."""
     base, apart = groups[baseline], {}
     of_base = in_more_than_seeds(baseline, base)  # once: it reads what the trials were of
-    if of_base and len(groups) == 1:
-        return {baseline: of_base}
+    if len(groups) == 1:
+        same = (baseline, base, baseline, base, metric)
+        alone = _texts(*same) or _metric(*same) or of_base
+        return {baseline: alone} if alone else {}
     for variant, runs in groups.items():
         if variant == baseline:
             continue
@@ -102,6 +104,8 @@ def _metric(
     texts = sorted({each[0] for each in (*ours, *theirs) if each is not None} - {""})
     how = f": {' and '.join(texts)}" if texts else ""
     sentence = f"the {name} of “{variant}” is another than that of “{baseline}”{how}"
+    if variant == baseline:
+        sentence = f"the runs of “{variant}” are scored by different metrics of the name {name}{how}"
     return Obstacle("other metric", sentence)
 
 

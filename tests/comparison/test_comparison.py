@@ -422,6 +422,30 @@ def test_runs_of_several_recipes_are_not_one_variant_wherever_they_lie(tmp_path)
     assert {row.variant: row.seeds for row in rows} == {"one/default": [1], "two/default": [2], "three/default": [1]}
 
 
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (
+            {"signatures": {"exact_match": "v2"}},
+            "the runs of “a” are scored by different metrics of the name exact match",
+        ),
+        ({"data": "other"}, "the runs of “a” are scored on 2 different test texts"),
+    ],
+)
+def test_a_variant_alone_whose_runs_are_scored_otherwise_is_said_to(more, sentence, tmp_path):
+    shared = {"signatures": {"exact_match": "v1"}, "data": "texts"}
+    for seed in (1, 2):
+        finish(tmp_path, "a", seed, {"exact_match": 0.5}, **(shared | (more if seed == 2 else {})))
+    assert verdict(table(tmp_path)).startswith(f"Nothing can be compared: {sentence}")
+
+
+def test_a_run_without_its_recipe_hides_no_difference_between_others(tmp_path):
+    for seed in (1, 2, 3):
+        trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, f"lr: {seed}\n")
+    (tmp_path / "dates/a/seed-1/recipe.yaml").unlink()
+    assert "lr is 2 in a/seed-2, and 3 in a/seed-3" in table(tmp_path).obstacles["a"].sentence
+
+
 def test_a_variant_alone_whose_runs_differ_in_more_than_their_seeds_is_said_to(tmp_path):
     for seed in (1, 2):
         trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, f"lr: {seed}\n")
