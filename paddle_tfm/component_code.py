@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from paddle_tfm.class_source import FORMS, imported_from, module_file, module_tree
-from paddle_tfm.plugins import HASH, Provider
+from paddle_tfm.plugins import Provider, source_hash
 
 AT_RUN_TIME = {"import_module", "__import__", "exec", "eval"}  # what is imported by these is not in the text
 
@@ -33,8 +32,7 @@ def code_hash(cls: type, package: str = "") -> str:
     module = cls.__module__
     files = _files(module, {module.partition(".")[0], package})
     parts = [(name.encode(), file.read_bytes()) for name, file in sorted(files.items())]
-    text = b"".join(b"%s\0%d\0%s" % (name, len(content), content) for name, content in parts)
-    return f"{HASH}{hashlib.sha256(text).hexdigest()[:16]}" if parts else ""
+    return source_hash(b"".join(b"%s\0%d\0%s" % (name, len(text), text) for name, text in parts)) if parts else ""
 
 
 def _files(module: str, packages: set[str]) -> dict[str, Path]:
@@ -47,15 +45,17 @@ def _files(module: str, packages: set[str]) -> dict[str, Path]:
         if name in files or file is None:
             continue
         files[name] = file
-        waiting += _imports(name)
-        if _imports_at_run_time(name):
+        tree = module_tree(name)
+        nodes = [] if tree is None else [*ast.walk(tree)]
+        waiting += _imports(name, nodes)
+        if _imports_at_run_time(nodes):
             files |= _all_of(name.partition(".")[0])
     return files
 
 
-def _imports(module: str) -> Iterator[str]:
+def _imports(module: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The modules that a module imports anywhere in its text; those of which it imports names that are no modules."""
-    for node in _nodes(module):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -65,15 +65,9 @@ def _imports(module: str) -> Iterator[str]:
                 yield above if module_file(within) is None else within
 
 
-def _imports_at_run_time(module: str) -> bool:
-    """Whether it calls one of these, whatever it has renamed their module to."""
-    names = (getattr(node, "id", getattr(node, "attr", getattr(node, "name", ""))) for node in _nodes(module))
-    return any(name in AT_RUN_TIME for name in names)
-
-
-def _nodes(module: str) -> Iterator[ast.AST]:
-    tree = module_tree(module)
-    return iter(()) if tree is None else ast.walk(tree)
+def _imports_at_run_time(nodes: Iterable[ast.AST]) -> bool:
+    """Whether one of these is named, whatever their module is renamed to."""
+    return any(getattr(node, field, None) in AT_RUN_TIME for node in nodes for field in ("id", "attr", "name"))
 
 
 def _all_of(package: str) -> dict[str, Path]:

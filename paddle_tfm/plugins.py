@@ -139,7 +139,8 @@ def _provider(entry: importlib.metadata.EntryPoint) -> Provider:
     return Provider(entry.name, name, version, entry.module.partition(".")[0])
 
 
-def _hash(source: bytes) -> str:
+def source_hash(source: bytes) -> str:
+    """`sha256:…` of a source."""
     return HASH + hashlib.sha256(source).hexdigest()[:16]
 
 
@@ -160,7 +161,9 @@ def load_file(plugins: Plugins, path: Path) -> None:
     sys.modules[name] = module
     # `requires` names a plugin by its file's stem, unless an installed plugin or another file has that name already.
     names = (path.stem, path.name, str(path))
-    provider = Provider(next(name for name in names if not plugins.manager.has_plugin(name)), str(path), _hash(source))
+    provider = Provider(
+        next(name for name in names if not plugins.manager.has_plugin(name)), str(path), source_hash(source)
+    )
     try:
         # What was hashed: byte code beside the file may be older than its time and size say.
         exec(compile(source, spec.origin or str(path), "exec", dont_inherit=True), module.__dict__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,8 +99,7 @@ def _deciding(results: Sequence[Result]) -> str:
     from paddle_tfm.comparison.alike import RECIPE, recipe_of
 
     for result in results:
-        evaluate = recipe_of(result.folder).get("evaluate")
-        best = evaluate.get("best") if isinstance(evaluate, Mapping) else None
+        best = recipe_of(result.folder).get("evaluate", {}).get("best")
         if isinstance(best, str):
             return best
         if (result.folder / RECIPE).exists():

@@ -22,11 +22,8 @@ from paddle_tfm.train.forms import read_stored_identity
 RECIPE = "recipe.yaml"
 SECTIONS = ("vocabulary", "model", "train", "evaluate")
 NAMED = 2  # differences in one sentence
-VOCABULARY = "the vocabulary"
-TEXTS = {"train": "the training texts", "valid": "the validation texts", "vocabulary": VOCABULARY}
-# What decides which texts a run has, and what decides its vocabulary.
-OF_TEXTS = ("task",)
-OF_VOCABULARY = ("task", "tokenizer", "vocabulary", "model.shape")
+TEXTS = {"train": "the training texts", "valid": "the validation texts", "vocabulary": "the vocabulary"}
+DECIDED_BY = {"the vocabulary": ("task", "tokenizer", "vocabulary", "model.shape")}  # settings; of all others, the task
 # Settings that change no number of a run. What metrics are, and of which texts, is compared where they are.
 BESIDE = ("requires", "evaluate.metrics", "evaluate.tests", "train.gradient_norms")
 _BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
@@ -115,11 +112,11 @@ def unlike_in_sweep(one: Trained, other: Trained) -> str:
         return ""
     if sentence := _code(one, other):
         return sentence
-    if not (sentence := _texts(one, other)):
+    if not (changed := _changed_texts(one, other)):
         return ""
-    compared = [change.path for change in differences(recipe_of(one.folder), recipe_of(other.folder))]
-    decided = OF_VOCABULARY if sentence.startswith(f"the hash of {VOCABULARY}") else OF_TEXTS
-    return "" if any(_is_within(path, decided) for path in compared) else sentence
+    varied = [change.path for change in differences(recipe_of(one.folder), recipe_of(other.folder))]
+    meant = {name for name in changed if any(_is_within(path, DECIDED_BY.get(name, ("task",))) for path in varied)}
+    return _of_texts(one, other, [name for name in changed if name not in meant])
 
 
 def _settings(one: Trained, other: Trained) -> str:
@@ -152,9 +149,17 @@ def _code(one: Trained, other: Trained) -> str:
 
 
 def _texts(one: Trained, other: Trained) -> str:
+    return _of_texts(one, other, _changed_texts(one, other))
+
+
+def _changed_texts(one: Trained, other: Trained) -> list[str]:
     ours, theirs = one.origin.texts, other.origin.texts
-    changed = [name for name in ours if name in theirs and ours[name] != theirs[name]]
-    return _both(one, other, [(f"the hash of {name}", ours[name][:12], theirs[name][:12]) for name in changed])
+    return [name for name in ours if name in theirs and ours[name] != theirs[name]]
+
+
+def _of_texts(one: Trained, other: Trained, names: Sequence[str]) -> str:
+    ours, theirs = one.origin.texts, other.origin.texts
+    return _both(one, other, [(f"the hash of {name}", ours[name][:12], theirs[name][:12]) for name in names])
 
 
 def _both(one: Trained, other: Trained, changed: Sequence[tuple[str, str, str]]) -> str:

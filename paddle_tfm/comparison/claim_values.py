@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -22,7 +22,9 @@ def judge_all(
 ) -> Claims | None:
     """Each claim judged by the runs of the comparison; None where there is none."""
     groups = grouped([*comparison.runs, *comparison.smaller])
-    judgements = [_judgement(comparison, groups, name, claim) for name, claim in claims.items()]
+    about = {name for claim in claims.values() for name in (claim.variant, claim.over) if name in groups}
+    unlike = {name for name in about if in_more_than_seeds(name, groups[name])}  # once: it reads what trials were of
+    judgements = [_judgement(comparison, groups, unlike, name, claim) for name, claim in claims.items()]
     if departures:
         judgements = [replace(each, verdict="no verdict") for each in judgements]
     return Claims(judgements, tuple(departures)) if judgements else None
@@ -43,19 +45,23 @@ def recorded(comparison: Comparison, data: Mapping) -> Claims | None:
 
 
 def _judgement(
-    comparison: Comparison, groups: Mapping[str, Sequence[Result]], name: str, claim: ClaimSettings
+    comparison: Comparison,
+    groups: Mapping[str, Sequence[Result]],
+    unlike: Collection[str],
+    name: str,
+    claim: ClaimSettings,
 ) -> Judgement:
     unit = comparison.unit(claim.metric)
-    runs, those = groups.get(claim.variant, ()), groups.get(claim.over or "", ())
-    if any(in_more_than_seeds("", group) for group in (runs, those) if group):
+    if claim.variant in unlike or claim.over in unlike:
         return replace(judge(name, claim, [], None, unit), reason="the runs differ in more than their seeds")
+    runs = groups.get(claim.variant, ())
     if claim.over is None:
         return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
-    others = {run.seed: run for run in those}
+    others = {run.seed: run for run in groups.get(claim.over, ())}
     pairs = [(run, others[run.seed]) for run in runs if run.seed in others]
     pairs = [pair for pair in pairs if len(hashes_of_texts(pair, claim.metric)) < 2]
-    values, of_others = [_value(run, claim) for run, _ in pairs], [_value(other, claim) for _, other in pairs]
-    return judge(name, claim, values, of_others, unit)
+    values, those = [_value(run, claim) for run, _ in pairs], [_value(other, claim) for _, other in pairs]
+    return judge(name, claim, values, those, unit)
 
 
 def _value(run: Result, claim: ClaimSettings) -> float:

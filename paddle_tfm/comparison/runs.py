@@ -149,16 +149,15 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
 def _recipes(results: Sequence[Result]) -> dict[Path, str]:
     """Folder of a run → the name of its recipe: of one sweep the first, as a recipe may have got another name while it
     was trained; but each its own where runs of several recipes lie in one folder."""
-    names = {}
+    names = {run.folder: run.results["recipe"] for run in results}
     for runs in _groups(results, lambda run: str(run.folder.parent.parent)).values():
-        for run in runs:
-            names[run.folder] = run.results["recipe"]
         if len({names[run.folder] for run in runs}) > 1 and _is_one_sweep(runs):
-            names |= {run.folder: runs[0].results["recipe"] for run in runs}
+            names |= dict.fromkeys((run.folder for run in runs), names[runs[0].folder])
     return names
 
 
 def _is_one_sweep(runs: Sequence[Result]) -> bool:
+    """Whether they lie where those of one sweep would, and those of a variant differ in their seeds alone."""
     in_place = all(run.folder.parent.name == run.variant for run in runs)
     return in_place and not any(map(unlike, _groups(runs, lambda run: run.variant).values()))
 
