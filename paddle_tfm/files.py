@@ -118,11 +118,11 @@ def write_named(path: Path, text: str) -> None:
 
 def _open_file(path: Path) -> int | None:
     """The number of the open file that a name such as /dev/stdout or /dev/fd/63 stands for."""
-    with suppress(OSError, RuntimeError, ValueError):  # links that lead in a circle, a name that is no number
+    with suppress(OSError, RuntimeError, ValueError, OverflowError):  # links in a circle, no number of an open file
         opened_here = Path("/proc/self/fd").resolve()
         for _ in range(LINKS):
             if path.parent.resolve() == opened_here:
-                os.fstat(number := min(int(path.name), 1 << 30))
+                os.fstat(number := int(path.name))
                 return number
             if not path.is_symlink():
                 return None

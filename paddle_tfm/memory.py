@@ -37,9 +37,9 @@ def _within_groups(system: Path) -> Iterator[float]:
             top, bound, used, prefix = GROUPS[version]
             root = system / "sys/fs/cgroup" / top
             own = Path(os.path.normpath(f"{root}/{group}"))
-            for folder in (own, *own.parents):
+            for folder in (each for each in (own, *own.parents) if each.is_relative_to(root)):
                 most, taken = (_numbers(folder / file).get("") for file in (bound, used))
-                if folder.is_relative_to(root) and most is not None and taken is not None:
+                if most is not None and taken is not None:
                     kept = _numbers(folder / "memory.stat")
                     # Of files that were read: the system gives that up for whoever needs memory.
                     files = sum(kept.get(f"{prefix}{which}_file", 0) for which in ("active", "inactive"))

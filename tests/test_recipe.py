@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from paddle_tfm.comparison.page import FILES
+from paddle_tfm.comparison.question import COMPARISON_FILE
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.coherence import OF_A_SWEEP
 from paddle_tfm.recipe.component_specs import model_components, tokenizer_specs
 from paddle_tfm.recipe.expansion import label
 from paddle_tfm.recipe.loading import load
@@ -19,6 +22,8 @@ from paddle_tfm.recipe.reading import find, shipped
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.check import check
+from paddle_tfm.train import solutions
+from paddle_tfm.train.about import COMMAND_FILE
 
 
 @pytest.fixture(autouse=True)
@@ -174,6 +179,10 @@ def test_shipped_recipes_are_found_by_name_and_files_by_path():
         find("revers")
     with pytest.raises(UserError, match=r"nowhere/x\.yaml: no such file; shipped recipes: answer-by-copying, base, "):
         find("nowhere/x.yaml")
+
+
+def test_the_files_of_a_sweep_are_called_as_those_who_write_them_say():
+    assert {COMMAND_FILE, solutions.FILE, COMPARISON_FILE, FILES} <= OF_A_SWEEP
 
 
 def test_what_is_no_file_is_no_recipe(tmp_path):

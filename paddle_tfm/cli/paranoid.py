@@ -91,10 +91,8 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
             _print(f"  {sentence}")
     if any(unlike.values()):
         return False
-    for run in runs if was_there else ():  # what else is there may be somebody else's
-        remove(again / run.relative_to(folder))
-    if not was_there:
-        remove(again)
+    for ours in [again / name for name in relative] if was_there else [again]:  # what else is there may be another's
+        remove(ours)
     return True
 
 

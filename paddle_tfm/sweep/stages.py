@@ -49,7 +49,7 @@ def stages(
             open_variants &= undecided(due)
 
 
-def _may_have_looked(plan: dict, cells: Sequence[Cell]) -> bool:
+def _may_have_looked(plan: dict, cells: Iterable[Cell]) -> bool:
     """Whether what a look takes of a variant is there: all its runs up to the first. (Of any: others may be new.)"""
     try:
         first = SeedPlan.model_validate(plan).stages[0]
@@ -70,7 +70,7 @@ def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> N
     """
     before, plan = read_question(folder).get("seeds"), recipe.seed_plan()
     now = recipe.data["seeds"] if plan is None else plan.model_dump(exclude_defaults=True)
-    if not isinstance(before, dict) or before == now or not _may_have_looked(before, list(cells)):
+    if not isinstance(before, dict) or before == now or not _may_have_looked(before, cells):
         return
     if not (plan and plan.open_ended and before.get("open_ended")):
         raise UserError(

@@ -158,8 +158,8 @@ class StoredRun:
 
     def _require_checkpoint(self, run: Path, state: State) -> None:
         """Raises StoreError where the checkpoint among a state's files is not whole, or not of the step that its list
-        says: what is here may be farther. Of an unfinished run, where it cannot be resumed from; a finished one needs
-        none."""
+        says: what is here may be farther. Of an unfinished run, where it cannot be resumed from; a finished one may
+        have its best weights alone."""
         if state.is_finished and state.step < 0:
             if sentence := manifest.damage(run / "checkpoints" / "best"):
                 raise StoreError(f"{self}: damaged: a list of a finished run names no whole checkpoint: {sentence}")
@@ -242,12 +242,17 @@ def files_of(folder: Path) -> Iterator[Path]:
     """
     for path in sorted(folder.iterdir()):
         # What passes is not even looked into: another thread may be removing it.
-        if path.name == claim.FILE or path.name.endswith((PARTIAL, manifest.OLD)) or path.is_symlink():
+        if _passes(path.name) or path.is_symlink():
             continue
         if path.is_dir():
             yield from files_of(path)
         else:
             yield path
+
+
+def _passes(name: str) -> bool:
+    """Whether it is the name of what is there for a while only."""
+    return name == claim.FILE or name.endswith((PARTIAL, manifest.OLD))
 
 
 def checkpoint_step(folder: Path) -> int:
@@ -267,5 +272,4 @@ def _is_sound(path: str, content: str) -> bool:
     """Whether a list may name such a file: one that `files_of` gives, below the run's folder, by its content."""
     parts = PurePosixPath(path).parts
     is_below = bool(parts) and not any(part in ("/", "..") or "\\" in part or "\0" in part for part in parts)
-    passes = any(part == claim.FILE or part.endswith((PARTIAL, manifest.OLD)) for part in parts)
-    return is_below and not passes and bool(CONTENT.fullmatch(content))
+    return is_below and not any(map(_passes, parts)) and bool(CONTENT.fullmatch(content))

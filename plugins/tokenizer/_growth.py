@@ -73,10 +73,10 @@ def _growth(rules: list[dict]) -> tuple[int, int]:
             added += sum(known.get(character, other) for character in str(rule.get("prepend", "")))
         else:
             longest = _longest_of(rule) if kind == "Precompiled" else OF_ONE.get(str(kind), 1)
-            known, other = {}, longest * max(other, *known.values(), 0)  # one may become any other
+            known, other = {}, longest * max([other, *known.values()])  # one may become any other
         if max(other, added) > 10**12:
             break  # it is refused, and further products would have thousands of digits
-    return max(other, *known.values(), 0), added
+    return max([other, *known.values()]), added
 
 
 def _longest_of(rule: dict) -> int:

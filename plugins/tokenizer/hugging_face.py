@@ -80,9 +80,9 @@ class HuggingFace(Tokenizer):
         """Raises ValueError where its normalizer makes too much of a text, of which it is asked part by part."""
         size, most = max(LONGEST_TEXT // self._growth, 1), max(LONGEST_TEXT, 4 * len(text))
         parts = (text[start : start + size] for start in range(0, len(text), size))
-        normalizer, length = self._tokenizer.normalizer, 0
+        length = 0
         for part in parts:
-            length += len(normalizer.normalize_str(part) if normalizer else part)
+            length += len(self._tokenizer.normalizer.normalize_str(part))
             if length > most:
                 raise ValueError(f"one of {len(text):,} characters becomes longer than {most:,}, which is the most")
 

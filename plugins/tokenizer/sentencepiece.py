@@ -226,13 +226,11 @@ class SentencePiece(Words):
         if not proto:
             raise damaged
         try:
-            rewrites = any(_rewrites(field) for number, field in _fields(proto) if number in REWRITING)
-            if not rewrites:
-                self._use(proto)
+            if any(_rewrites(field) for number, field in _fields(proto) if number in REWRITING):
+                raise ValueError(f"{FILE} rewrites characters, and was not learned by this tokenizer")
+            self._use(proto)
         except (EOFError, RuntimeError) as error:
             raise damaged from error
-        if rewrites:
-            raise ValueError(f"{FILE} rewrites characters, and was not learned by this tokenizer")
 
 
 def _rewrites(specification: bytes) -> bool:
