@@ -144,7 +144,7 @@ def _blas(report: Report) -> None:
 
 
 def _products(report: Report) -> None:
-    """The rate of oneDNN's products, which a training step takes, in float32 and in bfloat16."""
+    """The rate of the products of a training step, in float32 and in bfloat16."""
     import numpy as np
 
     from paddle_tfm.onednn import products
@@ -158,7 +158,9 @@ def _products(report: Report) -> None:
         factor = rounded(array) if kind == "bfloat16" else array
         rate = _rate(lambda factor=factor: gemm(factor, factor, out))
         setting = f"train.products: {kind}"
-        report.add("ok", "products", f"in {kind}: {rate:.0f} GFLOP/s by oneDNN in a training step ({setting})")
+        report.add(
+            "ok", "products", f"in {products.description(kind)}: {rate:.0f} GFLOP/s in a training step ({setting})"
+        )
 
 
 def _judge(report: Report, used: str, rates: dict[str, float], numpys: float) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paddle_tfm.onednn.library import SUCCESS, library
+from paddle_tfm.onednn.library import PLAIN, ROW_MAJOR, SUCCESS, TRANSPOSED, library
 from paddle_tfm.onednn.primitives import (
     BF16,
     BIAS,
@@ -118,11 +118,13 @@ def multiply(
     if _by_shape(kind, m, transpose_a):
         _multiply_by_shape((m, n, k), (a, b, out), transpose_b, add, scale, (of_a, of_b, of_out))
         return
-    function = library().dnnl_gemm_bf16bf16f32 if kind == "bfloat16" else library().dnnl_sgemm
-    status = function(
-        b"T" if transpose_a else b"N", b"T" if transpose_b else b"N", m, n, k,
-        scale, a, of_a, b, of_b, 1.0 if add else 0.0, out, of_out,
-    )  # fmt: skip
+    operands = scale, a, of_a, b, of_b, 1.0 if add else 0.0, out, of_out
+    if kind == "float32":
+        transposes = TRANSPOSED if transpose_a else PLAIN, TRANSPOSED if transpose_b else PLAIN
+        library().cblas_sgemm(ROW_MAJOR, *transposes, m, n, k, *operands)
+        return
+    transposes = b"T" if transpose_a else b"N", b"T" if transpose_b else b"N"
+    status = library().dnnl_gemm_bf16bf16f32(*transposes, m, n, k, *operands)
     if status != SUCCESS:
         raise Failed(f"a product of oneDNN returned status {status}")
 

@@ -1,8 +1,13 @@
-"""The shared library: where it is, whether it may be used, and the signatures of its functions.
+"""The shared libraries: where they are, whether they may be used, and the signatures of their functions.
 
-It is `paddle/libs/libdnnl.so.3`, which Paddle itself has loaded: no second copy comes into the process, and it shares
-Paddle's OpenMP, so that threads and forks behave as Paddle's own products do. Names, types and numbers are those of the
-headers of oneDNN 3.6.2 (include/oneapi/dnnl), whose C interface does not change within a major version.
+They are `paddle/libs/libdnnl.so.3` and, for products in float32, `libmklml_intel.so` beside it, which Paddle itself has
+loaded: no second copy comes into the process, and they share Paddle's OpenMP, so that threads and forks behave as
+Paddle's own products do. Names, types and numbers are those of the headers of oneDNN 3.6.2 (include/oneapi/dnnl), whose
+C interface does not change within a major version, and of the C interface to the BLAS.
+
+oneDNN's own product in float32, `dnnl_sgemm`, must not be called: with AVX-512 it computes with its stack pointer in a
+workspace on the heap, over which the frame of a signal that arrives meanwhile is written
+(docs/decisions/onednn-by-ctypes.md).
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import paddle
 
+MKL = "libmklml_intel.so"
 SUPPORTED = (3, 6)  # the lowest version; an other major version may have an other interface
 AVX512 = 0x27  # dnnl_cpu_isa_avx512_core: flags of the processor
 AVX512_BF16 = 0xE7  # dnnl_cpu_isa_avx512_core_bf16: the processor multiplies bfloat16 itself
@@ -49,7 +55,7 @@ _DIMS = POINTER(c_int64)
 _ARGUMENTS: dict[str, list] = {
     "dnnl_version": [],
     "dnnl_get_effective_cpu_isa": [],
-    "dnnl_sgemm": [
+    "dnnl_gemm_bf16bf16f32": [
         c_char, c_char, c_int64, c_int64, c_int64,
         c_float, c_void_p, c_int64, c_void_p, c_int64, c_float, c_void_p, c_int64,
     ],
@@ -92,7 +98,11 @@ _ARGUMENTS: dict[str, list] = {
     "dnnl_reorder_primitive_desc_create": [_OUT, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
     "dnnl_matmul_primitive_desc_create": [_OUT, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
 }  # fmt: skip
-_ARGUMENTS["dnnl_gemm_bf16bf16f32"] = _ARGUMENTS["dnnl_sgemm"]
+_SGEMM = [
+    c_int, c_int, c_int, c_int, c_int, c_int,
+    c_float, c_void_p, c_int, c_void_p, c_int, c_float, c_void_p, c_int,
+]  # fmt: skip
+ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # CBLAS_LAYOUT and CBLAS_TRANSPOSE of `cblas_sgemm`
 _RESULTS: dict[str, type] = {
     "dnnl_version": POINTER(_Version),
     "dnnl_memory_desc_get_size": c_size_t,
@@ -101,10 +111,10 @@ _RESULTS: dict[str, type] = {
 
 
 class Library:
-    """The functions of oneDNN, with their signatures, as attributes: `library.dnnl_sgemm(…)`.
+    """The functions of oneDNN, with their signatures, as attributes, and `cblas_sgemm` of the MKL beside it.
 
     Args:
-        path: of the shared library.
+        path: of oneDNN's shared library.
 
     Raises:
         Missing: it is not there, has another version, lacks a function, or multiplies wrongly.
@@ -119,6 +129,11 @@ class Library:
                 setattr(self, name, function)
         except (OSError, AttributeError, TypeError) as error:
             raise Missing(f"{path.name} of Paddle cannot be used: {error}") from None
+        try:
+            self.cblas_sgemm = ctypes.CDLL(str(path.with_name(MKL))).cblas_sgemm
+            self.cblas_sgemm.argtypes, self.cblas_sgemm.restype = _SGEMM, None
+        except (OSError, AttributeError) as error:
+            raise Missing(f"{MKL} of Paddle cannot be used: {error}") from None
         version = self.dnnl_version().contents
         self.version: tuple[int, int, int] = (version.major, version.minor, version.patch)
         if self.version[:2] < SUPPORTED or self.version[0] != SUPPORTED[0]:
@@ -138,16 +153,18 @@ class Library:
         rng = np.random.default_rng(0)
         a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((19, 37), (37, 23)))
         expected = a.astype(np.float64) @ b.astype(np.float64)
-        kinds = [("dnnl_sgemm", a, b)]
-        if self.has_bfloat16:
-            kinds.append(("dnnl_gemm_bf16bf16f32", _upper_half(a), _upper_half(b)))
-        for name, left, right in kinds:
+        half_a, half_b = _upper_half(a), _upper_half(b)
+        for name in ("cblas_sgemm", "dnnl_gemm_bf16bf16f32") if self.has_bfloat16 else ("cblas_sgemm",):
             product = np.full((19, 23), np.nan, np.float32)
-            status = getattr(self, name)(
-                b"N", b"N", 19, 23, 37, 1.0, left.ctypes.data, 37, right.ctypes.data, 23, 0.0, product.ctypes.data, 23
-            )
-            if status != SUCCESS or not np.array_equal(product, expected):
-                raise Missing(f"{name} of oneDNN gave a wrong product on this processor (status {status})")
+            where = product.ctypes.data
+            if name == "cblas_sgemm":
+                data = a.ctypes.data, 37, b.ctypes.data, 23, 0.0, where, 23
+                self.cblas_sgemm(ROW_MAJOR, PLAIN, PLAIN, 19, 23, 37, 1.0, *data)
+            else:
+                data = half_a.ctypes.data, 37, half_b.ctypes.data, 23, 0.0, where, 23
+                self.dnnl_gemm_bf16bf16f32(b"N", b"N", 19, 23, 37, 1.0, *data)
+            if not np.array_equal(product, expected):
+                raise Missing(f"{name} gave a wrong product on this processor")
 
 
 def _upper_half(x: np.ndarray) -> np.ndarray:
@@ -184,7 +201,7 @@ def instructions() -> str:
 
 
 def why_not(kind: str = "float32") -> str | None:
-    """None if numbers of `kind` (float32 | bfloat16) can be multiplied by oneDNN here, otherwise the reason."""
+    """None if numbers of `kind` (float32 | bfloat16) can be multiplied here, otherwise the reason."""
     loaded = _loaded()
     if isinstance(loaded, str):
         return loaded

@@ -1,10 +1,10 @@
-"""Matrix products of a model by oneDNN, in float32 or in bfloat16, with a backward of their own.
+"""Matrix products of a model, in float32 by MKL or in bfloat16 by oneDNN, with a backward of their own.
 
     y = x W + b        x̄ = ȳ Wᵀ        W̄ = xᵀ ȳ        b̄ = Σ over rows of ȳ
 
 In bfloat16 each factor of a product is rounded to it, and nothing else is: sums, outputs, gradients, biases and the
 parameters themselves are float32. Only within `using`, which a training step enters; elsewhere, and for tensors that
-oneDNN does not take (float64, a GPU's), `linear` returns None, and its caller multiplies with Paddle.
+they do not take (float64, a GPU's), `linear` returns None, and its caller multiplies with Paddle.
 
 Source: training with bfloat16 factors and float32 sums: Kalamkar et al. 2019, arXiv:1905.12322.
 """
@@ -21,7 +21,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import fused, paddle_compat, place
+from paddle_tfm import blas, fused, paddle_compat, place
 from paddle_tfm.onednn import library
 from paddle_tfm.onednn.gemm import gemm, multiply, rounded
 from paddle_tfm.onednn.primitives import address
@@ -40,14 +40,14 @@ def why_not(kind: Kind) -> str | None:
     reason = library.why_not(kind)
     if reason is None and not library.library().has_avx512:
         return "this processor has no AVX-512, without which they were not measured"
+    if reason is None and blas.path_in_use() == "default":
+        return "on the default path of Paddle's BLAS, last bits depend on where in memory a factor lies"
     return reason
 
 
 def available(kind: Kind) -> Kind | None:
-    """What computes products of `kind` here: "bfloat16" or "float32" by oneDNN, or None: Paddle's own, in float32.
-
-    Where bfloat16 is not to be had it is float32; and that is oneDNN's where the processor has AVX-512, for there its
-    products are as fast as any that were measured (docs/performance.md), or faster.
+    """What computes products of `kind` here: "bfloat16" by oneDNN, "float32" by MKL, or None: Paddle's own layers, in
+    float32, where the processor has no AVX-512. Where bfloat16 is not to be had it is float32.
     """
     if not why_not(kind):
         return kind
@@ -57,7 +57,9 @@ def available(kind: Kind) -> Kind | None:
 def description(kind: Kind) -> str:
     """Who computes products of `kind`, and in which, for a run's identity: their last bits depend on it."""
     here = available(kind)
-    return "float32 by Paddle" if here is None else f"{here} by oneDNN {'.'.join(map(str, library.library().version))}"
+    if here == "bfloat16":
+        return f"bfloat16 by oneDNN {'.'.join(map(str, library.library().version))}"
+    return "float32 by Paddle" if here is None else "float32 by MKL"
 
 
 @contextmanager
@@ -77,8 +79,8 @@ def in_use() -> Kind | None:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: bool = False) -> Tensor | None:
-    """x [..., I] · weight [I, O] + bias [O] → [..., O]; with `transpose` the weight is [O, I]. None where oneDNN is not
-    in use, or does not take these tensors."""
+    """x [..., I] · weight [I, O] + bias [O] → [..., O]; with `transpose` the weight is [O, I]. None where they are
+    not in use, or do not take these tensors."""
     tensors = (x, weight) if bias is None else (x, weight, bias)
     if _kind is None or not all(_is_plain(tensor) for tensor in tensors):
         return None

@@ -1,0 +1,250 @@
+"""Every kernel that is called by address, over operands of random shapes: in a process of its own, which a fault may end.
+
+python each_kernel.py guard COUNT      operands lie between pages that may not be touched
+python each_kernel.py stack SECONDS    where the stack pointer stands when a signal arrives
+python each_kernel.py signals SECONDS THREADS    results while handlers run, and the heap around them
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import signal
+import struct
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import paddle_tfm  # noqa: F401  (before Paddle)
+from paddle_tfm import paddle_compat, runtime
+
+runtime.load_paddle()
+from paddle_tfm.onednn import kernels, library  # noqa: E402
+from paddle_tfm.onednn.gemm import gemm, rounded  # noqa: E402
+from paddle_tfm.onednn.primitives import address  # noqa: E402
+
+FLAGS = kernels.USE_SCALE | kernels.USE_SHIFT
+SA_RESTART, SA_SIGINFO, SA_ONSTACK = 0x10000000, 4, 0x08000000
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype, libc.mmap.argtypes = (
+    ctypes.c_void_p,
+    [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long],
+)
+libc.mprotect.argtypes, libc.munmap.argtypes = (
+    [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
+    [ctypes.c_void_p, ctypes.c_size_t],
+)
+
+
+def product(kind, transpose_a, transpose_b, with_bias, by_shape=False):
+    def compute(rng, place):
+        m, n, k = (int(rng.choice([rng.integers(1, 20), rng.integers(20, 400)])) for _ in range(3))
+        m += 128 * by_shape
+        a, b = ((k, m) if transpose_a else (m, k)), ((n, k) if transpose_b else (k, n))
+        a, b = (rng.standard_normal(shape).astype("float32") for shape in (a, b))
+        a, b = (place(each if kind == "float32" else rounded(each)) for each in (a, b))
+        out, bias = place(np.zeros((m, n), "float32")), place(rng.standard_normal(n).astype("float32"))
+
+        def once():
+            library.library().has_amx = by_shape
+            gemm(a, b, out, transpose_a, transpose_b, bias=bias if with_bias else None)
+
+        return once, [out]
+
+    return compute
+
+
+def rows_and_width(rng):
+    return int(rng.choice([1, 7, 16, 33, 300])), int(rng.integers(1, 600))
+
+
+def softmax(rng, place):
+    rows, width = rows_and_width(rng)
+    x, y = place(rng.standard_normal((rows, width)).astype("float32")), place(np.zeros((rows, width), "float32"))
+    return lambda: kernels.softmax(rows, width)(address(x), address(y)), [y]
+
+
+def softmax_gradient(rng, place):
+    rows, width = rows_and_width(rng)
+    p, g, out = (place(rng.random((rows, width)).astype("float32")) for _ in range(3))
+    return lambda: kernels.softmax_gradient(rows, width)(*map(address, (p, g, out))), [out]
+
+
+def layer_norm(rng, place, gradient=False):
+    rows, width = rows_and_width(rng)
+    x, y, g, of_x = (place(rng.standard_normal((rows, width)).astype("float32")) for _ in range(4))
+    mean, variance = (place(rng.random(rows).astype("float32") + 0.5) for _ in range(2))
+    scale, shift, of_scale, of_shift = (place(rng.standard_normal(width).astype("float32")) for _ in range(4))
+    if gradient:
+        operands = x, mean, variance, g, of_x, scale, shift, of_scale, of_shift
+        kernel = kernels.layer_norm_gradient
+        return lambda: kernel(rows, width, 1e-5, FLAGS)(*map(address, operands)), [of_x, of_scale, of_shift]
+    operands = x, y, mean, variance, scale, shift
+    return lambda: kernels.layer_norm(rows, width, 1e-5, FLAGS)(*map(address, operands)), [y, mean, variance]
+
+
+def masked(rng, place):
+    count = int(rng.integers(1, 40_000))
+    x, y = place(rng.standard_normal(count).astype("float32")), place(np.zeros(count, "float32"))
+    mask = place((rng.random(count) < 0.7).astype("uint8"))
+    return lambda: kernels.masked(count, 1.25, True)(*map(address, (x, mask, y))), [y]
+
+
+def where_positive(rng, place):
+    count = int(rng.integers(1, 40_000))
+    y, out, g = (place(rng.standard_normal(count).astype("float32")) for _ in range(3))
+    zero = place(np.zeros(1, "float32"))
+    return lambda: kernels.where_positive(count, 1.25)(*map(address, (y, zero, out, g))), [out]
+
+
+def rounding(rng, place):
+    x, out = place(rng.standard_normal(int(rng.integers(1, 40_000))).astype("float32")), []
+
+    def once():
+        out[:] = [rounded(x)]
+
+    return once, out
+
+
+KERNELS = {
+    **{f"float32 {ta:d}{tb:d}{bias:d}": product("float32", ta, tb, bias) for ta in (0, 1) for tb in (0, 1) for bias in (0, 1)},
+    "softmax": softmax,
+    "softmax gradient": softmax_gradient,
+    "layer norm": layer_norm,
+    "layer norm gradient": lambda rng, place: layer_norm(rng, place, gradient=True),
+    "masked": masked,
+    "where positive": where_positive,
+}  # fmt: skip
+if not library.why_not("bfloat16"):
+    KERNELS |= {f"bfloat16 {ta:d}{tb:d}": product("bfloat16", ta, tb, False) for ta in (0, 1) for tb in (0, 1)}
+    KERNELS |= {"bfloat16 by shape": product("bfloat16", False, True, True, by_shape=True), "rounding": rounding}
+
+
+class Guarded:
+    """Arrays that end at a page which may not be touched, and begin behind one if they fill their pages."""
+
+    def __init__(self):
+        self.held, self.at_end = [], True
+
+    def __call__(self, array):
+        page = mmap.PAGESIZE
+        inner = -(-array.nbytes // page) * page
+        start = libc.mmap(None, inner + 2 * page, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        libc.mprotect(start + page, inner, mmap.PROT_READ | mmap.PROT_WRITE)
+        self.held.append((start, inner + 2 * page))
+        where = start + page + (inner - array.nbytes if self.at_end else 0)
+        buffer = (ctypes.c_char * array.nbytes).from_address(where)
+        placed = np.frombuffer(buffer, array.dtype).reshape(array.shape)
+        placed[...] = array
+        return placed
+
+    def release(self):
+        for start, size in self.held:
+            libc.munmap(start, size)
+        self.held.clear()
+
+
+def guard(count):
+    place, rng = Guarded(), np.random.default_rng(3)
+    for name, make in KERNELS.items():
+        print(name, flush=True)
+        for place.at_end in (True, False):
+            for _ in range(count // 2):
+                once, _ = make(rng, place)
+                once()
+                place.release()
+
+
+def handle(number, where, flags):
+    """Have the machine code at `where` called at signals, by the system and not by Python."""
+
+    class Action(ctypes.Structure):
+        _fields_ = [
+            ("where", ctypes.c_void_p),
+            ("mask", ctypes.c_uint64 * 16),
+            ("flags", ctypes.c_int),
+            ("restorer", ctypes.c_void_p),
+        ]
+
+    action = Action(where, (ctypes.c_uint64 * 16)(), flags, None)
+    if libc.sigaction(number, ctypes.byref(action), None):
+        raise OSError(ctypes.get_errno(), "sigaction")
+
+
+def stack(seconds):
+    """Each sample is the stack pointer of what a signal has interrupted; the handler has a stack of its own."""
+    samples = (ctypes.c_uint64 * 65537)()  # their number, and the last 65,536
+    code = b"".join(
+        (
+            b"\x48\x8b\x82\xa0\x00\x00\x00",  # mov rax, [rdx + 160]: the stack pointer in the third argument, a ucontext
+            b"\x48\xb9" + struct.pack("<Q", ctypes.addressof(samples)),  # mov rcx, samples
+            b"\x4c\x8b\x01\x49\x81\xe0\xff\xff\x00\x00",  # mov r8, [rcx]; and r8, 65535
+            b"\x4a\x89\x44\xc1\x08\xf0\x48\xff\x01\xc3",  # mov [rcx + 8 r8 + 8], rax; lock inc qword [rcx]; ret
+        )
+    )
+    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(code)
+    own_stack = mmap.mmap(-1, 1 << 18)
+
+    class Stack(ctypes.Structure):
+        _fields_ = [("where", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+
+    libc.sigaltstack(ctypes.byref(Stack(ctypes.addressof(ctypes.c_char.from_buffer(own_stack)), 0, 1 << 18)), None)
+    handle(signal.SIGALRM, ctypes.addressof(ctypes.c_char.from_buffer(page)), SA_RESTART | SA_SIGINFO | SA_ONSTACK)
+    mappings = Path("/proc/self/maps").read_text().splitlines()
+    (bounds,) = (line.split()[0] for line in mappings if line.endswith("[stack]"))
+    low, high = (int(each, 16) for each in bounds.split("-"))
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    rng = np.random.default_rng(4)
+    for name, make in KERNELS.items():
+        samples[0], end = 0, time.monotonic() + seconds
+        while time.monotonic() < end:
+            once, _ = make(rng, lambda array: array)
+            for _ in range(50):
+                once()
+        taken = samples[1 : 1 + min(samples[0], 65536)]
+        outside = sum(not low - (8 << 20) <= each < high for each in taken)
+        print(f"{name}: {outside} of {len(taken)} outside")
+    signal.setitimer(signal.ITIMER_REAL, 0)  # before the handler and its stack are gone
+
+
+def under_signals(seconds, threads):
+    """Handlers of the system's kind without a stack of their own, and Python's, in turn."""
+    counted = []
+    by_python = signal.signal(signal.SIGALRM, lambda *_: counted.append(1))
+    paddle_compat.set_num_threads(threads)
+    rng, wrong = np.random.default_rng(5), []
+    for name, make in KERNELS.items():
+        for python in (True, False):
+            if python:
+                signal.signal(signal.SIGALRM, lambda *_: counted.append(1))
+            else:
+                handle(signal.SIGALRM, ctypes.cast(libc.getpid, ctypes.c_void_p).value, SA_RESTART)
+            end = time.monotonic() + seconds / 2
+            while time.monotonic() < end:
+                once, out = make(rng, lambda array: array)
+                once()
+                expected = [each.copy() for each in out]
+                canaries = [np.full(size, 7, "uint8") for size in (900, 5_000, 20_000, 260_000)]
+                signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+                for _ in range(100):
+                    once()
+                    if not all(np.array_equal(*pair) for pair in zip(out, expected)):
+                        wrong.append(name)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                if not all((each == 7).all() for each in canaries):
+                    wrong.append(f"{name}: the heap")
+    signal.signal(signal.SIGALRM, by_python)
+    print(f"{len(counted)} signals of Python's handler, as many of the other, wrong: {wrong}")
+
+
+if __name__ == "__main__":
+    what, number, *rest = sys.argv[1:]
+    if what == "guard":
+        guard(int(number))
+    elif what == "stack":
+        stack(float(number))
+    else:
+        under_signals(float(number), int(rest[0]))

@@ -1,0 +1,48 @@
+"""python under_signals.py python|system ARGUMENTS: paddle-tfm, and a signal every half millisecond, in forks too.
+
+The handler is Python's, or one of the system's kind; neither has a stack of its own.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+from paddle_tfm.__main__ import main
+
+SA_RESTART = 0x10000000
+libc = ctypes.CDLL(None)
+
+
+class Action(ctypes.Structure):
+    _fields_ = (
+        ("where", ctypes.c_void_p),
+        ("mask", ctypes.c_uint64 * 16),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+count = 0
+
+
+def counted(*_):
+    global count
+    count += 1
+
+
+def begin():
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+
+
+signal.signal(signal.SIGALRM, counted)
+if sys.argv.pop(1) == "system":
+    does_nothing = ctypes.cast(libc.getpid, ctypes.c_void_p).value
+    libc.sigaction(signal.SIGALRM, ctypes.byref(Action(does_nothing, (ctypes.c_uint64 * 16)(), SA_RESTART, None)), None)
+os.register_at_fork(after_in_child=begin)  # a fork inherits the handler, and no timer
+begin()
+try:
+    main()
+finally:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(count, "signals")
