@@ -1,6 +1,8 @@
-"""A run that is killed at 25 random moments, whatever it does then, ends as the one that was let alone."""
+"""A run that is killed at 25 random moments, whatever it does then, ends as the one that was let alone; one of real
+size that is stopped at 20 leaves a checkpoint each time."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -55,3 +57,34 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     print("resumed from steps", steps)
     assert len(set(steps)) > 10  # it came forward between the kills
     assert differences(whole / RUN, killed / RUN) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("PADDLE_TFM_DATA" not in os.environ, reason="PADDLE_TFM_DATA must name the folder of Multi30k")
+def test_multi30k_stopped_at_random_moments_leaves_a_checkpoint_each_time(tmp_path):
+    """Small models never showed that a signal within a product ended the process: at this size every third stop did."""
+    run, rng, at = tmp_path / RUN, random.Random(41), 0
+    command = [
+        sys.executable,
+        "-m",
+        "paddle_tfm",
+        "run",
+        "multi30k",
+        "--device=cpu",
+        "--workers=1",
+        "--resume",
+        "seeds=[1]",
+    ]
+    for stop in range(20):
+        process = subprocess.Popen([*command, f"--out={tmp_path}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while process.poll() is None and logged(run) <= at:
+            time.sleep(0.05)
+        time.sleep(rng.uniform(0, 5))
+        number, before = (signal.SIGINT, signal.SIGTERM)[stop % 2], logged(run)
+        process.send_signal(number)
+        said = process.communicate()[1].decode()
+        assert process.returncode == 130, (stop, process.returncode, said[-2000:])
+        point = manifest.resume_point(run / "checkpoints", pytest.fail)
+        at = json.loads((point / manifest.STATE).read_text())["step"]
+        assert at >= before > 0, (stop, at, before)
+        print(f"stop {stop + 1}: {number.name}, checkpoint of step {at}")
