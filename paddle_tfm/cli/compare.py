@@ -79,9 +79,13 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     from paddle_tfm.comparison.question import Question
     from paddle_tfm.comparison.runs import collect, sweep_of
     from paddle_tfm.comparison.table import compare
+    from paddle_tfm.train.manifest import damage_of_best
     from paddle_tfm.units import metric_and_test
 
     results = collect(folders, warn=warn)
+    for result in results:
+        if sentence := damage_of_best(result.folder):
+            warn(f"{sentence}; the scores that are compared were taken before")
     best = _deciding(results)
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     sweep = sweep_of([result.folder for result in results]) or folders[0]

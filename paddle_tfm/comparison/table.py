@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 from paddle_tfm import units
+from paddle_tfm.comparison.alike import beyond_one
 from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import standings, verdicts
@@ -55,6 +56,7 @@ class Comparison:
     claims: Claims | None = None  # of the recipe, judged
     obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
     smaller: list[Result] = field(default_factory=list)
+    beyond: dict[str, str] = field(default_factory=dict)  # variant → in what it differs beyond what is compared
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -67,6 +69,7 @@ class Comparison:
             "signatures": self.signatures,
             **({} if self.claims is None else self.claims.data()),
             "not_compared": {variant: obstacle.sentence for variant, obstacle in self.obstacles.items()},
+            "differ_beyond": self.beyond,
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in [*self.runs, *self.smaller]],
         }
@@ -130,6 +133,7 @@ def compare(
         {variant: [run.outcome(metric) for run in runs] for variant, runs in groups.items()}, unit, higher
     )
     others = [variant for variant in groups if variant != baseline and variant not in apart]
+    beyond = {variant: beyond_one(groups[baseline][0], groups[variant][0]) for variant in others}
     paired = {variant: pairs(groups[variant], groups[baseline], metric) for variant in others}
     differences = verdicts(paired, unit, higher, question)
     rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]
@@ -141,7 +145,7 @@ def compare(
     rows.sort(key=lambda row: row.variant in apart)
     return Comparison(
         name, folder, metric, higher, metric_units, baseline, rows, results, _signatures(results), question,
-        obstacles=apart, smaller=smaller,
+        obstacles=apart, smaller=smaller, beyond={variant: text for variant, text in beyond.items() if text},
     )  # fmt: skip
 
 
