@@ -98,7 +98,7 @@ def _of_folders(what: Sequence[str]) -> list[Side]:
 def _variants(folder: Path) -> list[Side]:
     """The variants in a folder, the recorded baseline first; a run or the runs of one variant are one."""
     from paddle_tfm.cli.compare import recorded_baseline
-    from paddle_tfm.comparison.runs import collect, sweep_of
+    from paddle_tfm.comparison.runs import collect
     from paddle_tfm.comparison.sides import of_runs
     from paddle_tfm.comparison.sizes import at_largest
     from paddle_tfm.files import folders_with
@@ -118,7 +118,7 @@ def _variants(folder: Path) -> list[Side]:
     _, smaller = at_largest(results)
     for result in smaller:
         groups.pop(result.folder.parent, None)  # a ladder's variants are compared at their largest size
-    baseline = recorded_baseline(sweep_of(inner) or folder, results) if results else None
+    baseline = recorded_baseline(results) if results else None
     ordered = sorted(groups, key=lambda parent: parent.name != baseline)
     single = len(groups) == 1
     return [of_runs(str(folder) if single else parent.name, groups[parent]) for parent in ordered]
