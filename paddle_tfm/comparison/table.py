@@ -11,7 +11,7 @@ from statistics import fmean
 from paddle_tfm import units
 from paddle_tfm.comparison.alike import beyond_one
 from paddle_tfm.comparison.claims import Claims
-from paddle_tfm.comparison.comparable import Obstacle, obstacles
+from paddle_tfm.comparison.comparable import Obstacle, obstacles, other_pieces
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, pairs
@@ -19,6 +19,8 @@ from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.further_tests import why_not_measured
+
+OTHER_PIECES = "not comparable between these runs: it is a number per piece, and their pieces differ"
 
 
 @dataclass
@@ -172,10 +174,12 @@ def _signatures(results: Sequence[Result]) -> dict[str, str]:
     for run in results:
         for name, signature in run.results["signatures"].items():
             signatures.setdefault(name, {})[signature] = None
-    return {
+    found = {
         name: next(iter(texts)) if len(texts) == 1 else f"not comparable between these runs: {' and '.join(texts)}"
         for name, texts in signatures.items()
     }
+    names = dict.fromkeys(name for run in results for name in run.results.get("per_piece", ()))
+    return found | {name: OTHER_PIECES for name in names if other_pieces(results, name)}
 
 
 def _row(variant: str, group: Sequence[Result], metric: str, standing: float) -> Row:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from paddle_tfm.component_source import recipe_text
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
@@ -18,6 +19,7 @@ from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
+from paddle_tfm.units import metric_name
 
 CHECK_VOCABULARY = 32
 
@@ -138,8 +140,8 @@ def _errors(plan: Plan) -> Iterator[RecipeError]:
 
 
 def remarks(plans: Iterable[Plan]) -> list[str]:
-    """What a user should know of a recipe that is sound, each sentence once: what components say of themselves, and
-    norms over a batch that meet batches of texts of one length."""
+    """What a user should know of a recipe that is sound, each sentence once: what components say of themselves, norms
+    over a batch that meet batches of texts of one length, and a metric by which variants are not compared."""
     plans = list(plans)
     norms = {plan.run.variant: names for plan in plans if (names := plan.norms_of_a_batch_by_length())}
     sentences = [sentence for plan in plans for sentence in plan.expected_failures()]
@@ -149,4 +151,19 @@ def remarks(plans: Iterable[Plan]) -> list[str]:
             f"{', '.join(norms)}: norms over a batch ({known}) are trained on batches of texts of one length "
             "(train.batches=by_length) and evaluated on all lengths; compare with train.batches=mixed"
         )
-    return list(dict.fromkeys(sentences))
+    return list(dict.fromkeys([*sentences, *_other_pieces(plans)]))
+
+
+def _other_pieces(plans: Sequence[Plan]) -> list[str]:
+    """That variants with other pieces are not compared by a metric per piece, if that is what decides."""
+    best, metrics = plans[0].run.data["evaluate"]["best"], plans[0].metrics()
+    cut = {recipe_text([plan.run.data.get(key) for key in ("tokenizer", "vocabulary")]) for plan in plans}
+    per_piece = {"loss", *(name for name, plan in metrics.items() if plan.cls is not None and plan.cls.per_piece)}
+    if len(cut) < 2 or best not in per_piece:
+        return []
+    others = [name for name in metrics if name not in per_piece]
+    instead = f"; `evaluate.best` may be {' or '.join(others)}" if others else ""
+    return [
+        f"{metric_name(best)} is a number per piece, and variants differ in tokenizer or vocabulary: they are not "
+        f"compared by it{instead}"
+    ]

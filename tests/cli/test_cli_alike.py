@@ -10,6 +10,7 @@ from command_line import TINY, call
 
 from paddle_tfm.cli.compare import comparison_of
 from paddle_tfm.comparison.verdict import verdict
+from paddle_tfm.predictions import predictions_file, read_predictions
 
 NORM = """
 from paddle_tfm import hookimpl
@@ -135,6 +136,23 @@ def test_a_run_whose_files_are_gone_in_part_is_compared(copied, compared):
         (copied / "post/seed-1" / name).unlink()
     rmtree(copied / "post/seed-1/checkpoints")
     assert "damaged" not in compared(copied)
+
+
+def test_models_of_other_pieces_are_not_compared_by_what_is_per_piece(tmp_path, compared):
+    """The number of pieces is counted again: words, characters with spaces, and an end of each."""
+    recipe = ["reverse", *TINY, "tokenizer=word,char", "evaluate.best=perplexity"]
+    recipe += ["evaluate.metrics=[exact_match, perplexity]"]
+    said = " ".join(call("check", *recipe, "--no-step").out.split())
+    assert (
+        "variants differ in tokenizer or vocabulary: they are not compared by it; `evaluate.best` may be exact" in said
+    )
+    for variant in ("word", "char"):
+        assert call("run", *recipe, "--out", tmp_path, "--cell", f"{variant}/seed-1").status == 0
+    rows = read_predictions(predictions_file(tmp_path / "word/seed-1"))
+    words, characters = (sum(len(cut(row.reference)) + 1 for row in rows) for cut in (str.split, str))
+    said = compared(tmp_path)
+    assert f"per piece, and the references are {characters} to “char” and {words} to “word”" in said
+    assert said.startswith("Nothing can be compared: perplexity is a number per piece")
 
 
 def test_the_baseline_of_two_folders_is_that_of_their_recipes(sweeps, tmp_path, compared):
