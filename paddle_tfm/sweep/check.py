@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from paddle_tfm.component_source import recipe_text
-from paddle_tfm.errors import Problem, RecipeError
+from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm.recipe import fast
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.ladder import at, sizes_of
@@ -25,7 +26,11 @@ CHECK_VOCABULARY = 32
 
 
 def check(
-    recipe: Recipe, registry: Registry, step: bool | None = None, only: Collection[str] | None = None
+    recipe: Recipe,
+    registry: Registry,
+    step: bool | None = None,
+    only: Collection[str] | None = None,
+    heads: bool = False,
 ) -> list[Plan]:
     """The plans of all runs, in the order of `Recipe.runs`. Each variant's components are built once, its model with a
     small vocabulary: what only a constructor can tell joins what its plan says.
@@ -33,7 +38,7 @@ def check(
     Args:
         step: whether each model takes a training step and decodes two tokens (`first_step`). Default: those with a
             plugin that is not ours, so that its errors come before an hour of training and not after it.
-        only: names of runs; None: all.
+        only: names of runs; None: all. heads: whether the beginning of each file of texts is read.
     Raises:
         RecipeError: everything that is wrong, in all variants, at once.
     """
@@ -45,6 +50,7 @@ def check(
         if run.variant not in plans:
             plans[run.variant] = plan_run(run, registry)
             problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step, matrices)]
+            problems += _heads(plans[run.variant]) if heads and not problems else []
     problems += fast.problems(recipe)
     if not problems:
         problems += _not_larger(recipe, plans, matrices)
@@ -52,6 +58,19 @@ def check(
     if problems:
         raise RecipeError(recipe.source, dict.fromkeys(problems))
     return [replace(plans[run.variant], run=run) for run in runs]
+
+
+def _heads(plan: Plan) -> list[Problem]:
+    """What is wrong with the files that its task, and those of its further tests, read."""
+    problems = []
+    for path, component in plan.components.items():
+        task = component.build() if component.kind == "task" else None
+        for split in SPLITS if task else ():
+            try:
+                task.read_head(split)
+            except UserError as error:
+                problems.append(Problem(f"{path}.{split}", str(error)))
+    return plan.located(problems)
 
 
 def _problems_of_trials(recipe: Recipe, runs: list[RunSpec], registry: Registry) -> Iterator[Problem]:
