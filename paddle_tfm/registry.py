@@ -11,6 +11,7 @@ from paddle_tfm.components import ComponentPlan, Entry, Spec
 from paddle_tfm.errors import Problem, UserError, unknown
 from paddle_tfm.hookspecs import KINDS, WrongOnPurpose
 from paddle_tfm.options import Option, coerce, component_kind, options_of, parameters
+from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.other_names import name_here
 from paddle_tfm.plugins import Plugins, Provider
 
@@ -89,7 +90,7 @@ class Registry:
         except UserError as error:
             return ComponentPlan(kind, spec.name, path, problems=(Problem(path, str(error)),))
         if getattr(cls, "kind", None) != kind:
-            sentence = f"'{spec.name}' is no {kind}: its class must subclass the one of paddle_tfm for {kind}s"
+            sentence = no_component(kind, spec.name, cls, entry.provider.source)
             return ComponentPlan(kind, spec.name, path, problems=(Problem(path, sentence),))
         values, problems = self._values(entry, spec, path)
         required = {key: parameter.required for key, parameter in parameters(cls).items()}
@@ -174,3 +175,14 @@ def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
     hint = f"; did you mean '{near[0]}'? Its options" if near else "; its options"
     return f"'{component}' has no option '{name}'{hint}: {', '.join(sorted(known)) or 'none'}"
+
+
+def no_component(kind: str, name: str, cls: object, source: str) -> str:
+    """That what is registered as a component of a kind is none, and what else can be done with it. `source`: of its
+    plugin, where that is a file."""
+    protocol, called = kind.title().replace("_", ""), getattr(cls, "__name__", repr(cls))
+    sentence = f"'{name}' is no {kind}: {called} must subclass paddle_tfm.protocols.{protocol}"
+    if kind not in AS_KINDS:
+        return sentence
+    where = f"{source if source.endswith('.py') else 'FILE.py'}:{called}"
+    return f"{sentence}; `paddle-tfm plugin check --as {kind} {where}` checks an ordinary layer as it is"

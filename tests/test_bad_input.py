@@ -2,6 +2,7 @@
 nothing lost. The real command line in this process, a row a case."""
 
 import json
+import lzma
 import os
 import pickle
 import re
@@ -269,7 +270,16 @@ CORPORA = {
     "a name that holds a NUL": ({}, '"a\\0b"', ["a␀b: cannot be read: embedded null byte"]),
     "a folder": ({"a.tsv/b": b""}, "a.tsv", ["a.tsv"]),
     "not gzip": ({"a.tsv.gz": b"one\teins\n"}, "a.tsv.gz", ["a.tsv.gz"]),
+    "packed otherwise": (
+        {"a.tsv": lzma.compress(b"one\teins\n")},
+        "a.tsv",
+        ["a.tsv: is packed by xz; unpack it first"],
+    ),
+    "TMX": ({"a.tmx": b'<?xml version="1.0"?>\n<tmx/>\n'}, "a.tmx", ["a.tmx: is XML, as TMX is, and pairs are lines"]),
+    "TMX beside it": ({"a": b"one\n", "b": b"\xef\xbb\xbf<tmx>\n"}, "[a, b]", ["b: is XML, as TMX is"]),
+    "not JSON": ({"a.jsonl": b"one\n"}, "a.jsonl", ["a.jsonl, line 1: not JSON"]),
 }
+BEHIND_THE_HEAD = ("unequal numbers of lines", "not UTF-8", "column missing")
 
 
 @pytest.mark.parametrize("case", CORPORA)
@@ -279,9 +289,26 @@ def test_corpora(case, tmp_path, capsys, monkeypatch):
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    said = complain(capsys, "run", "base", *SMALL[1:], f"task={{name: parallel, train: {value}, valid: {value}}}")
+    task = f"task={{name: parallel, train: {value}, valid: {value}}}"
+    said = complain(capsys, "run", "base", *SMALL[1:], task)
     for part in expected:
         assert part in said, said
+    if case not in BEHIND_THE_HEAD:
+        checked = complain(capsys, "check", "base", *SMALL[1:], task, "--no-step")
+        assert "2 problems" in checked and "  task.train  " in checked and "  task.valid  " in checked
+        for part in expected:
+            assert part in checked, checked
+
+
+def test_check_reads_files_of_running_text_and_of_further_tests(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("one\n", "utf-8")
+    lines = ["model.encoder_layers=0", "task={name: text, train: a.txt, valid: 0.5, test: b.txt}"]
+    lines += ["evaluate.metrics=[perplexity]", "evaluate.best=perplexity"]
+    said = complain(capsys, "check", "base", *SMALL[1:], *lines, "--no-step")
+    assert "1 problem\n  command line  task.test  b.txt: no such file" in said
+    tests = "evaluate.tests={new: {task: {name: parallel, train: c.tsv, valid: 3}}}"
+    assert "evaluate.tests.new.task.train  c.tsv: no such file" in complain(capsys, "check", "base", *SMALL[1:], tests)
 
 
 PLUGINS = {

@@ -17,7 +17,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.plugins import Listeners, Plugins, create_plugins
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.changes import component_changes
+from paddle_tfm.train.changes import PLUGINS, gaps
 
 GOOD = """
 from paddle_tfm import hookimpl
@@ -263,9 +263,13 @@ def test_an_installed_plugin_has_the_hash_of_its_code_in_the_identity(layout, tm
     (before, ours), (after, _), (again, _) = (provider(text) for text in (GOOD, GOOD + "#", GOOD))
     assert before.startswith("fake 2.0 sha256:") and before == again != after
     assert ours.startswith(f"attention {metadata.version('paddle-tfm')} sha256:")
-    assert component_changes({"norm mine": before}, {"norm mine": after}) == [f"norm mine was {before} and is {after}"]
-    assert component_changes({"norm mine": "fake 2.0"}, {"norm mine": after}) == []  # of a run that is older
-    assert component_changes({"norm mine": "fake 1.0"}, {"norm mine": after}) != []
+
+    def between(one, other):
+        return [gap[1:] for gap in gaps(*(({}, {PLUGINS: {"norm mine": code}}) for code in (one, other)))]
+
+    assert between(before, after) == [("norm mine", before, after)]
+    assert between("fake 2.0", after) == between(after, "fake 2.0") == []  # of a run that is older
+    assert between("fake 1.0", after) != []
 
 
 # --------------------------------------------------------------------------------------------------------- listeners

@@ -21,8 +21,8 @@ from paddle_tfm.cli.common import (
 @plugin_option
 def command(recipe: str, overrides, no_step, plugins) -> None:
     """Find every problem of RECIPE: unknown keys and names, wrong options, components that do not fit together. Each
-    variant's model is built once; it takes one training step on a few random tokens and decodes two. Nothing is read,
-    trained or written.
+    variant's model is built once; it takes one training step on a few random tokens and decodes two. Of files that the
+    recipe names as texts the beginning is read. Nothing is fetched, trained or written.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     use_device("cpu")
     from paddle_tfm.sweep.check import check, remarks
 
-    plans = check(loaded, registry, step=not no_step)
+    plans = check(loaded, registry, step=not no_step, heads=True)
     trained, variants = {plan.run.variant for plan in plans}, loaded.written_variants()
     sizes = len(trained) // len(variants)
     counts = [plural(len(variants), "variant"), *([plural(sizes, "size")] if sizes > 1 else [])]

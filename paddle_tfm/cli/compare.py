@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,16 +79,20 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     from paddle_tfm.comparison.question import Question
     from paddle_tfm.comparison.runs import collect, sweep_of
     from paddle_tfm.comparison.table import compare
+    from paddle_tfm.train.manifest import damage_of_best
     from paddle_tfm.units import metric_and_test
 
     results = collect(folders, warn=warn)
+    for result in results:
+        if sentence := damage_of_best(result.folder):
+            warn(f"{sentence}; the scores that are compared were taken before")
     best = _deciding(results)
     name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
     sweep = sweep_of([result.folder for result in results]) or folders[0]
     question = Question.recorded(sweep, warn)
     if metric and metric_and_test(metric)[0] != metric_and_test(best)[0]:
         question = replace(question, smallest_effect=None)  # it was said of another metric
-    baseline = baseline or recorded_baseline(sweep, results)
+    baseline = baseline or recorded_baseline(results, warn)
     comparison = compare(results, name, out or folders[0], metric or best, baseline, question)
     comparison.claims = recorded(comparison, recorded_comparison(sweep))
     return comparison
@@ -107,20 +111,49 @@ def _deciding(results: Sequence[Result]) -> str:
     return "loss"
 
 
-def recorded_baseline(sweep: Path, results: Sequence[Result]) -> str | None:
-    """The baseline of a sweep, of which there are these results: what its comparison or its recipe names, or else the
-    first variant of the recipe; None where that is not known, or not among them."""
+def recorded_baseline(results: Sequence[Result], report: Callable[[str], None] = lambda text: None) -> str | None:
+    """The baseline of finished runs, as rows name it: what the recipe of their sweep names, or else its first variant;
+    None where that is not known, or not among them. Of several sweeps that of the first; where recipes name different
+    ones, `report` gets a sentence."""
     from paddle_tfm.comparison.runs import grouped
-    from paddle_tfm.comparison.sizes import as_trained, at_largest, written
-    from paddle_tfm.train.about import read_baseline, read_runs
+    from paddle_tfm.comparison.sizes import at_largest
+    from paddle_tfm.train.about import read_baseline
 
     largest, _ = at_largest(results)
-    variants = {run.variant: written(run) for run in results}
-    first = (variants.get(name.partition("/")[0]) for name in read_runs(sweep))
-    named = (recorded_comparison(sweep).get("baseline"), read_baseline(sweep), *first)
-    names = (as_trained(name, largest) for name in named if isinstance(name, str))
     groups = grouped(largest)
-    return next((name for name in names if name in groups), None)
+    sweeps = list(dict.fromkeys(run.folder.parent.parent for run in results))
+    named = {sweep: name for sweep in sweeps if (name := read_baseline(sweep))}
+    rows = {sweep: row for sweep, name in named.items() if (row := _row(groups, sweep, name))}
+    if len(others := list(dict.fromkeys(rows.values()))) > 1:
+        said = ", ".join(f"“{row}” in {sweep}" for sweep, row in rows.items())
+        report(f"the recipes name different baselines, {said}; “{others[0]}” is taken, and --baseline takes another")
+    unnamed = (_row(groups, sweep, name) for sweep in sweeps for name in _first_variants(sweep, results))
+    return next(filter(None, (*rows.values(), *unnamed)), None)
+
+
+def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> str | None:
+    """The row of a variant of a sweep, or of one of that name of another; None where there is neither."""
+    from paddle_tfm.comparison.sizes import as_trained
+
+    of_sweep = [(row, run) for row, runs in groups.items() for run in runs if run.folder.parent.parent == sweep]
+    of_all = [(row, run) for row, runs in groups.items() for run in runs]
+    for rows in (of_sweep, of_all):
+        name = as_trained(variant, [run for _, run in rows])
+        if found := [row for row, run in rows if run.variant == name]:
+            return found[0]
+    return None
+
+
+def _first_variants(sweep: Path, results: Sequence[Result]) -> list[str]:
+    """The variants of a sweep that are here, as its recipe orders them; before these the baseline of its comparison, as
+    that of an older sweep is recorded there alone."""
+    from paddle_tfm.comparison.sizes import written
+    from paddle_tfm.train.about import read_runs
+
+    variants = {run.variant: written(run) for run in results if run.folder.parent.parent == sweep}
+    compared = recorded_comparison(sweep).get("baseline")
+    names = [variants[name] for run in read_runs(sweep) if (name := run.partition("/")[0]) in variants]
+    return [*([compared] if isinstance(compared, str) else []), *names]
 
 
 def recorded_comparison(folder: Path) -> dict:

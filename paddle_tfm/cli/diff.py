@@ -98,7 +98,7 @@ def _of_folders(what: Sequence[str]) -> list[Side]:
 def _variants(folder: Path) -> list[Side]:
     """The variants in a folder, the recorded baseline first; a run or the runs of one variant are one."""
     from paddle_tfm.cli.compare import recorded_baseline
-    from paddle_tfm.comparison.runs import collect, sweep_of
+    from paddle_tfm.comparison.runs import collect
     from paddle_tfm.comparison.sides import of_runs
     from paddle_tfm.comparison.sizes import at_largest
     from paddle_tfm.files import folders_with
@@ -118,7 +118,7 @@ def _variants(folder: Path) -> list[Side]:
     _, smaller = at_largest(results)
     for result in smaller:
         groups.pop(result.folder.parent, None)  # a ladder's variants are compared at their largest size
-    baseline = recorded_baseline(sweep_of(inner) or folder, results) if results else None
+    baseline = recorded_baseline(results) if results else None
     ordered = sorted(groups, key=lambda parent: parent.name != baseline)
     single = len(groups) == 1
     return [of_runs(str(folder) if single else parent.name, groups[parent]) for parent in ordered]
@@ -146,11 +146,12 @@ def _of_recipe(what: Sequence[str], registry: Registry) -> list[Side]:
 
 
 def _planned(recipe: Recipe, variant: str, registry: Registry) -> Side:
-    from paddle_tfm.comparison.sides import ALL, PLUGINS, Side
+    from paddle_tfm.comparison.sides import ALL, Side
     from paddle_tfm.model.build import build
     from paddle_tfm.model.cache_size import cache_bytes
     from paddle_tfm.model.size import matrix_parameters, num_parameters, training_flops
     from paddle_tfm.recipe.plan import plan_run
+    from paddle_tfm.train.changes import PLUGINS
 
     run = next(run for run in recipe.runs() if run.variant == variant)
     plan = plan_run(run, registry).require_sound(recipe.source)
@@ -174,7 +175,7 @@ def _show(base: Side, others: Sequence[Side], registry: Registry, form: str | No
     from rich.text import Text
 
     from paddle_tfm.comparison.describe import component
-    from paddle_tfm.comparison.sides import confounds, gaps
+    from paddle_tfm.comparison.sides import confounds, gaps, last_bits
     from paddle_tfm.recipe.defaults import with_defaults
 
     base, *others = (replace(side, recipe=with_defaults(side.recipe, registry)) for side in (base, *others))
@@ -186,7 +187,7 @@ def _show(base: Side, others: Sequence[Side], registry: Registry, form: str | No
                 "what": gap.what,
                 "one": component(gap.one),
                 "other": component(gap.other),
-                "last_bits": gap.last_bits,
+                "last_bits": last_bits(gap),
             }
             for gap in gaps(base, side)
         ]

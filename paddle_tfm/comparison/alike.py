@@ -1,12 +1,11 @@
-"""Whether runs differ in what they should share: those of one variant in nothing beside their seeds, and the variants
-of one sweep neither in the code of a component that both have nor in the texts of one task; nor tuned runs in these
-from their trials."""
+"""Whether runs differ in what they should share: those of one variant in nothing beside their seeds, and variants in
+nothing beside what makes them variants; nor tuned runs in code or texts from their trials."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import chain, combinations
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,16 +13,19 @@ from paddle_tfm.component_source import recipe_text
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
 from paddle_tfm.recipe import limits, yaml_lines
-from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
+from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE
 from paddle_tfm.recipe.tuning import FOLDER
-from paddle_tfm.train.changes import is_same_code
+from paddle_tfm.train.about import read_variants
+from paddle_tfm.train.changes import DATA, PLUGINS, SETTINGS, TEXTS, VOCABULARY, Gap, facts, gaps
 from paddle_tfm.train.forms import read_stored_identity
 
 RECIPE = "recipe.yaml"
 SECTIONS = ("vocabulary", "model", "train", "evaluate")
 NAMED = 2  # differences in one sentence
-TEXTS = {"train": "the training texts", "valid": "the validation texts", "vocabulary": "the vocabulary"}
-DECIDED_BY = {"the vocabulary": ("task", "tokenizer", "vocabulary", "model.shape")}  # settings; of all others, the task
+LEARNED_FROM = {  # what differs in data, and in words
+    f"{TEXTS}train": "the training texts", f"{TEXTS}valid": "the validation texts", VOCABULARY: "the vocabulary"
+}  # fmt: skip
+DECIDED_BY = {VOCABULARY: ("task", "tokenizer", "vocabulary", "model.shape")}  # settings; of texts, the task
 # Settings that change no number of a run. What metrics are, and of which texts, is compared where they are.
 BESIDE = ("requires", "evaluate.metrics", "evaluate.tests", "train.gradient_norms")
 _BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
@@ -31,12 +33,11 @@ _BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
 
 class Origin(NamedTuple):
     """What a run was trained from, empty where that cannot be read: the text of its `settings`, without what changes no
-    number and its seed; the provider of each component; hashes of the texts that it learned from or was chosen by, and
-    of its vocabulary, which a file may hold that a recipe names."""
+    number and its seed; and of its `facts` the provider of each component, and hashes of the texts that it learned from
+    or was chosen by, and of its vocabulary, which a file may hold that a recipe names."""
 
     settings: str = ""
-    components: Mapping[str, str] = {}
-    texts: Mapping[str, str] = {}
+    facts: Mapping[str, Mapping[str, object]] = {}
 
 
 class Trained(Protocol):
@@ -69,12 +70,32 @@ def origin_of(folder: Path) -> Origin:
     except OSError as error:  # so that it is no other's
         settings = f"{folder / RECIPE}: {error.strerror}"
     try:
-        identity = read_stored_identity(folder)
+        known = facts(read_stored_identity(folder))
     except UserError:
         return Origin(settings)
-    hashes = {**identity.get("data", {}), "vocabulary": identity.get("vocabulary", "")}
-    texts = {name: hashes[split] for split, name in TEXTS.items() if hashes.get(split)}
-    return Origin(settings, identity.get("components", {}), texts)
+    texts = {what: value for what, value in known[DATA].items() if what in LEARNED_FROM}
+    return Origin(settings, {PLUGINS: known[PLUGINS], DATA: texts})
+
+
+def unshared(one: Trained, other: Trained) -> list[Gap]:
+    """In what two runs differ that decides their numbers: settings, the code of a component that both have, and the
+    texts that they learned from or were chosen by, but for what a setting decides in which they differ."""
+    if one.origin == other.origin:
+        return []
+    recipes = [recipe_of(run.folder) if one.origin.settings and other.origin.settings else {} for run in (one, other)]
+    found = gaps((recipes[0], one.origin.facts), (recipes[1], other.origin.facts))
+    data = [gap for gap in found if gap.section == DATA and ABSENT not in (gap.one, gap.other)]
+    code = [gap for gap in found if gap.section == PLUGINS and ABSENT not in (gap.one, gap.other)]
+    beside = BESIDE if data or not one.origin.facts.get(DATA) else (*BESIDE, "task")  # files of other names, same texts
+    settings = [gap for gap in found if gap.section == SETTINGS and not _is_within(gap.what, beside)]
+    paths = [gap.what for gap in settings]
+    data = [gap for gap in data if not any(_is_within(path, DECIDED_BY.get(gap.what, ("task",))) for path in paths)]
+    return [*settings, *code, *data]
+
+
+def _is_within(path: str, sections: Collection[str]) -> bool:
+    """Whether a path is one of these, or below one."""
+    return any(path == each or path.startswith(f"{each}.") for each in sections)
 
 
 def unlike(runs: Sequence[Trained]) -> str:
@@ -83,11 +104,13 @@ def unlike(runs: Sequence[Trained]) -> str:
     for run in runs:
         if not any(run.origin == other.origin for other in distinct):
             distinct.append(run)
-    known = [run for run in distinct if run.origin.settings]
-    settings = (_settings(known[0], other) for other in known[1:])
+    several = distinct if len(distinct) > 1 else []
+    for run in several:
+        if run.origin.settings and not recipe_of(run.folder):
+            return f"{run.folder / RECIPE} cannot be read"
     # Each with each: of a run that is older than the hash of some code, nobody knows which it had.
-    others = (_texts(one, other) or _code(one, other) for one, other in combinations(distinct, 2))
-    return next(filter(None, chain(settings, others)), "")
+    pairs = combinations(distinct, 2)
+    return next(filter(None, (_in_words(*pair, unshared(*pair)) for pair in pairs)), "")
 
 
 class Trial(NamedTuple):
@@ -101,71 +124,54 @@ def unlike_trials(run: Trained) -> str:
     """In what code or texts the trials that chose a run's values differ from it; "" if in nothing, or if there are
     none."""
     folders = sorted((run.folder.parent.parent / FOLDER / run.folder.parent.name).glob("trial-*"))
-    trials = (Trial(folder, origin_of(folder)) for folder in folders)
-    return next(filter(None, (_code(trial, run) or _texts(trial, run) for trial in trials)), "")
+    trials = [Trial(folder, origin_of(folder)) for folder in folders]
+    found = ((trial, [gap for gap in unshared(trial, run) if gap.section != SETTINGS]) for trial in trials)
+    return next((_in_words(trial, run, differing) for trial, differing in found if differing), "")
 
 
 def unlike_in_sweep(one: Trained, other: Trained) -> str:
-    """In what two variants of one sweep differ, though one command trained both; "" if in nothing, or if they are of
-    two sweeps, which may be meant to be compared."""
+    """In what two variants of one sweep differ beside what its recipe sets for them, though one command trained both;
+    "" if in nothing, or if they are of two sweeps, which may be meant to be compared."""
     if one.folder.parent.parent != other.folder.parent.parent:
         return ""
-    if sentence := _code(one, other):
-        return sentence
-    if not (changed := _changed_texts(one, other)):
-        return ""
-    varied = [change.path for change in differences(recipe_of(one.folder), recipe_of(other.folder))]
-    meant = {name for name in changed if any(_is_within(path, DECIDED_BY.get(name, ("task",))) for path in varied)}
-    return _of_texts(one, other, [name for name in changed if name not in meant])
+    varied, found = _varied(one, other), unshared(one, other)
+    if varied is None:  # nobody knows what is set for them
+        return _in_words(one, other, [gap for gap in found if gap.section != SETTINGS])
+    return _in_words(one, other, [gap for gap in found if not _is_set(gap, varied)])
 
 
-def _settings(one: Trained, other: Trained) -> str:
-    if one.origin.settings == other.origin.settings or not one.origin.settings or not other.origin.settings:
-        return ""
-    recipes = [recipe_of(run.folder) for run in (one, other)]
-    for run, recipe in zip((one, other), recipes):
-        if not recipe:
-            return f"{run.folder / RECIPE} cannot be read"
-    same = one.origin.texts and one.origin.texts == other.origin.texts
-    beside = (*BESIDE, "task") if same else BESIDE  # files of other names may hold the same
-    changed = [
-        (change.path, recipe_text(change.one), recipe_text(change.other))
-        for change in differences(*recipes)
-        if not _is_within(change.path, beside)
-    ]
-    return _both(one, other, changed)
+def beyond_one(one: Trained, other: Trained) -> str:
+    """In what two variants differ beyond one thing that is compared: what their recipes set for variants, or else a
+    single setting; "" if in nothing."""
+    varied, found = _varied(one, other) or (), unshared(one, other)
+    beyond = [gap for gap in found if not _is_set(gap, varied)]
+    if beyond == found and sum(gap.section == SETTINGS for gap in found) == 1:
+        beyond = [gap for gap in found if gap.section != SETTINGS]
+    return _in_words(one, other, beyond)
 
 
-def _is_within(path: str, sections: Sequence[str]) -> bool:
-    """Whether a path is one of these, or below one."""
-    return any(path == each or path.startswith(f"{each}.") for each in sections)
+def _varied(one: Trained, other: Trained) -> list[str] | None:
+    """The settings that recipes set for either of two variants; None where that is not recorded of both."""
+    paths = [read_variants(run.folder.parent.parent).get(run.folder.parent.name) for run in (one, other)]
+    return None if None in paths else [path for each in paths for path in each or ()]
 
 
-def _code(one: Trained, other: Trained) -> str:
-    ours, theirs = one.origin.components, other.origin.components
-    both = [name for name in ours if name in theirs]
-    changed = [name for name in both if not is_same_code(*sorted((ours[name], theirs[name])))]
-    return _both(one, other, [(name, ours[name], theirs[name]) for name in changed])
+def _is_set(gap: Gap, varied: Collection[str]) -> bool:
+    """Whether it is of one of these settings, one below it, or one above it, as a component is above its options."""
+    if gap.section != SETTINGS:
+        return False
+    return _is_within(gap.what, varied) or any(_is_within(path, (gap.what,)) for path in varied)
 
 
-def _texts(one: Trained, other: Trained) -> str:
-    return _of_texts(one, other, _changed_texts(one, other))
-
-
-def _changed_texts(one: Trained, other: Trained) -> list[str]:
-    ours, theirs = one.origin.texts, other.origin.texts
-    return [name for name in ours if name in theirs and ours[name] != theirs[name]]
-
-
-def _of_texts(one: Trained, other: Trained, names: Sequence[str]) -> str:
-    ours, theirs = one.origin.texts, other.origin.texts
-    return _both(one, other, [(f"the hash of {name}", ours[name][:12], theirs[name][:12]) for name in names])
-
-
-def _both(one: Trained, other: Trained, changed: Sequence[tuple[str, str, str]]) -> str:
+def _in_words(one: Trained, other: Trained, found: Sequence[Gap]) -> str:
     """`model.dropout is 0.0 in pre/seed-1, and 0.1 in pre/seed-2`."""
     names = [f"{run.folder.parent.name}/{run.folder.name}" for run in (one, other)]
     if names[0] == names[1]:
         names = [str(run.folder) for run in (one, other)]
-    texts = [f"{what} is {here} in {names[0]}, and {there} in {names[1]}" for what, here, there in changed]
+    hashes = {what: f"the hash of {texts}" for what, texts in LEARNED_FROM.items()}
+    texts = [
+        f"{hashes.get(gap.what, gap.what)} is {recipe_text(gap.one)} in {names[0]}, and {recipe_text(gap.other)} in "
+        f"{names[1]}"
+        for gap in found
+    ]
     return "; ".join(texts[:NAMED]) + (f"; and {len(texts) - NAMED} more" if len(texts) > NAMED else "")

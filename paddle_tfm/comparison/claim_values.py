@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
+from paddle_tfm.comparison.alike import unlike_in_sweep
 from paddle_tfm.comparison.claims import Claims, Judgement, judge
-from paddle_tfm.comparison.comparable import hashes_of_texts, in_more_than_seeds
+from paddle_tfm.comparison.comparable import hashes_of_texts, in_more_than_seeds, other_pieces
 from paddle_tfm.comparison.runs import Result, grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.recipe.claims import GRADIENT_NORM, ClaimSettings
@@ -57,11 +58,19 @@ def _judgement(
     runs = groups.get(claim.variant, ())
     if claim.over is None:
         return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
-    others = {run.seed: run for run in groups.get(claim.over, ())}
+    base = groups.get(claim.over, ())
+    if runs and base and unlike_in_sweep(base[0], runs[0]):
+        return replace(judge(name, claim, [], None, unit), reason="the variants differ in what nobody compares")
+    others = {run.seed: run for run in base}
     pairs = [(run, others[run.seed]) for run in runs if run.seed in others]
-    pairs = [pair for pair in pairs if len(hashes_of_texts(pair, claim.metric)) < 2]
+    pairs = [pair for pair in pairs if not _is_other(pair, claim.metric)]
     values, those = [_value(run, claim) for run, _ in pairs], [_value(other, claim) for _, other in pairs]
     return judge(name, claim, values, those, unit)
+
+
+def _is_other(pair: Sequence[Result], metric: str) -> bool:
+    """Whether a metric of two runs is of other texts, or of other pieces."""
+    return len(hashes_of_texts(pair, metric)) > 1 or other_pieces(pair, metric)
 
 
 def _value(run: Result, claim: ClaimSettings) -> float:

@@ -45,6 +45,7 @@ def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str
         obstacle = (
             _texts(variant, runs, baseline, base, metric)
             or _metric(variant, runs, baseline, base, metric)
+            or _pieces(variant, runs, baseline, base, metric)
             or of_base
             or in_more_than_seeds(variant, runs)
             or _unlike_in_sweep(variant, runs, baseline, base)
@@ -107,6 +108,28 @@ def _metric(
     if variant == baseline:
         sentence = f"the runs of “{variant}” are scored by different metrics of the name {name}{how}"
     return Obstacle("other metric", sentence)
+
+
+def _pieces(
+    variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str
+) -> Obstacle | None:
+    """Whether a metric that is per piece is one of the same pieces."""
+    if not other_pieces([*runs, *base], metric):
+        return None
+    ours, theirs = ((group[0].results.get("pieces") or {}).get("number", 0) for group in (runs, base))
+    numbers = f"the references are {ours:,} to “{variant}” and {theirs:,} to “{baseline}”"
+    if ours == theirs:
+        numbers = f"“{variant}” and “{baseline}” cut the references into different ones"
+    name = units.metric_name(metric)
+    sentence = f"{name} is a number per piece, and {numbers}; a metric of texts or of characters compares them"
+    return Obstacle("other pieces", sentence)
+
+
+def other_pieces(runs: Sequence[Scored], metric: str) -> bool:
+    """Whether a metric is per piece, and the runs cut the references into other ones, as far as they say it."""
+    name, _ = units.metric_and_test(metric)
+    hashes = {(run.results.get("pieces") or {}).get("sha256") for run in runs}
+    return len(hashes - {None}) > 1 and any(name in run.results.get("per_piece", ()) for run in runs)
 
 
 def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None:

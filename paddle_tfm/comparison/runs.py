@@ -13,6 +13,7 @@ from paddle_tfm.comparison.alike import Origin, origin_of, unlike
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.tuning import is_beside
+from paddle_tfm.train import manifest
 from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.logs import read_rows
 
@@ -100,6 +101,8 @@ def collect(
 
 def _read(run: Path, source: Path, with_curves: bool) -> Result:
     results = read_results(run, REQUIRED_KEYS)
+    if sentence := manifest.damage_of_run(run):
+        raise UserError(sentence)
     rows = read_rows(run / "metrics.jsonl") if with_curves else []
     curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
     return Result(run, results["variant"], results["seed"], results, source, curve)

@@ -15,15 +15,14 @@ from typing import Any, NamedTuple
 from paddle_tfm.comparison.alike import recipe_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.size import training_flops
-from paddle_tfm.recipe.differences import ABSENT, differences
+from paddle_tfm.train import changes
 from paddle_tfm.train.about import read_about
+from paddle_tfm.train.changes import BUILD, DIVISION, PLUGINS, Gap
 from paddle_tfm.train.forms import read_results, read_stored_identity
 
-SETTINGS, PLUGINS, DATA, BUILD, MACHINE = "settings", "plugins", "data", "build", "machine"
+MACHINE = "machine"
 SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
 OF_A_MACHINE = ("processor", "instructions", "cores", "threads", "memory_gib", "system", "device")
-DIVISION = ("shards", "processes", "threads")  # who computes a batch: it decides how long that takes
-OF_A_BUILD = ("paddle", "blas", "products", *DIVISION)
 # section → what → what a difference does to the last bits of every number
 LAST_BITS = {
     BUILD: {
@@ -71,20 +70,6 @@ class Side:
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-class Gap(NamedTuple):
-    """One thing in which two sides differ; `ABSENT` where a side has none."""
-
-    section: str
-    what: str
-    one: object
-    other: object
-
-    @property
-    def last_bits(self) -> str | None:
-        """What this difference does to the last bits of numbers; None of what changes more than these."""
-        return LAST_BITS.get(self.section, {}).get(self.what)
-
-
 class Confound(NamedTuple):
     """A cost in which two sides differ: what the difference of their scores may be owed to."""
 
@@ -104,12 +89,9 @@ def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None
     if identity:
         identity = {"processes": 1, **identity}  # it is older than that entry otherwise
     files = {f"{plugin} (file)": file for plugin, file in _mapping(identity, "plugin_files").items()}
-    facts: dict[str, dict[str, object]] = {
-        PLUGINS: {**_mapping(identity, "components"), **files},
-        DATA: {f"texts of {split}": str(texts)[:12] for split, texts in _mapping(identity, "data").items()},
-        BUILD: {key: identity[key] for key in OF_A_BUILD if identity.get(key)},
-        MACHINE: {**{key: training[key] for key in OF_A_MACHINE if key in training}, **_mapping(training, "versions")},
-    }
+    machine = {key: training[key] for key in OF_A_MACHINE if key in training}
+    facts = changes.facts(identity) | {MACHINE: {**machine, **_mapping(training, "versions")}}
+    facts[PLUGINS] |= files
     return Side(name, recipe_of(first) if recipe is None else recipe, facts, _costs(folders, abouts))
 
 
@@ -145,19 +127,14 @@ def paired(one: Side, other: Side, cost: str) -> tuple[list[float], list[float]]
 
 
 def gaps(one: Side, other: Side) -> list[Gap]:
-    """All in which the sides differ: settings in the order of the recipe, then plugins, data, build and machine."""
-    items = [Gap(SETTINGS, *item) for item in differences(one.recipe, other.recipe)]
-    for section in (PLUGINS, DATA, BUILD, MACHINE):
-        a, b = one.facts.get(section, {}), other.facts.get(section, {})
-        if not a or not b:  # nothing is known of one of them
-            continue
-        for what in dict.fromkeys([*a, *b]):
-            # A component that only one of them has is a setting; what matters is who provides it.
-            if section == PLUGINS and (what in a) != (what in b) and _plugins_of(a) == _plugins_of(b):
-                continue
-            if a.get(what, ABSENT) != b.get(what, ABSENT):
-                items.append(Gap(section, what, a.get(what, ABSENT), b.get(what, ABSENT)))
-    return items
+    """All in which the sides differ, as far as both are known: settings, plugins, data, build and machine."""
+    both = [{section: facts for section, facts in side.facts.items() if facts} for side in (one, other)]
+    return changes.gaps((one.recipe, both[0]), (other.recipe, both[1]))
+
+
+def last_bits(gap: Gap) -> str | None:
+    """What a difference does to the last bits of numbers; None of what changes more than these."""
+    return LAST_BITS.get(gap.section, {}).get(gap.what)
 
 
 def confounds(one: Side, other: Side) -> Iterator[Confound]:
@@ -208,11 +185,6 @@ def _meaning(cost: str, percent: float, *, as_long: bool) -> str:
     if cost == "cache_bytes":
         return f"{size} bytes of key/value cache for each token that is written"
     return f"{size} memory of tensors at its peak"
-
-
-def _plugins_of(components: Mapping[str, object]) -> set[object]:
-    """Who provides any of them, in which version: each component has code of its own."""
-    return {" ".join(str(provider).split()[:2]) for provider in components.values()}
 
 
 def _known(read: Callable[[Path], dict[str, Any]], folder: Path) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import fmean
 
 from paddle_tfm import units
+from paddle_tfm.comparison.alike import beyond_one
 from paddle_tfm.comparison.claims import Claims
-from paddle_tfm.comparison.comparable import Obstacle, obstacles
+from paddle_tfm.comparison.comparable import Obstacle, obstacles, other_pieces
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, pairs
@@ -18,6 +19,8 @@ from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.further_tests import why_not_measured
+
+OTHER_PIECES = "not comparable between these runs: it is a number per piece, and their pieces differ"
 
 
 @dataclass
@@ -55,6 +58,7 @@ class Comparison:
     claims: Claims | None = None  # of the recipe, judged
     obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
     smaller: list[Result] = field(default_factory=list)
+    beyond: dict[str, str] = field(default_factory=dict)  # variant → in what it differs beyond what is compared
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -67,6 +71,7 @@ class Comparison:
             "signatures": self.signatures,
             **({} if self.claims is None else self.claims.data()),
             "not_compared": {variant: obstacle.sentence for variant, obstacle in self.obstacles.items()},
+            "differ_beyond": self.beyond,
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in [*self.runs, *self.smaller]],
         }
@@ -130,6 +135,7 @@ def compare(
         {variant: [run.outcome(metric) for run in runs] for variant, runs in groups.items()}, unit, higher
     )
     others = [variant for variant in groups if variant != baseline and variant not in apart]
+    beyond = {variant: beyond_one(groups[baseline][0], groups[variant][0]) for variant in others}
     paired = {variant: pairs(groups[variant], groups[baseline], metric) for variant in others}
     differences = verdicts(paired, unit, higher, question)
     rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]
@@ -141,7 +147,7 @@ def compare(
     rows.sort(key=lambda row: row.variant in apart)
     return Comparison(
         name, folder, metric, higher, metric_units, baseline, rows, results, _signatures(results), question,
-        obstacles=apart, smaller=smaller,
+        obstacles=apart, smaller=smaller, beyond={variant: text for variant, text in beyond.items() if text},
     )  # fmt: skip
 
 
@@ -168,10 +174,12 @@ def _signatures(results: Sequence[Result]) -> dict[str, str]:
     for run in results:
         for name, signature in run.results["signatures"].items():
             signatures.setdefault(name, {})[signature] = None
-    return {
+    found = {
         name: next(iter(texts)) if len(texts) == 1 else f"not comparable between these runs: {' and '.join(texts)}"
         for name, texts in signatures.items()
     }
+    names = dict.fromkeys(name for run in results for name in run.results.get("per_piece", ()))
+    return found | {name: OTHER_PIECES for name in names if other_pieces(results, name)}
 
 
 def _row(variant: str, group: Sequence[Result], metric: str, standing: float) -> Row:

@@ -39,8 +39,17 @@ def verdict(comparison: Comparison) -> str:
     if best.diverged:
         text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
     diverged = _diverged([row for row in comparison.comparable if row is not best])
-    more = f"{_same_everywhere(comparison)}{_in_two_groups(comparison)}"
+    more = f"{_beyond(comparison)}{_same_everywhere(comparison)}{_in_two_groups(comparison)}"
     return f"{text}.{diverged}{f' Not compared: {apart}.' if apart else ''}{more}"
+
+
+def _beyond(comparison: Comparison) -> str:
+    """In what variants differ beside what is compared: their difference may be owed to that."""
+    return "".join(
+        f" “{variant}” differs from “{comparison.baseline}” in more than what is compared, which may be what its "
+        f"difference is owed to: {sentence}."
+        for variant, sentence in comparison.beyond.items()
+    )
 
 
 def _same_everywhere(comparison: Comparison) -> str:

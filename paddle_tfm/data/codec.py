@@ -129,6 +129,14 @@ class Codec:
         pieces = [self.source_vocabulary.pieces, self.target_vocabulary.pieces]
         return hashlib.sha256(json.dumps(pieces).encode()).hexdigest()
 
+    def cut(self, texts: EncodedTexts) -> dict[str, object]:
+        """How targets are cut: into how many pieces, ends included, and the hash of these, unknown ones as `<unk>`."""
+        number, digest = 0, hashlib.sha256()
+        for encoded in texts:
+            number += len(encoded.target)
+            digest.update(json.dumps(self.target_vocabulary.decode(encoded.target)).encode())
+        return {"number": number, "sha256": digest.hexdigest()}
+
     @classmethod
     def learn(cls, plan: Plan, examples: Sequence[Example]) -> Codec:
         """Tokenizers and vocabularies from the training examples; a decoder-only model has those of the target

@@ -20,18 +20,38 @@ from paddle_tfm.randomness import digest
 Pair = tuple[str, str]
 File = str | Path
 LINE_BYTES = 100_000_000  # of a line at most
+PACKED = {  # what a file begins with: by what it is packed, and what unpacks it
+    b"\xfd7zXZ\0": ("xz", "xz -dk"),
+    b"BZh": ("bzip2", "bzip2 -dk"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
+    b"PK\3\4": ("zip", "unzip"),
+    b"\x1f\x8b\x08": ("gzip", "gzip -dk"),
+}
+MARKUP = ("<?xml", "<!doctype", "<tmx", "<html")  # that a file of lines does not begin with
 
 
 def raw_lines(file: IO[bytes], name: File) -> Iterator[bytes]:
     """The lines of an open file, with their ends.
 
     Raises:
-        UserError: one would fill the memory, which few bytes of a .gz can hold, and a device without end.
+        UserError: the file is packed otherwise; or a line would fill the memory, which few bytes of a .gz can hold, and
+            a device without end.
     """
     for number, line in enumerate(iter(partial(file.readline, LINE_BYTES), b""), 1):
+        if number == 1:
+            _refuse_packed(line, name)
         if len(line) == LINE_BYTES:
             raise UserError(f"{name}, line {number}: has {LINE_BYTES:,} bytes or more; is it lines of text?")
         yield line
+
+
+def _refuse_packed(head: bytes, name: File) -> None:
+    for magic, (program, command) in PACKED.items():
+        if head.startswith(magic) and (program != "bzip2" or head[4:10] == b"1AY&SY"):  # BZh alone may begin a text
+            raise UserError(
+                f"{name}: is packed by {program}; unpack it first ({command} FILE): what is read is lines of UTF-8, "
+                "plain or in a .gz"
+            )
 
 
 def lines(path: File) -> Iterator[str]:
@@ -64,6 +84,8 @@ def table(path: File, columns: Sequence[int] = (0, 1)) -> Iterator[Pair]:
         if not line.strip():
             continue
         cells = line.split("\t")
+        if len(cells) == 1 and number == 1:
+            _refuse_markup(line, path)
         if len(cells) == 1:
             raise UserError(f"{path}, line {number}: no TAB between source and target")
         if len(cells) <= max(columns):
@@ -82,6 +104,9 @@ def side_by_side(source_path: File, target_path: File) -> Iterator[Pair]:
     for source, target in zip_longest(lines(source_path), lines(target_path)):
         count[0] += source is not None
         count[1] += target is not None
+        if sum(count) == 2:
+            _refuse_markup(source or "", source_path)
+            _refuse_markup(target or "", target_path)
         if source is None or target is None or not (source.strip() or target.strip()):
             continue
         yield (
@@ -92,6 +117,14 @@ def side_by_side(source_path: File, target_path: File) -> Iterator[Pair]:
         raise UserError(
             f"{source_path} has {count[0]} lines, but {target_path} has {count[1]}: line n of the one must translate "
             f"line n of the other"
+        )
+
+
+def _refuse_markup(line: str, path: File) -> None:
+    if line.lstrip().lower().startswith(MARKUP):
+        raise UserError(
+            f"{path}: is XML, as TMX is, and pairs are lines: source TAB target, two files side by side, or JSON, an "
+            "object a line; write one of these out of it"
         )
 
 

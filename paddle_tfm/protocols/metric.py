@@ -65,6 +65,7 @@ class Metric(Component):
     higher_is_better: ClassVar[bool] = True
     needs_search: ClassVar[bool] = True  # False: the likelihood is enough (perplexity)
     needs_pieces: ClassVar[bool] = False  # True: texts are not enough, so that it cannot score a file of them
+    per_piece: ClassVar[bool] = False  # True: who cuts texts into other pieces gets another number, nothing to compare
     unit: ClassVar[Literal["", "%", "points"]] = ""  # "%": 0.997 is shown as 99.7%; "points": 0 to 100 by itself, 34.21
 
     def __init_subclass__(cls, **kwargs):

@@ -72,3 +72,11 @@ class Task(Component):
             UserError: the data cannot be read; with file and line.
         """
         raise NotImplementedError
+
+    def read_head(self, split: str) -> None:
+        """Read the beginning of the files that the options name for a split, and fetch none: what is wrong with them is
+        what `paddle-tfm check` says. Default: there are no such files.
+
+        Raises:
+            UserError: a file is missing, or is not what it must be.
+        """

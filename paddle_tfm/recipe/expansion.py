@@ -12,7 +12,7 @@ from pathlib import Path
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.recipe import coherence, ladder, limits, tuning
 from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.merging import origins_below, override
+from paddle_tfm.recipe.merging import leaves, origins_below, override
 from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.settings import BESIDE, Settings
 from paddle_tfm.recipe.tuning import TuneSettings
@@ -102,6 +102,15 @@ class Recipe:
             origins = origins_below(self.origins, f"variants.{name}", overrides)
             variants[str(name)] = (dict(overrides) if isinstance(overrides, Mapping) else {}, origins)
         return variants
+
+    def varied(self) -> dict[str, list[str]]:
+        """Variant, as it is trained → the paths of the settings that make it one: its overrides, what was solved for
+        it, and what is tuned."""
+        tune = self.tune()
+        return {
+            name: [*(leaf for each in overrides.items() for leaf in leaves(*each)), *(tune.space if tune else ())]
+            for name, (overrides, _) in self.variants().items()
+        }
 
     def claims(self) -> dict[str, ClaimSettings]:
         """What the recipe claims, by name.

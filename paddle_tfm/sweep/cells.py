@@ -20,15 +20,17 @@ from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.sweep.stored_run import State, StoredRun
 from paddle_tfm.train import manifest
 from paddle_tfm.train.changes import (
+    DESCRIPTIVE_KEYS,
+    PLUGINS,
     RECIPE_CHANGED,
     changes,
-    component_changes,
-    components,
+    facts,
+    gaps,
     read_shards,
-    recipe_changes,
     rounding,
+    was_and_is,
 )
-from paddle_tfm.train.forms import read_results
+from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.identity import identity, read_identity
 
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
@@ -120,6 +122,18 @@ class Cell(protocols.Cell):
             refuse_link(above)
         refuse_links(self.folder)
 
+    def require_whole(self) -> None:
+        """Refuse a finished run of which a file is not as it was saved.
+
+        Raises:
+            UserError: which, and what to do.
+        """
+        if sentence := manifest.damage_of_run(self.folder) or manifest.damage_of_best(self.folder):
+            again = f"remove {self.folder} to train this run again"
+            if RESULTS in sentence or "predictions" in sentence:
+                again = f"remove {self.folder / RESULTS} to have it scored again from its last checkpoint"
+            raise UserError(f"{sentence}; put back what was there, or {again}")
+
     def tidy(self) -> None:
         """Remove what a process left of this finished run that was killed after it had written the results."""
         if self.is_claimed:
@@ -160,11 +174,11 @@ class Cell(protocols.Cell):
         """Which components of its run, as it was begun, another plugin provides now, or another version of it, of those
         that are installed here; "" where none are, or where that cannot be read."""
         try:
-            before, now = components(read_identity(self.folder)), plan.providers()
+            before, now = facts(read_identity(self.folder))[PLUGINS], plan.providers()
         except UserError:
             return ""
-        both = [{name: each[name] for name in before if name in now} for each in (before, now)]
-        return ", ".join(component_changes(*both))
+        both = [{PLUGINS: {name: each[name] for name in before if name in now}} for each in (before, now)]
+        return ", ".join(sorted(was_and_is(gaps(({}, both[0]), ({}, both[1])))))
 
     def other_settings(self, now: Mapping[str, Any]) -> str:
         """Which settings of its run, as it was begun, are others than those of a resolved recipe `now`, the first of
@@ -173,7 +187,7 @@ class Cell(protocols.Cell):
             before = yaml_lines.load_file(self.folder / "recipe.yaml")[0]
         except UserError:
             return ""
-        sentences = recipe_changes(before, now)
+        sentences = was_and_is(gaps((before, {}), (now, {}), DESCRIPTIVE_KEYS))
         more = f", and {len(sentences) - NAMED_SETTINGS} more" if len(sentences) > NAMED_SETTINGS else ""
         return ", ".join(sentences[:NAMED_SETTINGS]) + more
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from paddle_tfm.errors import Problem, RecipeError
+from paddle_tfm.component_source import recipe_text
+from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm.recipe import fast
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.ladder import at, sizes_of
@@ -18,12 +20,17 @@ from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
+from paddle_tfm.units import metric_name
 
 CHECK_VOCABULARY = 32
 
 
 def check(
-    recipe: Recipe, registry: Registry, step: bool | None = None, only: Collection[str] | None = None
+    recipe: Recipe,
+    registry: Registry,
+    step: bool | None = None,
+    only: Collection[str] | None = None,
+    heads: bool = False,
 ) -> list[Plan]:
     """The plans of all runs, in the order of `Recipe.runs`. Each variant's components are built once, its model with a
     small vocabulary: what only a constructor can tell joins what its plan says.
@@ -31,7 +38,7 @@ def check(
     Args:
         step: whether each model takes a training step and decodes two tokens (`first_step`). Default: those with a
             plugin that is not ours, so that its errors come before an hour of training and not after it.
-        only: names of runs; None: all.
+        only: names of runs; None: all. heads: whether the beginning of each file of texts is read.
     Raises:
         RecipeError: everything that is wrong, in all variants, at once.
     """
@@ -43,6 +50,7 @@ def check(
         if run.variant not in plans:
             plans[run.variant] = plan_run(run, registry)
             problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step, matrices)]
+            problems += _heads(plans[run.variant]) if heads and not problems else []
     problems += fast.problems(recipe)
     if not problems:
         problems += _not_larger(recipe, plans, matrices)
@@ -50,6 +58,19 @@ def check(
     if problems:
         raise RecipeError(recipe.source, dict.fromkeys(problems))
     return [replace(plans[run.variant], run=run) for run in runs]
+
+
+def _heads(plan: Plan) -> list[Problem]:
+    """What is wrong with the files that its task, and those of its further tests, read."""
+    problems = []
+    for path, component in plan.components.items():
+        task = component.build() if component.kind == "task" else None
+        for split in SPLITS if task else ():
+            try:
+                task.read_head(split)
+            except UserError as error:
+                problems.append(Problem(f"{path}.{split}", str(error)))
+    return plan.located(problems)
 
 
 def _problems_of_trials(recipe: Recipe, runs: list[RunSpec], registry: Registry) -> Iterator[Problem]:
@@ -138,8 +159,8 @@ def _errors(plan: Plan) -> Iterator[RecipeError]:
 
 
 def remarks(plans: Iterable[Plan]) -> list[str]:
-    """What a user should know of a recipe that is sound, each sentence once: what components say of themselves, and
-    norms over a batch that meet batches of texts of one length."""
+    """What a user should know of a recipe that is sound, each sentence once: what components say of themselves, norms
+    over a batch that meet batches of texts of one length, and a metric by which variants are not compared."""
     plans = list(plans)
     norms = {plan.run.variant: names for plan in plans if (names := plan.norms_of_a_batch_by_length())}
     sentences = [sentence for plan in plans for sentence in plan.expected_failures()]
@@ -149,4 +170,19 @@ def remarks(plans: Iterable[Plan]) -> list[str]:
             f"{', '.join(norms)}: norms over a batch ({known}) are trained on batches of texts of one length "
             "(train.batches=by_length) and evaluated on all lengths; compare with train.batches=mixed"
         )
-    return list(dict.fromkeys(sentences))
+    return list(dict.fromkeys([*sentences, *_other_pieces(plans)]))
+
+
+def _other_pieces(plans: Sequence[Plan]) -> list[str]:
+    """That variants with other pieces are not compared by a metric per piece, if that is what decides."""
+    best, metrics = plans[0].run.data["evaluate"]["best"], plans[0].metrics()
+    cut = {recipe_text([plan.run.data.get(key) for key in ("tokenizer", "vocabulary")]) for plan in plans}
+    per_piece = {"loss", *(name for name, plan in metrics.items() if plan.cls is not None and plan.cls.per_piece)}
+    if len(cut) < 2 or best not in per_piece:
+        return []
+    others = [name for name in metrics if name not in per_piece]
+    instead = f"; `evaluate.best` may be {' or '.join(others)}" if others else ""
+    return [
+        f"{metric_name(best)} is a number per piece, and variants differ in tokenizer or vocabulary: they are not "
+        f"compared by it{instead}"
+    ]

@@ -282,7 +282,7 @@ class Sweep:
         names = self.tuning.names(names) if self.tuning else names
         plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
         question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
-        write_command(self.folder, command, names, self.recipe.data.get("baseline"), question)
+        write_command(self.folder, command, names, self.recipe.data.get("baseline"), question, self.recipe.varied())
         if self.store is not None:
             with suppress(StoreError):  # it costs no step
                 self.store.write(COMMAND_FILE, (self.folder / COMMAND_FILE).read_bytes())
@@ -303,6 +303,7 @@ class Sweep:
                 continue
             plan = plan_run(cell.spec, self.registry)
             cell.require_unchanged(plan, fingerprint_of(plan))
+            cell.require_whole()
             cell.tidy()
             self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
         return waiting

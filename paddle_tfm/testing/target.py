@@ -15,7 +15,7 @@ from paddle_tfm.hookspecs import KINDS, LISTENER, PROJECT
 from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.plugin_errors import FILE_MODULE
 from paddle_tfm.plugins import listeners, load_file
-from paddle_tfm.registry import Registry
+from paddle_tfm.registry import Registry, no_component
 from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
 
 OnOutcome = Callable[[Outcome], None]
@@ -74,6 +74,7 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
     module = load(path)
     if attribute:
         return [_component(_attribute(module, attribute, str(path)), registry)]
+    _require_components(path, module)
     registered_classes = _registered_by(module)
     classes = [cls for cls in _classes(module) if getattr(cls, "kind", None) in KINDS]
     # What a registered class is derived from is there to be shared, and may lack a method.
@@ -90,14 +91,32 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
     return entries
 
 
+def _require_components(path: Path, module) -> None:
+    """Raises UserError where what a module registers of a kind is none of it."""
+    for kind, registered in _registered(module).items():
+        if not isinstance(registered, Mapping):
+            raise UserError(f"{path}: `{KINDS[kind]}` must return {{name: class}}, but returns {registered!r:.80}")
+        for name, item in registered.items():
+            cls = getattr(item, "target", item)
+            if isinstance(cls, type) and getattr(cls, "kind", None) != kind:
+                raise UserError(f"{path}: {no_component(kind, name, cls, str(path))}")
+
+
 def _registered_by(module) -> list[type]:
     """The classes that the hooks of a module register."""
-    targets: list[object] = []
-    for name, hook in _hooks(module).items():
-        if name in KINDS.values():
-            with contextlib.suppress(Exception):  # the plugin's own code; what it raises is said when it is loaded
-                targets += [getattr(item, "target", item) for item in hook().values()]
+    tables = [table for table in _registered(module).values() if isinstance(table, Mapping)]
+    targets = [getattr(item, "target", item) for table in tables for item in table.values()]
     return [target for target in targets if isinstance(target, type)]
+
+
+def _registered(module) -> dict[str, object]:
+    """Kind → what the hook of a module returns for it."""
+    hooks, registered = _hooks(module), {}
+    for kind, name in KINDS.items():
+        if name in hooks:
+            with contextlib.suppress(Exception):  # the plugin's own code; what it raises is said when it is loaded
+                registered[kind] = hooks[name]()
+    return registered
 
 
 def _hooks(module) -> dict[str, Callable]:

@@ -62,11 +62,13 @@ def write_command(
     runs: Iterable[str] = (),
     baseline: str | None = None,
     question: Mapping[str, Any] | None = None,
+    variants: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write what trains the sweep in `folder` again, the names of its runs in their order, the baseline that its recipe
-    names, and what it asks of its seeds. A sweep whose runs become fewer writes it again: who watches it goes by this
-    list."""
+    names, what it asks of its seeds, and which settings it sets for each variant. A sweep whose runs become fewer
+    writes it again: who watches it goes by this list."""
     stored = {"command": list(command), "runs": list(runs), "baseline": baseline, "question": question}
+    stored["variants"] = variants or {}
     write_whole(folder / COMMAND_FILE, json_text(stored), shared=True)
 
 
@@ -89,6 +91,14 @@ def read_question(folder: Path) -> dict[str, Any]:
     """What the recipe of the sweep in `folder` asks of its seeds; empty where none is recorded."""
     stored = _stored(folder).get("question")
     return stored if isinstance(stored, dict) else {}
+
+
+def read_variants(folder: Path) -> dict[str, list[str]]:
+    """The settings that the recipe of the sweep in `folder` sets for each of its variants, by their paths; empty where
+    none are recorded."""
+    stored = _stored(folder).get("variants")
+    variants = stored if isinstance(stored, dict) else {}
+    return {name: list(map(str, paths)) for name, paths in variants.items() if isinstance(paths, list)}
 
 
 def _texts_of(folder: Path, key: str) -> list[str]:

@@ -69,6 +69,13 @@ class FurtherResults(Form):
     scores: dict[str, Score] = {}
 
 
+class Pieces(Form):
+    """How the references of the final scores are cut: into how many pieces, and their hash."""
+
+    number: Count = 0
+    sha256: str = ""
+
+
 class Results(Form):
     """`results.json`. A score may be infinite, or NaN."""
 
@@ -90,6 +97,8 @@ class Results(Form):
     directions: dict[str, bool] = {}
     units: dict[str, str] = {}
     signatures: dict[str, str] = {}
+    per_piece: list[str] = []
+    pieces: Pieces = Pieces()
     valid: dict[str, Score] = {}
     test: dict[str, Score] = {}
     tests: dict[str, FurtherResults] = {}

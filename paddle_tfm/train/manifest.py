@@ -1,8 +1,9 @@
-"""`manifest.json` of a checkpoint: its files, by which anybody can say whether it is whole; and from which checkpoint a
-training resumes, and which of them stay. Needs no Paddle."""
+"""`manifest.json` of a checkpoint, and of a finished run: its files, by which anybody can say whether it is whole; and
+from which checkpoint a training resumes, and which of them stay. Needs no Paddle."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, read_json, remove, sha256, sync
-from paddle_tfm.train.forms import RESULTS, read_stored_identity
+from paddle_tfm.files import PARTIAL, json_text, read_json, remove, sha256, sync, write_whole
+from paddle_tfm.train.forms import IDENTITY, RESULTS, read_stored_identity
 
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
 OLD = ".old"  # behind the name of a checkpoint: the one before it
 OF_RUN = {"recipe": "another recipe", "data": "other texts"}  # in an identity and in a manifest
+COMPARED = ("recipe.yaml", IDENTITY, "metrics.jsonl", "predictions*.tsv")  # of a finished run, beside its results
 SNAPSHOT = re.compile(rf"step-\d+({re.escape(OLD)})?")
 
 
@@ -35,6 +37,33 @@ def write(folder: Path, step: int, identity: Mapping[str, Any]) -> None:
     (folder / FILE).write_text(json.dumps(manifest, indent=1), "utf-8")
     sync(folder / FILE)
     sync(folder)
+
+
+def write_of_run(folder: Path, results: bytes) -> None:
+    """Write the manifest of what a run is compared by, before its `results` are: with these it is finished."""
+    paths = [path for pattern in COMPARED for path in sorted(folder.glob(pattern))]
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths}
+    files[RESULTS] = {"bytes": len(results), "sha256": hashlib.sha256(results).hexdigest()}
+    write_whole(folder / FILE, json_text({"files": files}))
+
+
+def damage_of_run(folder: Path) -> str | None:
+    """A sentence on the first file by which a finished run is compared that is not as it was saved; None if all that
+    are here are, as far as can be said: a run that is older has no manifest."""
+    if not (folder / FILE).exists():
+        return None
+    try:
+        files = _files(folder, read_json(folder / FILE, ("files",))["files"])
+    except UserError as error:
+        return str(error)
+    here = ((folder / name, file) for name, file in files.items() if (folder / name).exists())
+    return next(filter(None, (_damage(path, file["bytes"], file["sha256"]) for path, file in here)), None)
+
+
+def damage_of_best(folder: Path) -> str | None:
+    """`damage` of the best weights of the run in a folder; None where they are not here."""
+    best = find(folder / "checkpoints" / "best")
+    return None if best is None else damage(best, WEIGHTS)
 
 
 def damage(folder: Path, only: str | None = None) -> str | None:
@@ -77,11 +106,17 @@ def read(folder: Path) -> dict[str, Any]:
         UserError: it cannot be read, or is of another form.
     """
     stored = read_json(folder / FILE, ("step", "identity", "files"))
-    files = stored["files"]
-    sound = isinstance(files, dict) and all(_is_entry(name, entry) for name, entry in files.items())
-    if not sound or not _is_step(stored["step"]) or not isinstance(stored["identity"], str):
+    _files(folder, stored["files"])
+    if not _is_step(stored["step"]) or not isinstance(stored["identity"], str):
         raise UserError(f"{folder / FILE}: damaged: it is no manifest of files")
     return stored
+
+
+def _files(folder: Path, files: Any) -> dict[str, Any]:
+    """The files that a manifest lists, if it does."""
+    if not isinstance(files, dict) or not all(_is_entry(name, entry) for name, entry in files.items()):
+        raise UserError(f"{folder / FILE}: damaged: it is no manifest of files")
+    return files
 
 
 def _is_entry(name: str, entry: object) -> bool:

@@ -56,6 +56,8 @@ def results_of(
         "directions": {name: metric.higher_is_better for name, metric in metrics.items()},
         "units": {name: metric.unit for name, metric in metrics.items()},
         "signatures": signatures(metrics),
+        "per_piece": ["loss", *(name for name, metric in metrics.items() if metric.per_piece)],
+        "pieces": run.codec.cut(run.encoded["test"] or run.encoded["valid"]),
         "valid": progress.valid,
         "test": dict(final.test),
         "tests": dict(final.tests),

@@ -233,7 +233,9 @@ class Trainer:
         results = results_of(run, state.progress, self.score.metrics, final, averaged, diverged, state.wall_seconds())
         self.require_folder()
         write_peak_memory(run.folder)
-        write_whole(run.folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
+        text = json.dumps(results, indent=1, ensure_ascii=False).encode()
+        manifest.write_of_run(run.folder, text)
+        write_whole(run.folder / "results.json", text)
         manifest.remove_intermediate(state.folder())
         return results
 

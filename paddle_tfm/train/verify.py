@@ -15,7 +15,7 @@ from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
 from paddle_tfm.train.changes import changes, read_shards, rounding
-from paddle_tfm.train.forms import About, Results, read_form, read_stored_identity
+from paddle_tfm.train.forms import RESULTS, About, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import identity, read_identity
 from paddle_tfm.train.logs import LOGS, first_missing, rows_of
 from paddle_tfm.train.run import plan_of
@@ -101,7 +101,7 @@ def _log(path: Path, plan: Plan | None, trained: int) -> Finding:
 
 
 def _forms(folder: Path) -> Iterator[Finding]:
-    """Whether what a report says of the run can be read."""
+    """Whether what a report says of the run can be read, and is as it was saved."""
     for name, form, keys in (("results.json", Results, ("variant", "valid", "test")), ("about.json", About, ())):
         if (folder / name).exists():
             try:
@@ -109,6 +109,14 @@ def _forms(folder: Path) -> Iterator[Finding]:
                 yield Finding("ok", name, "can be read")
             except UserError as error:
                 yield Finding("bad", name, str(error))
+    if not (folder / RESULTS).exists():
+        return
+    if not (folder / manifest.FILE).exists():
+        yield Finding("note", manifest.FILE, "is not here: the run is older, and nobody can tell whether it is whole")
+    elif sentence := manifest.damage_of_run(folder):
+        yield Finding("bad", manifest.FILE, sentence)
+    else:
+        yield Finding("ok", manifest.FILE, "results, predictions, log and recipe are as they were saved")
 
 
 def _code(folder: Path, registry: Registry) -> tuple[Plan | None, list[Finding]]:

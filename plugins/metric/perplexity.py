@@ -17,6 +17,7 @@ class Perplexity(Metric):
 
     higher_is_better: ClassVar[bool] = False
     needs_search: ClassVar[bool] = False
+    per_piece: ClassVar[bool] = True
 
     def compute(self, predictions: Sequence[Prediction], likelihood: Likelihood) -> float:
         if not likelihood.tokens > 0:

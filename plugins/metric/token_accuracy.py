@@ -12,6 +12,7 @@ class TokenAccuracy(Metric):
     """The share of reference tokens that are the model's most probable ones, under teacher forcing."""
 
     needs_search: ClassVar[bool] = False
+    per_piece: ClassVar[bool] = True
     unit: ClassVar[str] = "%"
 
     def compute(self, predictions: Sequence[Prediction], likelihood: Likelihood) -> float:

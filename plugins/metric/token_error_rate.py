@@ -16,6 +16,7 @@ class TokenErrorRate(ErrorRate):
     """
 
     needs_pieces: ClassVar[bool] = True
+    per_piece: ClassVar[bool] = True
     item: ClassVar[str] = "piece"
 
     def items(self, prediction: Prediction) -> tuple[Items, Items]:

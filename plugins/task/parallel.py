@@ -74,6 +74,11 @@ class Parallel(Task):
             examples = (Example(*pair) for pair in (self._read(split) if self.pairs is None else self.pairs))
         return (Example(each.target, each.source) for each in examples) if self.reverse else iter(examples)
 
+    def read_head(self, split: str) -> None:
+        files = self.files[split]
+        if files is not None and next(_pairs(files, self.columns), None) is None:
+            raise UserError(f"{_file_names(files)}: no pair of texts in it, but the split '{split}' needs one")
+
     def _read(self, split: str) -> Iterable[Pair]:
         files = self.files[split]
         if files is None and split == "test":

@@ -68,6 +68,10 @@ class Text(Task):
         stride = self.stride if split == "train" else None
         return (Excerpt("", block) for block in blocks(texts, self.block, stride))
 
+    def read_head(self, split: str) -> None:
+        if isinstance(file := self.files[split], str) and next(_text(file), None) is None:
+            raise UserError(f"{file}: no text in it, but the split '{split}' needs some")
+
     def _lines(self, split: str) -> Iterator[str]:
         """The lines of a split that hold text, without their ends."""
         if self.dataset is not None:

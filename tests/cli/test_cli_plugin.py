@@ -49,6 +49,38 @@ def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
     assert json.loads(done.out)[0]["most_likely"].startswith("the sign of the slope")
 
 
+ORDINARY = """
+from paddle import nn
+from paddle_tfm import hookimpl
+
+class Mine(nn.Layer):
+    def __init__(self, d_model):
+        super().__init__()
+
+    def forward(self, x):
+        return x - x.mean(-1, keepdim=True)
+
+@hookimpl
+def register_norms():
+    return {"mine": Mine}
+"""
+
+
+@pytest.mark.parametrize("command", ["plugin check mine.py", "check base model.norm=mine --plugin mine.py --no-step"])
+def test_an_ordinary_layer_that_a_hook_returns_is_named_with_what_checks_it(command):
+    Path("mine.py").write_text(ORDINARY, "utf-8")
+    done = call(*command.split())
+    assert done.status == 2 and "'mine' is no norm: Mine must subclass paddle_tfm.protocols.Norm; `" in done.err
+    advice = done.err.split("`")[1].split()
+    assert advice[0] == "paddle-tfm" and call(*advice[1:], "--only", "invariances").status == 0
+
+
+def test_a_hook_that_returns_no_names_is_told_what_it_must_return():
+    Path("mine.py").write_text(ORDINARY.replace('{"mine": Mine}', "[Mine]"), "utf-8")
+    done = call("plugin", "check", "mine.py")
+    assert done.status == 2 and "`register_norms` must return {name: class}, but returns [<class" in done.err
+
+
 @pytest.mark.parametrize(
     "target, reference, sentence",
     [

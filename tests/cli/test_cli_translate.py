@@ -3,8 +3,10 @@ alignments."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import pty
 import re
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zipfile
 from contextlib import nullcontext
 
 import pytest
@@ -286,6 +289,12 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
         (["--input", "long.gz"], "long.gz, line 1: has 100,000,000 bytes or more; is it lines of text?"),
         (["--input", "/dev/zero"], "/dev/zero, line 1: has 100,000,000 bytes or more; is it lines of text?"),
         (["--input", "plain.gz"], "plain.gz after line 0: not a whole gzip file: "),
+        (["--input", "in.xz"], "in.xz: is packed by xz; unpack it first (xz -dk FILE): what is read is lines of UTF-8"),
+        (["--input", "in.bz2"], "in.bz2: is packed by bzip2; unpack it first"),
+        (["--input", "in.zip"], "in.zip: is packed by zip; unpack it first"),
+        (["--input", "in.zst"], "in.zst: is packed by zstd; unpack it first"),
+        (["--input", "in.z"], "in.z: is packed by gzip; unpack it first"),
+        (["--input", "twice.gz"], "twice.gz: is packed by xz; unpack it first"),
         (["--input", "in.txt", "--output", "in.txt"], "--output in.txt: that is the input; name another file"),
         (["--output", "no/such/file", "1"], "--output no/such/file: no file can be written there"),
         (["--output", "folder", "1"], "--output folder: no file can be written there"),
@@ -304,6 +313,12 @@ def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, argum
     (tmp_path / "folder" / "file").write_text("")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-4])
     (tmp_path / "plain.gz").write_bytes(b"1 2\n")
+    for name, pack in (("in.xz", lzma.compress), ("in.bz2", bz2.compress), ("in.z", gzip.compress)):
+        (tmp_path / name).write_bytes(pack(b"1 2\n"))
+    (tmp_path / "twice.gz").write_bytes(gzip.compress(lzma.compress(b"1 2\n")))
+    (tmp_path / "in.zst").write_bytes(bytes.fromhex("28b52ffd04582100003120320a"))  # RFC 8878
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as file:
+        file.writestr("in.txt", "1 2\n")
     (tmp_path / "long.gz").write_bytes(gzip.compress(bytes(100_000_001), 1))
     done = call("translate", run, *arguments)
     assert (done.status, done.out) == (2, "")

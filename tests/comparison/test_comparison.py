@@ -506,6 +506,33 @@ def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other,
     assert {name: each.sentence for name, each in said.items()} == ({"b": expected} if sentence else {})
 
 
+@pytest.mark.parametrize(
+    ("metric", "pieces", "words"),
+    [
+        ("perplexity", (12, 71), "the references are 71 to “b” and 12 to “a”"),
+        ("loss", (12, 71), "the references are 71 to “b” and 12 to “a”"),
+        ("perplexity", (12, 12), "“b” and “a” cut the references into different ones"),
+        ("exact_match", (12, 71), ""),
+        ("perplexity", (12, 0), ""),  # an older run: nobody knows
+        ("perplexity", (12,), ""),
+    ],
+)
+def test_what_is_per_piece_is_not_compared_between_other_pieces(metric, pieces, words, tmp_path):
+    for name, place in (("a", 0), ("b", -1)):
+        number = pieces[place]
+        cut = {"pieces": {"number": number, "sha256": f"{place}{number}"}} if number else {}
+        for seed in (1, 2):
+            value = {"exact_match": 0.5, "perplexity": 9.0 + seed - number / 9, "loss": 2.0 - number / 90}
+            finish(tmp_path, name, seed, value, per_piece=["loss", "perplexity"], **cut)
+    if len(pieces) == 1:
+        for file in tmp_path.rglob("results.json"):
+            file.write_text(file.read_text("utf-8").replace('"-112"', '"012"'), "utf-8")
+    said = table(tmp_path, metric, "a")
+    assert [each.words for each in said.obstacles.values()] == ["other pieces"] * bool(words)
+    assert words in verdict(said) and ("is a number per piece" in verdict(said)) == bool(words)
+    assert ("loss" in said.signatures) == ("perplexity" in said.signatures) == (len(pieces) == 2 and pieces[1] > 0)
+
+
 def test_runs_older_than_the_hash_of_their_code_hide_no_difference_between_others(tmp_path):
     for seed, code in enumerate(["", " sha256:1", " sha256:1", " sha256:2"], 1):
         trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, **{**SHARED, "norm": f"norm 0.1.0{code}"})

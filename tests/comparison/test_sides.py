@@ -9,6 +9,7 @@ from paddle_tfm.comparison.sides import Side, confounds, gaps
 from paddle_tfm.recipe.defaults import with_defaults
 from paddle_tfm.recipe.differences import ABSENT
 from paddle_tfm.recipe.loading import load
+from paddle_tfm.train.changes import OF_A_BUILD
 
 
 def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):
@@ -46,14 +47,12 @@ def test_what_may_change_last_bits_says_so(tmp_path):
     """Of build and machine; a difference of settings changes more than last bits."""
     base = sides.of_runs("a", [run(tmp_path / "a")])
     other = run(tmp_path / "b", "task: copy\n", identity={"shards": 1}, training={"processor": "Arm", "cores": 64})
-    found = {gap.what: gap.last_bits for gap in gaps(base, sides.of_runs("b", [other]))}
+    found = {gap.what: sides.last_bits(gap) for gap in gaps(base, sides.of_runs("b", [other]))}
     assert found.keys() == {"task", "shards", "processor", "cores"}
     assert found["task"] is None and found["cores"] == "changes no bit"
     assert found["shards"].startswith("changes last bits: the gradients of a batch are summed in other parts")
     assert found["processor"].startswith("may change last bits")
-    of_each = {(sides.BUILD, what) for what in sides.OF_A_BUILD} | {
-        (sides.MACHINE, what) for what in sides.OF_A_MACHINE
-    }
+    of_each = {(sides.BUILD, what) for what in OF_A_BUILD} | {(sides.MACHINE, what) for what in sides.OF_A_MACHINE}
     for section, what in of_each | {(sides.MACHINE, what) for what in ("paddle_tfm", "paddle", "python", "numpy")}:
         assert sides.LAST_BITS[section][what].startswith(
             ("changes last bits", "may change last bits", "changes no bit")

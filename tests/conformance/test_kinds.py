@@ -54,6 +54,14 @@ def test_one_of_each_kind_passes(kind):
     assert any(outcome.status == PASS for outcome in report)
 
 
+@pytest.mark.parametrize("name", ["perplexity", "token_accuracy", "token_error_rate"])
+def test_a_metric_that_other_pieces_change_must_say_so(name, monkeypatch):
+    cls = create_registry().resolve("metric", name, "metric").cls
+    monkeypatch.setattr(cls, "per_piece", False)
+    (outcome,) = examine("metric", name, {}, only=frozenset({"asks"}))
+    assert outcome.status == FAIL and "set `per_piece = True`" in str(outcome)
+
+
 # ------------------------------------------------------------------------------------------------ what needs more
 
 

@@ -102,9 +102,8 @@ def hybrid_norm(x, sublayers, layer, pre_first=False, norm=None, named=None):
 
 
 def mix_ln(x, sublayers, layer, layers, share, norm=None, named=None):
-    """2412.13795, section 4: the first ⌊αL⌋ layers are Post-LN, the others Pre-LN; ours is ⌈αL⌉, the same where αL is
-    whole, as in the paper's 12 to 32 layers."""
-    return (post if layer < math.ceil(share * layers) else pre)(x, sublayers, norm, named)
+    """2412.13795, section 4: the first ⌊αL⌋ layers are Post-LN, the others Pre-LN; ours is 1 at least."""
+    return (post if share and layer < max(1, math.floor(share * layers + 1e-9)) else pre)(x, sublayers, norm, named)
 
 
 def residual_dual(x, sublayers, layer, layers, norm=None, named=None):

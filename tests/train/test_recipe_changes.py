@@ -1,7 +1,11 @@
 """Which settings changed between two resolved recipes."""
 
 from paddle_tfm.recipe import loading
-from paddle_tfm.train.changes import changes, recipe_changes
+from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, changes, gaps, was_and_is
+
+
+def recipe_changes(then, now):
+    return was_and_is(gaps((then, {}), (now, {}), DESCRIPTIVE_KEYS))
 
 
 def data(*overrides):

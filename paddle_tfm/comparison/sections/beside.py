@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from paddle_tfm.comparison import describe
 from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.sides import SETTINGS, Gap, gaps
+from paddle_tfm.comparison.sides import gaps
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table, column
+from paddle_tfm.train.changes import SETTINGS, Gap
 
 
 class Beside(Section):

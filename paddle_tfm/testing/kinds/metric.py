@@ -24,6 +24,7 @@ OUTPUTS = [output for _, output in PAIRS]
 MANY = 151  # predictions: no number of examples that a batch may have divides it, nor its double but 2
 EVERY_WORD = " ".join(dict.fromkeys(" ".join(REFERENCES).split()))
 TWICE = Likelihood(20.0, 16, 20, 80)
+RECUT = Likelihood(10.0, 3, 5, 40)  # as likely a text as LIKELY, in half as many pieces
 LIKELY, UNLIKELY = Likelihood(10.0, 8, 10, 40), Likelihood(30.0, 5, 10, 40)
 CLOSE = 1e-9
 ONLY_LIKELIHOOD = "it looks at the likelihood of references, and at no output"
@@ -179,25 +180,32 @@ def sums(subject: Subject) -> Result:
 
 @check(
     "metric",
-    invariant="it looks at nothing but what it asks for: at pieces with `needs_pieces`, at outputs with `needs_search`",
-    consequence="scores of a file, or of an evaluation without a search, are wrong",
-    hint="`needs_pieces`, `needs_search`",
+    invariant="it looks at nothing but what it asks for: at pieces with `needs_pieces`, at outputs with "
+    "`needs_search`; and is `per_piece` if other pieces of the same texts change it",
+    consequence="scores of a file, or of an evaluation without a search, are wrong; models are compared that cannot be",
+    hint="`needs_pieces`, `needs_search`, `per_piece`",
 )
 def asks(subject: Subject) -> Result:
     metric = subject.build()
-    if metric.needs_search and metric.needs_pieces:
-        return Skip("it asks for outputs and their pieces")
+    bare = [Prediction(each.source, each.reference, each.hypothesis) for each in predictions(OUTPUTS)]
+    letters = [
+        each._replace(reference_pieces=tuple(each.reference), hypothesis_pieces=tuple(each.hypothesis)) for each in bare
+    ]
+    value = _value(metric, OUTPUTS)
     if not metric.needs_search:
-        values = [float(metric.compute(each, LIKELY)) for each in ([], predictions(OUTPUTS))]
-        what = "without outputs"
+        likely = metric.compute([], LIKELY)
+        if not _same(value, likely):
+            return Failed(f"without outputs {likely:.6g}, with them {value:.6g}")
+        recut = float(metric.compute([], RECUT))
+    elif not metric.needs_pieces:
+        without, other = (float(metric.compute(each, LIKELY)) for each in (bare, letters))
+        return Passed() if _same(without, other) else Failed(f"without pieces {without:.6g}, with them {other:.6g}")
     else:
-        bare = [Prediction(each.source, each.reference, each.hypothesis) for each in predictions(OUTPUTS)]
-        letters = [
-            each._replace(reference_pieces=tuple(each.reference), hypothesis_pieces=tuple(each.hypothesis))
-            for each in bare
-        ]
-        values = [float(metric.compute(each, LIKELY)) for each in (bare, letters)]
-        what = "without pieces"
-    if not math.isclose(*values, rel_tol=CLOSE, abs_tol=CLOSE):
-        return Failed(f"{what} {values[0]:.6g}, with them {values[1]:.6g}")
+        recut = float(metric.compute(letters, RECUT))
+    if not _same(value, recut) and not metric.per_piece:
+        return Failed(f"{value:.6g}, and of the same texts in other pieces {recut:.6g}: set `per_piece = True`")
     return Passed()
+
+
+def _same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE)

@@ -150,6 +150,7 @@ def test_perplexity():
 def test_what_a_metric_says_of_itself(metric, higher, search, unit):
     assert (metric.higher_is_better, metric.needs_search, metric.unit) == (higher, search, unit)
     assert metric.needs_pieces == (metric is TokenErrorRate)
+    assert metric.per_piece == (metric in (Perplexity, TokenAccuracy, TokenErrorRate))
     assert metric().signature() == ""
 
 
