@@ -13,7 +13,7 @@ from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, pairs
+from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, numbered, pairs
 from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
@@ -55,6 +55,7 @@ class Comparison:
     claims: Claims | None = None  # of the recipe, judged
     obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
     smaller: list[Result] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)  # variant → the number of its colour
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -141,7 +142,7 @@ def compare(
     rows.sort(key=lambda row: row.variant in apart)
     return Comparison(
         name, folder, metric, higher, metric_units, baseline, rows, results, _signatures(results), question,
-        obstacles=apart, smaller=smaller,
+        obstacles=apart, smaller=smaller, numbers=numbered(groups),
     )  # fmt: skip
 
 
