@@ -33,7 +33,7 @@ def draw(comparison: Comparison) -> Figure:
     characters = set("".join([comparison.metric, *labels]))
     with plotting.settings(plotting.fonts(characters)[0]):
         figure = plotting.new_figure((WIDTH, max(3.9, height)))
-        left, right = figure.subfigures(1, 2)
+        left, right = figure.subfigures(1, 2, squeeze=False)[0]
         for panel, title, split, metric, draw_in in (
             (left, "During training", "validation", comparison.learned, partial(_curves, groups=groups)),
             (right, "At the end", comparison.split, comparison.metric, partial(_values, groups=groups, labels=labels)),
