@@ -107,7 +107,7 @@ def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
     html = Costs().html(facts)
     assert html.count("−75.0% bytes of key/value cache for each token that is written") == 1
     assert "96 bytes (−75.0%)" in html
-    assert html.count("+2.1% parameters: an advantage that is not the variant") == 1
+    assert html.count("2.1% more parameters than base: a difference of scores may be owed to that") == 1
     assert {"quality-by-memory", "quality-by-tokens"} <= set(Costs().figures(facts))
     (table,) = Costs().tables(facts).values()
     record = next(row for row in table.records() if row["variant"] == "a_b & 50%")
