@@ -1,4 +1,4 @@
-"""What all pictures share: fonts that show their text, colours that everyone tells apart, and how they become bytes."""
+"""What all pictures share: fonts that show their text, lines that everyone tells apart, and how they become bytes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import matplotlib
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
+from rich.cells import cell_len
 
+from paddle_tfm.colours import COLOURS, colour
+from paddle_tfm.tabular import wrapped
 from paddle_tfm.units import visible
 
 if TYPE_CHECKING:
@@ -23,11 +26,11 @@ if TYPE_CHECKING:
 
 Picture = Literal["png", "svg", "pdf"]
 
-# Okabe and Ito's colours (https://jfly.uni-koeln.de/color/), which colour-blind readers tell apart; black is grey and
-# yellow is wine here, so that all eight show on white and on black.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A828C", "#A2386B")
 STYLES: tuple[LineStyleType, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+CELL = 0.08  # inches of half a Chinese character, or of a Latin one, as wide as they come
+LINE = 0.2  # inches from a line of text to the next
+NAME_CELLS, NAME_LINES = 24, 3  # of a variant's name
 # A page replaces these two by its own colours, light or dark.
 INK, FAINT = "#24292f", "#c9d1d9"
 FONT_ADVICE = (
@@ -54,7 +57,7 @@ def line_style(number: int) -> LineStyle:
     """The style of the `number`-th variant: 8 colours, then the same with another line and marker, 32 in all."""
     turn = number // len(COLOURS)
     marker = MARKERS[(number + 3 * turn) % len(MARKERS)]
-    return LineStyle(COLOURS[number % len(COLOURS)], STYLES[turn % len(STYLES)], marker)
+    return LineStyle(colour(number), STYLES[turn % len(STYLES)], marker)
 
 
 def fonts(characters: set[str]) -> tuple[list[str], set[str]]:
@@ -135,6 +138,31 @@ def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None 
     figure = Figure(figsize=size, layout=layout)
     FigureCanvasAgg(figure)
     return figure
+
+
+def one_line(text: str) -> str:
+    """Text on one line, in which no dollar sign begins a formula."""
+    return " ".join(text.split()).replace("$", r"\$")
+
+
+def label(name: str) -> str:
+    """A name that fits beside axes and into a legend: of at most `NAME_LINES` lines."""
+    lines = [""]
+    for word in re.split("(?<=[ ,=/_+-])", one_line(name)):
+        for part in [word] if cell_len(word) <= NAME_CELLS else word:
+            if cell_len(lines[-1] + part) > NAME_CELLS:
+                lines.append("")
+            lines[-1] += part
+    if len(lines) > NAME_LINES:
+        lines = [*lines[: NAME_LINES - 1], lines[NAME_LINES - 1][:-1] + "…"]
+    return "\n".join(lines)
+
+
+def heading(figure: FigureBase, text: str, width: float) -> None:
+    """A title over a figure, or a part of one, of so many inches: it begins at the left edge and breaks between words.
+    One of axes, or along an axis, is cut off where it is longer than they are."""
+    lines = wrapped(one_line(text), int(width / CELL))
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium", color=INK)
 
 
 METADATA: dict[Picture, tuple[str, ...]] = {  # what would differ by time or version

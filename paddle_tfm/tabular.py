@@ -128,11 +128,11 @@ class Table(Generic[Row]):
         texts = [i for i in range(len(self.columns)) if i not in numbers]
         return document.table(self.title, [each.heading for each in self.columns], rows, texts)
 
-    def latex(self, name: str) -> str:
-        r"""The table for a paper: booktabs, the title as its caption, labelled ``tab:NAME``."""
+    def latex(self, name: str, caption: str = "") -> str:
+        r"""The table for a paper: booktabs, labelled ``tab:NAME``. `caption`: default, the title."""
         rows = [[each.cell(row) for each in self.columns] for row in self.rows]
         header = [each.heading for each in self.columns]
-        return latex.table(name, self.title, header, rows, [each.right for each in self.columns])
+        return latex.table(name, caption or self.title, header, rows, [each.right for each in self.columns])
 
     def lines(self, width: int | None = None) -> Iterator[Line]:
         """The table on a page of so many cells (None: of any width), without the title; no line ends with a space."""

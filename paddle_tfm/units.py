@@ -88,9 +88,14 @@ def plus_minus(mean: float | None, spread: float | None, unit: str = "") -> str:
     return f"{centre} ± {spread * _scale(unit):.{len(digits)}f}"
 
 
-def tick(value: float, unit: str = "") -> str:
+def tick(value: float, unit: str = "", digits: int = 6) -> str:
     """A number at the axis of a figure, no longer than it must be: `99.5%`, `20`."""
-    return f"{value * _scale(unit):g}" + ("%" if unit == "%" else "")
+    return f"{value * _scale(unit):.{digits}g}" + ("%" if unit == "%" else "")
+
+
+def signed_tick(value: float, unit: str = "", digits: int = 6) -> str:
+    """The same of a difference, with its sign and without its unit: `+0.25`, `−2`, `0`."""
+    return f"{value * _scale(unit):{'+' if value else ''}.{digits}g}".replace("-", "−")
 
 
 def stored(value: float, unit: str = "") -> float:

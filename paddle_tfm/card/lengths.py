@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 
 import numpy as np
@@ -57,7 +58,7 @@ def html(name: str, metric: Metric, predictions: Sequence[Prediction]) -> str:
         cells = (
             f'<div role="rowheader" class="name">{escape(length)} {unit}<small>{count:,} examples</small></div>',
             f'<div role="cell" class="score">{score}</div>',
-            f'<div role="cell" class="dots c1"><svg {frame}>{grid}{bar}{mean}</svg></div>',
+            f'<div role="cell" class="dots c0"><svg {frame}>{grid}{bar}{mean}</svg></div>',
             f'<div role="cell" class="against"><small>{ends}</small></div>',
         )
         lines += f'<div role="row">{"".join(cells)}</div>'
@@ -68,7 +69,7 @@ def html(name: str, metric: Metric, predictions: Sequence[Prediction]) -> str:
     note = (
         "The interval is that of drawing the examples again (bootstrap): how far another test set could move a score."
     )
-    scale = xlabels(axis, lambda value: units.tick(value, metric.unit))
+    scale = xlabels(axis, partial(units.tick, unit=metric.unit))
     return (
         '<h3>By length</h3><div class="results" role="table" aria-label="Scores by length">'
         f'<div class="head" role="row">{head}</div>{lines}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -135,12 +136,10 @@ def _curves(facts: RunFacts) -> str:
         y = fit([point.y for point in points], units.bounds(unit, higher), log=not unit and not higher)
         what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
 
-        def name(value: float, unit: str = unit) -> str:
-            return units.tick(float(f"{value:.6g}"), unit)
-
+        name = partial(units.tick, unit=unit)
         texts = (what, AXES["steps"], f"{what} by training steps; it ends at {name(points[-1].y)}")
         figures.append(
-            line_chart([Series(1, what, points)], fit([0.0, *(point.x for point in points)]), y, texts, name)
+            line_chart([Series(0, what, points)], fit([0.0, *(point.x for point in points)]), y, texts, name)
         )
     return f'<div class="charts">{"".join(figures)}</div>' if figures else "<p>No step was logged.</p>"
 

@@ -9,8 +9,12 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from paddle_tfm.colours import COLOURS
+from paddle_tfm.train.about import variant_numbers
 
 if TYPE_CHECKING:
     from flask import Response
@@ -19,8 +23,17 @@ KNOWN = "2.5.3"  # the version whose pages are put right
 CURVES = "/app/scalar"
 ENTRANCES = ("/", "/app", "/app/", "/app/index")  # of which VisualDL leads to the texts
 INDICATORS = "/app/api/hparams/indicators"
+# The colours of a run, and of the faint curve behind it where it is smoothed: those that the report gives its variant;
+# of a run whose sweep is not recorded, one by its place.
+NUMBERS = "VARIANT_NUMBERS"  # in whose place the numbers stand that are known when a script is asked for
+COLOUR_OF_RUN = (
+    f'colors:((name,place)=>{{const variant=name.replace(/[/]vdl$/,"").split("/").slice(-2)[0],'
+    f'all={json.dumps(COLOURS)},number={NUMBERS}[variant]??place,one=all[number%all.length];return[one,one+"66"]}})'
+)
 # The end of a script's path → (a piece of it, what takes its place).
 SCRIPTS = {
+    "/hooks/useTagFilter.js": ("colors:[T[n],Q[n]]", f"{COLOUR_OF_RUN}(l,e)"),
+    "/TableView/Table.js": ("colors:[v[e%v.length],z[e%z.length]]", f"{COLOUR_OF_RUN}(t.name,e)"),
     # Only the first section of charts is open, which of curves is `test`, a point each. Here all sections that a page
     # can draw at once are open, such as `train` and `valid`, but not `test`.
     "/components/ChartPage.js": ("opened:a===0", 'opened:e[0]!=="test"&&(a===0||e[1].length<=24)'),
@@ -50,12 +63,19 @@ def unknown_script(folder: Path | None = None) -> str | None:
     return None
 
 
-def mended_script(path: str, text: str) -> str:
-    """The text of the script at `path`, put right if it is one of `SCRIPTS`."""
+def mended_script(path: str, text: str, folder: Path) -> str:
+    """The text of the script at `path`, put right if it is one of `SCRIPTS`, for the runs below `folder`."""
     for end, (piece, instead) in SCRIPTS.items():
         if path.endswith(end):
-            text = text.replace(piece, instead)
+            text = text.replace(piece, instead.replace(NUMBERS, json.dumps(numbers_below(folder))))
     return text
+
+
+def numbers_below(folder: Path) -> dict[str, int]:
+    """Variant → the number of its colour, of all sweeps that runs below `folder` are of; that of the first sweep where
+    several have a variant of one name."""
+    sweeps = {log.resolve().parents[3] for log in folder.rglob("vdlrecords.*.log")}
+    return {name: number for sweep in sorted(sweeps, reverse=True) for name, number in variant_numbers(sweep).items()}
 
 
 def differing(answer: dict) -> dict:
@@ -82,9 +102,9 @@ def main() -> None:
     def open_curves():
         return redirect(CURVES) if request.path in ENTRANCES else None
 
-    def mend(response: Response) -> Response:
+    def mend(response: Response, folder: Path) -> Response:
         if request.path.endswith(tuple(SCRIPTS)):
-            response.set_data(mended_script(request.path, response.get_data(as_text=True)))
+            response.set_data(mended_script(request.path, response.get_data(as_text=True), folder))
         elif request.path == INDICATORS and response.status_code == 200:
             response.set_data(json.dumps(differing(json.loads(response.get_data()))))
         return response
@@ -102,7 +122,7 @@ def main() -> None:
     def create_mended(args):
         app = create(args)
         app.before_request(open_curves)
-        app.after_request(mend)
+        app.after_request(partial(mend, folder=Path(args.logdir[0])))
         app.wsgi_app = in_a_language(app.wsgi_app)
         return app
 

@@ -14,7 +14,9 @@ from rich.markup import escape
 from paddle_tfm import units
 from paddle_tfm.cli.early_verdict import early_verdict
 from paddle_tfm.cli.runs_table import RunsTable
+from paddle_tfm.colours import colour
 from paddle_tfm.errors import UserError
+from paddle_tfm.train.about import variant_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,8 +79,10 @@ class SweepProgress:
         number = self.finished + len(self.under_way) + 1
         runs = max(number, self.runs())
         self.under_way.add(card.name)
+        variant = variant_numbers(self.reader.folder).get(card.name.partition("/")[0])
+        style = "cyan" if variant is None else colour(variant)
         self.console.print(
-            f"[bold]{number}/{runs}[/] [cyan]{escape(card.name)}[/]  {card.parameters:,} parameters, "
+            f"[bold]{number}/{runs}[/] [{style}]{escape(card.name)}[/]  {card.parameters:,} parameters, "
             f"{card.examples:,} training examples, {card.steps:,} steps{padding}{resumed}"
         )
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from paddle_tfm import plotting
 from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.pages.axis import Axis
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 6.2, 3.6  # inches: a column and a half of a paper
-LEGEND_COLUMNS = 3
+KEY_WIDTH = 0.6  # inches of a line in a legend, and between two
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class LineChart:
     x_title: str
     y_title: str
     description: str
-    name: Callable[[float], str]
+    name: Callable[..., str]
     mark: float | None = None
 
     def html(self) -> str:
@@ -52,17 +54,21 @@ class LineChart:
             axes = figure.subplots()
             plain(axes)
             # Dots and a line of one variant have one name.
-            by_name = {_text(item.name): self._draw(axes, item) for item in self.series}
-            _scale(axes, "x", self.x, short)
-            _scale(axes, "y", self.y, self.name)
+            by_name = {plotting.label(item.name): self._draw(axes, item) for item in self.series}
+            scale(axes, "x", self.x, short)
+            scale(axes, "y", self.y, self.name)
             axes.grid(axis="y", color=plotting.FAINT, linewidth=0.5, alpha=0.6)
             if self.mark is not None:
                 axes.axvline(self.mark, color=plotting.INK, linestyle="--", linewidth=0.9, alpha=0.6, zorder=0.5)
-            axes.set_xlabel(_text(self.x_title))
-            axes.set_ylabel(_text(self.y_title))
+            axes.set_xlabel(plotting.one_line(self.x_title))
+            plotting.heading(figure, self.y_title, WIDTH)
             if len(by_name) > 1:
                 handles, names = list(by_name.values()), list(by_name)
-                columns = min(LEGEND_COLUMNS, len(names))
+                lines = max(name.count("\n") for name in names) + 1
+                longest = max(cell_len(line) for name in names for line in name.split("\n"))
+                columns = min(len(names), int(WIDTH / (plotting.CELL * longest + KEY_WIDTH)))
+                # The lines keep their room: a chart with more names is taller.
+                figure.set_figheight(HEIGHT + (-(-len(names) // columns) * lines - 1) * plotting.LINE)
                 legend = figure.legend(
                     handles, map(str, range(len(names))), loc="outside lower center", ncols=columns, frameon=False
                 )
@@ -112,7 +118,7 @@ class ForestPlot:
     axis: Axis
     title: str
     note: str
-    name: Callable[[float], str]
+    name: Callable[..., str]
     within: float | None = None
 
     def html(self) -> str:
@@ -152,7 +158,7 @@ class ForestPlot:
         """The chart for a paper."""
         texts = [self.title, self.note, *(text for bar in self.bars for text in (bar.name, bar.text))]
         with plotting.settings(plotting.fonts({character for text in texts for character in text})[0]):
-            figure = plotting.new_figure((WIDTH + 1, 1.1 + 0.42 * len(self.bars)))
+            figure = plotting.new_figure((WIDTH + 1, 1.1 + 0.5 * len(self.bars)))
             axes = figure.subplots()
             plain(axes)
             for place, bar in enumerate(self.bars):
@@ -165,14 +171,14 @@ class ForestPlot:
             axes.axvline(0, color=plotting.INK, linestyle="--", linewidth=0.9, alpha=0.6, zorder=0.5)
             if self.within:
                 axes.axvspan(-self.within, self.within, color=plotting.FAINT, alpha=0.35, linewidth=0, zorder=0.2)
-            axes.set_yticks(range(len(self.bars)), [_text(bar.name) for bar in self.bars])
+            axes.set_yticks(range(len(self.bars)), [plotting.label(bar.name) for bar in self.bars])
             axes.set_ylim(len(self.bars) - 0.4, -0.6)
             right = axes.secondary_yaxis("right")
-            right.set_yticks(range(len(self.bars)), [_text(bar.text) for bar in self.bars])
+            right.set_yticks(range(len(self.bars)), [_broken(bar.text) for bar in self.bars])
             right.spines["right"].set_visible(False)
             right.tick_params(length=0, colors=plotting.INK, labelsize=8)
-            _scale(axes, "x", self.axis, self.name)
-            axes.set_xlabel(f"{_text(self.title)}\n{_text(self.note)}")
+            scale(axes, "x", self.axis, self.name)
+            plotting.heading(figure, f"{self.title}: {self.note}", WIDTH + 1)
         return figure
 
 
@@ -200,17 +206,17 @@ def plain(axes: Axes) -> None:
     axes.yaxis.label.set_color(plotting.INK)
 
 
-def _scale(axes: Axes, side: str, scale: Axis, name: Callable[[float], str]) -> None:
+def scale(axes: Axes, side: str, along: Axis, name: Callable[..., str]) -> None:
     """The ends, the ticks and their names that the page has."""
     from matplotlib.ticker import NullLocator
 
     axis = getattr(axes, f"{side}axis")
-    room = 0 if scale.log else 0.02 * (scale.high - scale.low)
-    axes.set(**{f"{side}scale": "log" if scale.log else "linear", f"{side}lim": (scale.low - room, scale.high + room)})
-    axis.set_ticks(scale.ticks(), [name(tick) for tick in scale.ticks()])
+    room = 0 if along.log else 0.02 * (along.high - along.low)
+    axes.set(**{f"{side}scale": "log" if along.log else "linear", f"{side}lim": (along.low - room, along.high + room)})
+    axis.set_ticks(along.ticks(), along.names(name))
     axis.set_minor_locator(NullLocator())
 
 
-def _text(text: str) -> str:
-    """Text on one line, in which no dollar sign begins a formula."""
-    return " ".join(text.split()).replace("$", r"\$")
+def _broken(text: str) -> str:
+    """A difference beside a bar: its verdict below it."""
+    return plotting.one_line(text).replace("), ", ")\n")

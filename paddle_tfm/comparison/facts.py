@@ -49,7 +49,8 @@ class Facts:
         self.recipe = self.recipes[self.baseline]
         first = self.groups[self.baseline][0]
         self.about = read_about(first.folder)
-        self.numbers = {variant: number for number, variant in enumerate(self._baseline_first())}
+        baseline_first = sorted(self.groups, key=lambda variant: variant != self.baseline)
+        self.numbers = {variant: comparison.numbers[variant] for variant in baseline_first}
 
     def once(self, make: Callable[[Facts], T]) -> T:
         """`make(facts)`, computed the first time that it is asked for: a section needs it to say whether it applies,
@@ -61,11 +62,6 @@ class Facts:
     def sides(self) -> list[Side]:
         """All that is known of each variant, the baseline first."""
         return self.once(_sides)
-
-    def _baseline_first(self) -> list[str]:
-        """Variants in the order of their colours: the baseline is grey, where there are others."""
-        others = [variant for variant in self.groups if variant != self.baseline]
-        return [self.baseline, *others] if others else ["", self.baseline]
 
     @cached_property
     def models(self) -> Models:
@@ -204,8 +200,9 @@ class Facts:
 
 
 def _sides(facts: Facts) -> list[Side]:
-    names = [facts.baseline, *(variant for variant in facts.groups if variant != facts.baseline)]
-    return [sides.of_runs(name, [run.folder for run in facts.groups[name]], facts.recipes[name]) for name in names]
+    return [
+        sides.of_runs(name, [run.folder for run in facts.groups[name]], facts.recipes[name]) for name in facts.numbers
+    ]
 
 
 def _command(run: Result, command: Sequence[str]) -> str:

@@ -58,17 +58,16 @@ def heat_figure(
             norm, colour = _colours([each.values for each in maps] if shared else [item.values], scale)
             picture = axes.imshow(item.values, cmap=colour, norm=norm, aspect="auto", interpolation="none")
             _label(axes, item, size)
-            axes.set_xlabel(_text(titles[1]))
+            axes.set_xlabel(plotting.one_line(titles[1]))
             if not shared:
                 _style(figure.colorbar(picture, ax=axes))
         for axes in grid.ravel()[len(maps) :]:
             axes.set_axis_off()
         for axes in grid[:, 0]:
-            axes.set_ylabel(_text(titles[0]))
+            axes.set_ylabel(plotting.one_line(titles[0]))
         if shared:
-            _style(figure.colorbar(picture, ax=grid.ravel().tolist(), label=_text(titles[2])))
-        else:
-            figure.suptitle(_text(titles[2]), color=plotting.INK, fontsize=9)
+            _style(figure.colorbar(picture, ax=grid.ravel().tolist()))
+        plotting.heading(figure, titles[2], size[0] * width + 0.8)
     return figure
 
 
@@ -91,12 +90,11 @@ def _colours(arrays: Sequence[np.ndarray], scale: Scale) -> tuple[Normalize, str
 
 def _style(bar: Colorbar) -> None:
     bar.ax.tick_params(colors=plotting.INK)
-    bar.ax.yaxis.label.set_color(plotting.INK)
 
 
 def _label(axes: Axes, item: HeatMap, size: tuple[float, float]) -> None:
     plain(axes)
-    axes.set_title(_text(item.title), color=plotting.INK, fontsize=8)
+    axes.set_title(plotting.label(item.title), color=plotting.INK, fontsize=8)
     sides = (
         (item.columns, axes.set_xticks, 90, COLUMN_NAMES * size[0]),
         (item.rows, axes.set_yticks, 0, ROW_NAMES * size[1]),
@@ -105,9 +103,4 @@ def _label(axes: Axes, item: HeatMap, size: tuple[float, float]) -> None:
         every = math.ceil(len(names) / int(most)) or 1
         places = range(0, len(names), every)
         upright = max((len(names[i]) for i in places), default=0) <= 2
-        at(places, [_text(names[i]) for i in places], rotation=0 if upright else turned)
-
-
-def _text(text: str) -> str:
-    """Text on one line, in which no dollar sign begins a formula."""
-    return " ".join(text.split()).replace("$", r"\$")
+        at(places, [plotting.one_line(names[i]) for i in places], rotation=0 if upright else turned)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 from paddle_tfm import latex, units
 from paddle_tfm.comparison import describe
@@ -12,6 +14,7 @@ from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.tuned import read_tuned
 from paddle_tfm.component_source import ComponentSource, papers
 from paddle_tfm.errors import UserError
+from paddle_tfm.tabular import Table
 from paddle_tfm.units import plural
 
 SOFTWARE = "paddle_tfm"
@@ -112,7 +115,7 @@ def _tools(facts: Facts, cite: bool = False) -> str:
 
 def bibliography(facts: Facts) -> dict[str, str]:
     """key → BibTeX of this software, Paddle, sacreBLEU where it scored, and of each paper that a component of the
-    compared runs names by its arXiv number. Their titles are not known here: a bibliography manager has them."""
+    compared runs names by its arXiv number; of one that is not in `papers.tsv`, the number alone."""
     entries = {SOFTWARE: _software(facts), "paddlepaddle": PADDLE}
     if any("version:" in text for text in facts.comparison.signatures.values()):
         entries["post-2018-call"] = SACREBLEU
@@ -131,10 +134,38 @@ def _software(facts: Facts) -> str:
 
 
 def _arxiv(number: str, names: Iterable[str]) -> str:
+    title, authors = known_papers().get(number, ("", ""))
+    whose = " and ".join(map(_author, authors.split(", ")))
+    known = f"  title = {{{{{_escaped(title)}}}}},\n  author = {{{whose}}},\n" if title else ""
     return (
-        f"@misc{{arxiv-{number},\n  eprint = {{{number}}}, archivePrefix = {{arXiv}},\n"
-        f"  url = {{https://arxiv.org/abs/{number}}},\n  note = {{{_escaped(', '.join(names))}}}\n}}"
+        f"@misc{{arxiv-{number},\n{known}  year = {{20{number[:2]}}},\n"
+        f"  eprint = {{{number}}}, archivePrefix = {{arXiv}},\n"
+        f"  url = {{https://arxiv.org/abs/{number}}},\n  annote = {{{_escaped(', '.join(names))}}}\n}}"
     )
+
+
+def _author(name: str) -> str:
+    """A name; that of a group is in braces, so that BibTeX takes no word of it for a surname."""
+    return f"{{{_escaped(name[1:-1])}}}" if name.startswith("{") else _escaped(name)
+
+
+@cache
+def known_papers() -> dict[str, tuple[str, str]]:
+    """arXiv number → title and authors, of the papers that the components here cite: those of the paper's page,
+    https://arxiv.org/abs/NUMBER. A long list of authors ends with `others`, which BibTeX writes as "et al."."""
+    lines = (Path(__file__).parent / "papers.tsv").read_text("utf-8").splitlines()[1:]
+    return {number: (title, authors) for number, title, authors in (line.split("\t") for line in lines)}
+
+
+def caption(facts: Facts, table: Table) -> str:
+    """What stands over a table in a paper: what it is, what was compared, and what its signs mean."""
+    sentences = [f"{table.title.rstrip('.')}."] if table.title else []
+    sentences.append(facts.sentence())
+    if any(" ± " in column.cell(row) for column in table.columns for row in table.rows):
+        sentences.append("Mean ± standard deviation over seeds.")
+    if any(column.heading.endswith(" interval") for column in table.columns) and len(facts.comparison.rows) > 1:
+        sentences.append(method(facts.comparison))
+    return " ".join(sentences).replace("'", "’")
 
 
 def _papers(facts: Facts) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.paper import caption
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text
 from paddle_tfm.plotting import Picture, image
@@ -83,7 +84,7 @@ def _files(section: Section, facts: Facts, formats: Sequence[Picture]) -> dict[s
     """Raises: whatever the section raises; ValueError for a name that no file has."""
     files: dict[str, str | bytes] = {}
     for key, table in section.tables(facts).items():
-        files |= {f"{key}.csv": table.csv(), f"{key}.tex": table.latex(key)}
+        files |= {f"{key}.csv": table.csv(), f"{key}.tex": table.latex(key, caption(facts, table))}
     for key, figure in section.figures(facts).items():
         files |= {f"{key}.{kind}": image(figure, kind) for kind in formats}
     for file in files:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 from paddle_tfm import units
@@ -14,6 +15,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.train import manifest
+from paddle_tfm.train.about import variant_numbers
 from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.logs import read_rows
 
@@ -181,6 +183,16 @@ def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
                 return by_seed[run.seed], run
             by_seed[run.seed] = run
     return None
+
+
+def numbered(groups: Mapping[str, Sequence[Result]]) -> dict[str, int]:
+    """Variant, as rows name it → the number of its colour: that which it has in its sweep, whichever of its runs are
+    compared and whatever the order of their folders; of several sweeps, its place among them."""
+    sweep = sweep_of(run.folder for runs in groups.values() for run in runs)
+    known = variant_numbers(sweep) if sweep else {}
+    more = count(len(known))
+    numbers = {name: known.get(runs[0].folder.parent.name) for name, runs in groups.items()}
+    return {name: next(more) if number is None else number for name, number in numbers.items()}
 
 
 def pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:

@@ -52,6 +52,14 @@ LAST_BITS = {
 COSTS = ("parameters", "flops_per_token", "tokens", "seconds", "peak_memory_mib", "decoding_seconds", "cache_bytes")
 # those that no two runs have alike: percent, below which is noise
 ALL = ""  # runs: of what is known of them together
+SIZES = {
+    "parameters": "parameters",
+    "flops_per_token": "operations for each token of training",
+    "tokens": "tokens of training",
+}
+# Percent of a size from which a sentence says that scores may differ for it. By the exponents of Kaplan and others
+# (arXiv:2001.08361), 0.05 to 0.1, a loss changes by a tenth of that percentage at most.
+WEIGHTY = 1.0
 NOISY = {"seconds": 5.0, "peak_memory_mib": 2.0, "decoding_seconds": 25.0}
 
 
@@ -149,7 +157,7 @@ def confounds(one: Side, other: Side) -> Iterator[Confound]:
         percent = 100 * (fmean(b) / fmean(a) - 1)
         overlap = max(min(a), min(b)) <= min(max(a), max(b))
         if percent and not (cost in NOISY and (overlap or abs(percent) < NOISY[cost])):
-            yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent, as_long=as_long))
+            yield Confound(cost, fmean(a), fmean(b), percent, _meaning(cost, percent, one.name, as_long=as_long))
 
 
 def _division(side: Side) -> list[object]:
@@ -163,18 +171,16 @@ def _as_long(one: Side, other: Side) -> bool:
     return abs(b - a) <= a * NOISY["seconds"] / 100
 
 
-def _meaning(cost: str, percent: float, *, as_long: bool) -> str:
-    """What a difference of so many percent means: `+2.1% parameters: an advantage that is not the variant's`."""
+def _meaning(cost: str, percent: float, base: str, *, as_long: bool) -> str:
+    """What a difference of so many percent means: `2.1% more parameters than base: a difference of scores may be owed
+    to that`."""
+    if cost in SIZES:
+        part = "less than 0.1" if abs(percent) < 0.05 else f"{abs(percent):.{0 if abs(percent) >= 100 else 1}f}"
+        sentence = f"{part}% {'more' if percent > 0 else 'fewer'} {SIZES[cost]} than {base}"
+        return sentence + (": a difference of scores may be owed to that" if abs(percent) >= WEIGHTY else "")
     size = f"{percent:+.{0 if abs(percent) >= 100 else 1}f}%".replace("-", "−")
     if size[1:] == "0.0%":
         size = f"{'+' if percent > 0 else '−'}less than 0.1%"
-    verb = "an advantage" if percent > 0 else "a handicap"
-    if cost == "parameters":
-        return f"{size} parameters: {verb} that is not the variant's"
-    if cost == "flops_per_token":
-        return f"{size} operations for each token of training: {verb} that is not the variant's"
-    if cost == "tokens":
-        return f"{size} tokens of training: {verb} that is not the variant's"
     if cost == "seconds" and not as_long:
         return f"{size} time of training"
     if cost == "seconds":

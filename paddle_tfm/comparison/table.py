@@ -14,7 +14,7 @@ from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles, other_pieces
 from paddle_tfm.comparison.pairing import standings, verdicts
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, pairs
+from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, numbered, pairs
 from paddle_tfm.comparison.sizes import as_trained, at_largest
 from paddle_tfm.comparison.statistics import Verdict, spread
 from paddle_tfm.errors import UserError, unknown
@@ -59,6 +59,7 @@ class Comparison:
     obstacles: dict[str, Obstacle] = field(default_factory=dict)  # variant → why it cannot be compared
     smaller: list[Result] = field(default_factory=list)
     beyond: dict[str, str] = field(default_factory=dict)  # variant → in what it differs beyond what is compared
+    numbers: dict[str, int] = field(default_factory=dict)  # variant → the number of its colour
 
     def data(self) -> dict:
         """What `comparison.json` holds."""
@@ -148,6 +149,7 @@ def compare(
     return Comparison(
         name, folder, metric, higher, metric_units, baseline, rows, results, _signatures(results), question,
         obstacles=apart, smaller=smaller, beyond={variant: text for variant, text in beyond.items() if text},
+        numbers=numbered(groups),
     )  # fmt: skip
 
 

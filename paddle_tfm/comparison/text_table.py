@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from paddle_tfm.colours import colour
 from paddle_tfm.comparison.columns import around, clock, heading, incomparable, lost, seeds
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
@@ -26,7 +27,12 @@ def table(comparison: Comparison) -> Table[Row]:
     measured = [name for name in others if name != "loss"]
     some_diverged = any(row.diverged for row in comparison.rows)
     columns = [
-        Column[Row]("variant", lambda row: row.variant, lambda row: {"variant": row.variant}, style=lambda row: "cyan"),
+        Column[Row](
+            "variant",
+            lambda row: row.variant,
+            lambda row: {"variant": row.variant},
+            style=lambda row: colour(comparison.numbers[row.variant]),
+        ),
         _metric(comparison, first, ESSENTIAL),
         *against,
         *(_metric(comparison, name, 80 - i) for i, name in enumerate(measured)),

@@ -120,11 +120,11 @@ def multiply(
         return
     operands = scale, a, of_a, b, of_b, 1.0 if add else 0.0, out, of_out
     if kind == "float32":
-        transposes = TRANSPOSED if transpose_a else PLAIN, TRANSPOSED if transpose_b else PLAIN
-        library().cblas_sgemm(ROW_MAJOR, *transposes, m, n, k, *operands)
+        of_factors = [TRANSPOSED if transpose else PLAIN for transpose in (transpose_a, transpose_b)]
+        library().cblas_sgemm(ROW_MAJOR, *of_factors, m, n, k, *operands)
         return
-    transposes = b"T" if transpose_a else b"N", b"T" if transpose_b else b"N"
-    status = library().dnnl_gemm_bf16bf16f32(*transposes, m, n, k, *operands)
+    letters = [b"T" if transpose else b"N" for transpose in (transpose_a, transpose_b)]
+    status = library().dnnl_gemm_bf16bf16f32(*letters, m, n, k, *operands)
     if status != SUCCESS:
         raise Failed(f"a product of oneDNN returned status {status}")
 

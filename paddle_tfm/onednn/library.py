@@ -98,7 +98,7 @@ _ARGUMENTS: dict[str, list] = {
     "dnnl_reorder_primitive_desc_create": [_OUT, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
     "dnnl_matmul_primitive_desc_create": [_OUT, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
 }  # fmt: skip
-_SGEMM = [
+_SGEMM: list = [
     c_int, c_int, c_int, c_int, c_int, c_int,
     c_float, c_void_p, c_int, c_void_p, c_int, c_float, c_void_p, c_int,
 ]  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 LOG_RANGE = 10  # the largest value over the smallest, from which a quantity is shown on a logarithmic scale
 MAX_TICKS = 6
+LEAST_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,13 @@ class Axis:
             )
         )
         return min(1.0, max(0.0, (value - low) / (high - low)))
+
+    def names(self, name: Callable[..., str]) -> list[str]:
+        """What each tick is called: by `name(value, digits=…)` with as many digits as tell each exactly."""
+        ticks, digits = self.ticks(), LEAST_DIGITS
+        while digits < 15 and any(not math.isclose(float(f"{tick:.{digits}g}"), tick, rel_tol=1e-12) for tick in ticks):
+            digits += 1
+        return [name(tick, digits=digits) for tick in ticks]
 
     def ticks(self) -> list[float]:
         """Round values within the axis, at most `MAX_TICKS`."""

@@ -9,10 +9,10 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
+from paddle_tfm.colours import COLOURS
 from paddle_tfm.pages.axis import Axis
 
 SIZE = 1000  # of a drawing's own units, in both directions
-NUM_COLOURS = 8
 MAX_DOTS = 40  # more would run together
 NARROW = 20.0  # the width of a drawing on a phone, in sizes of the letters below it
 LETTER, GAP = 0.6, 0.6  # the width of a letter, and of what keeps two names apart
@@ -39,7 +39,7 @@ class Series(NamedTuple):
 
 def colour(number: int) -> str:
     """The classes of the `number`-th line: one of eight colours, then the same with other dashes."""
-    return f"c{number % NUM_COLOURS} dash{number // NUM_COLOURS % 4}"
+    return f"c{number % len(COLOURS)} dash{number // len(COLOURS) % 4}"
 
 
 def path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
@@ -62,14 +62,14 @@ def line_chart(
     x: Axis,
     y: Axis,
     texts: tuple[str, str, str],
-    name: Callable[[float], str],
+    name: Callable[..., str],
     mark: float | None = None,
 ) -> str:
     """A figure of lines and bands.
 
     Args:
-        texts: the caption, what the x axis counts, and what a reader who cannot see it is told. name: of a tick at y.
-            mark: an x at which a dashed line stands.
+        texts: the caption, what the x axis counts, and what a reader who cannot see it is told. name: of a
+            value at y, as for `Axis.names`. mark: an x at which a dashed line stands.
     """
     caption, below, description = texts
     grid = "".join(f'<path class="grid" d="M0 {_at(1 - y.share(tick))}h{SIZE}"/>' for tick in y.ticks())
@@ -77,7 +77,8 @@ def line_chart(
         grid += f'<path class="base" d="M{_at(x.share(mark))} 0v{SIZE}"/>'
     drawn = "".join(_series(item, x, y, name) for item in series)
     ylabels = "".join(
-        f'<span style="bottom:{100 * y.share(tick):.2f}%">{escape(name(tick))}</span>' for tick in y.ticks()
+        f'<span style="bottom:{100 * y.share(tick):.2f}%">{escape(text)}</span>'
+        for tick, text in zip(y.ticks(), y.names(name))
     )
     svg = (
         f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img" aria-label="{escape(description)}">'
@@ -90,10 +91,10 @@ def line_chart(
     )
 
 
-def xlabels(axis: Axis, name: Callable[[float], str]) -> str:
+def xlabels(axis: Axis, name: Callable[..., str]) -> str:
     """The names of an axis' ticks, below a drawing; one at an end stands within it. Those of the class `spare` would
     run into others where the drawing is narrow: each second stays there, or third, …, counted from the last."""
-    ticks = [(axis.share(tick), name(tick)) for tick in axis.ticks()]
+    ticks = [(axis.share(tick), text) for tick, text in zip(axis.ticks(), axis.names(name))]
     boxes = []
     for share, text in ticks:
         width = LETTER * len(text)
@@ -114,7 +115,7 @@ def _side(share: float) -> str:
     return "first" if share < 0.03 else "last" if share > 0.97 else ""
 
 
-def _series(item: Series, x: Axis, y: Axis, name: Callable[[float], str]) -> str:
+def _series(item: Series, x: Axis, y: Axis, name: Callable[..., str]) -> str:
     if not item.points:
         return ""
     upper = [(point.x, point.high) for point in item.points]
@@ -135,10 +136,10 @@ def _series(item: Series, x: Axis, y: Axis, name: Callable[[float], str]) -> str
     return f'<g class="s{item.number} {colour(item.number)}">{band}{line}{dots}</g>'
 
 
-def short(value: float) -> str:
+def short(value: float, digits: int = 6) -> str:
     """A count as an axis names it: 500, 20k, 1.5M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             divisor = 1e3 if letter == "k" else size
-            return f"{value / divisor:.3g}{letter}"
-    return f"{value:,.6g}"
+            return f"{value / divisor:.{digits}g}{letter}"
+    return f"{value:,.{digits}g}"

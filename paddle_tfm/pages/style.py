@@ -1,12 +1,12 @@
 """How pages look: one accent colour, light and dark, at any width and on paper."""
 
-# A variant's colour stands out from the page by 3:1 or more in both schemes (WCAG 1.4.11), a text's by 4.5:1 (1.4.3).
+from paddle_tfm.colours import COLOURS
+
+# A text stands out from the page by 4.5:1 or more in both schemes (WCAG 1.4.3).
 LIGHT = """--ink: #1f2328; --soft: #57606a; --line: #d4dae1; --paper: #ffffff; --card: #f5f7f9; --accent: #0b5cad;
-  --good: #116c37; --bad: #b42318; --good-paper: #def5e6; --bad-paper: #fde7e4; --c0: #57606a; --c1: #0b5cad;
-  --c2: #c2410c; --c3: #0f7a55; --c4: #a03b8c; --c5: #8a6400; --c6: #2a7a9b; --c7: #8f1d4f;"""
+  --good: #116c37; --bad: #b42318; --good-paper: #def5e6; --bad-paper: #fde7e4;"""
 DARK = """--ink: #e6edf3; --soft: #a3aebb; --line: #343d48; --paper: #0e1318; --card: #171e26; --accent: #71b7ff;
-  --good: #6ddb95; --bad: #ff9d92; --good-paper: #123d23; --bad-paper: #4f1d19; --c0: #a3aebb; --c1: #71b7ff;
-  --c2: #ff9a5c; --c3: #4fd1a1; --c4: #ea9bd8; --c5: #e6bb54; --c6: #7fd4ee; --c7: #ff8fb3;"""
+  --good: #6ddb95; --bad: #ff9d92; --good-paper: #123d23; --bad-paper: #4f1d19;"""
 NUM_SERIES = 32  # lines that a checkbox can hide
 NUM_LAYERS = 24  # whose maps a choice of one can show
 
@@ -191,7 +191,7 @@ CARDS = """
 
 def css() -> str:
     """The whole style sheet."""
-    colours = [f".c{i} {{ --c: var(--c{i}); }}" for i in range(8)]
+    colours = [f".c{i} {{ --c: {each}; }}" for i, each in enumerate(COLOURS)]
     hidden = [f".curves:has(#show-{i}:not(:checked)) .s{i} {{ display: none; }}" for i in range(NUM_SERIES)]
     hidden += [f".maps:has(#layer-{i}:checked) .map:not(.layer-{i}) {{ display: none; }}" for i in range(NUM_LAYERS)]
     cards = [

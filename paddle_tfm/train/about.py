@@ -82,6 +82,14 @@ def read_runs(folder: Path) -> list[str]:
     return _texts_of(folder, "runs")
 
 
+def variant_numbers(folder: Path) -> dict[str, int]:
+    """Variant → its number, by which `paddle_tfm.colours` colours it: its place in the recipe of the sweep in `folder`.
+    Empty where its runs are not recorded."""
+    parts = (name.split("/") for name in read_runs(folder))  # trials of tuning lie deeper
+    variants = dict.fromkeys(names[0] for names in parts if len(names) == 2)
+    return {variant: number for number, variant in enumerate(variants)}
+
+
 def read_baseline(folder: Path) -> str | None:
     """The baseline that the recipe of the sweep in `folder` names."""
     return next(iter(_texts_of(folder, "baseline")), None)

@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 
 import paddle_tfm
+from paddle_tfm.colours import COLOURS
 
 pytestmark = pytest.mark.browser
 
@@ -99,6 +100,18 @@ def test_it_opens_on_curves_unsmoothed_with_train_and_valid_expanded(page, board
         smoothing = "[...document.querySelectorAll('input')].map(e => e.value).filter(v => /^[0-9.]+$/.test(v))"
         assert page.js(smoothing) == ["0"]
         assert page.js("localStorage.getItem('scalar_smoothing')") is None
+
+
+def test_a_run_has_the_colour_of_its_variant(page, board):
+    page.open(board)
+    dots = (
+        "Object.fromEntries([...document.querySelectorAll('*')].filter(e => /^(pre|post)[/]seed-1$/.test(e.textContent"
+        ".trim())).flatMap(e => [...e.querySelectorAll('*')].map(d => [e.textContent.trim(), getComputedStyle(d)"
+        ".backgroundColor])).filter(pair => pair[1].startsWith('rgb(')))"
+    )
+    seen = wait(page, f"(dots => Object.keys(dots).length == 2 && dots)({dots})")
+    ours = [f"rgb({', '.join(str(int(each[i : i + 2], 16)) for i in (1, 3, 5))})" for each in COLOURS]
+    assert seen == {"pre/seed-1": ours[0], "post/seed-1": ours[1]}
 
 
 def test_the_table_has_what_differs_and_no_empty_cell(page, board):

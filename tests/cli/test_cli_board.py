@@ -1,6 +1,7 @@
 """`board` beside a VisualDL whose pages are other than those that it puts right."""
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm.cli.board_pages import KNOWN, SCRIPTS, unknown_script
+from paddle_tfm.cli.board_pages import KNOWN, SCRIPTS, mended_script, unknown_script
 
 VISUALDL = Path(importlib.util.find_spec("visualdl").origin).parent
 PAGES = VISUALDL / "server" / "dist"
@@ -31,6 +32,18 @@ def test_a_script_that_is_not_as_known_is_named(end, tmp_path):
                 text.replace(SCRIPTS[end][0], "other()") if file.as_posix().endswith(end) else text, "utf-8"
             )
     assert unknown_script(tmp_path) == end.rpartition("/")[2]
+
+
+def test_a_script_takes_the_colours_of_the_variants_of_all_sweeps(tmp_path):
+    for sweep, runs in (("a", ["rms/seed-1", "layer/seed-1", "rms/seed-2"]), ("b", ["layer/seed-1", "batch/seed-1"])):
+        for run in runs:
+            (tmp_path / sweep / run / "vdl").mkdir(parents=True)
+            (tmp_path / sweep / run / "vdl" / "vdlrecords.1.log").touch()
+        (tmp_path / sweep / "command.json").write_text(json.dumps({"runs": ["tuning/z/trial-1", *runs]}), "utf-8")
+    path, text = "/app/_dist_/hooks/useTagFilter.js", "{label:l,colors:[T[n],Q[n]]}"
+    assert '={"layer": 1, "batch": 1, "rms": 0}[' in mended_script(path, text, tmp_path)
+    assert '={"layer": 0, "batch": 1}[' in mended_script(path, text, tmp_path / "b" / "batch" / "seed-1")
+    assert mended_script("/app/other.js", text, tmp_path) == text
 
 
 WHOSE_PAGES = """

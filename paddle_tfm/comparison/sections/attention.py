@@ -98,7 +98,7 @@ def _chosen(facts: Facts) -> tuple[list[Attended], list[str]]:
     lacking: dict[str, None] = {}
     for text in facts.chosen:
         readings = {}
-        for variant in [name for name in facts.numbers if name][:VARIANTS]:
+        for variant in list(facts.numbers)[:VARIANTS]:
             try:
                 readings[variant] = read_by(_model(facts, variant), text)
             except UserError as error:

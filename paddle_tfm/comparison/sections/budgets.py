@@ -44,7 +44,7 @@ class Budgets(Section):
             for variant, each in facts.once(_solutions).items()
         ]
         columns = [
-            column("variant", style="cyan"),
+            column("variant"),
             column("setting", "solved for"),
             column("recipe", "in the recipe", right=True),
             column("solved", "trained with", right=True),

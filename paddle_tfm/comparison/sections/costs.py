@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
@@ -174,7 +175,7 @@ def _chart(facts: Facts, cost: Cost) -> LineChart:
         cost.title,
         f"{comparison.split} {units.metric_name(metric)} ({better})",
         spoken,
-        lambda value: units.tick(float(f"{value:.6g}"), unit),
+        partial(units.tick, unit=unit),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from html import escape
 
 from paddle_tfm import units
@@ -72,7 +72,7 @@ def _panel(facts: Facts, metric: str | None, axis: str) -> str:
     ends = [value for item in series for point in item.points for value in (point.low, point.high)]
     y = fit(ends, units.bounds(unit, higher), log=not unit and not higher)
     x = fit([0.0, *(point.x for item in series for point in item.points)])
-    name: Callable[[float], str] = lambda value: units.tick(float(f"{value:.6g}"), unit)  # noqa: E731
+    name = partial(units.tick, unit=unit)
     what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
     better = "higher is better" if higher else "lower is better"
     scale = ", logarithmic" if y.log else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from paddle_tfm import units
@@ -57,5 +58,4 @@ def _plot(facts: Facts) -> ForestPlot:
     note = f"difference to {comparison.baseline} with its {CONFIDENCE:.0%} interval; {side} of 0 is better"
     title = f"{comparison.split} {units.metric_name(comparison.metric)}{', points' if unit else ''}"
     axis = fit([0.0, *(value for bar in bars for value in (bar.mean, bar.low, bar.high))])
-    step = axis.ticks()[1] - axis.ticks()[0]
-    return ForestPlot(bars, axis, title, note, lambda tick: units.signed(tick, unit, step) if tick else "0")
+    return ForestPlot(bars, axis, title, note, partial(units.signed_tick, unit=unit))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from html import escape
@@ -121,7 +120,7 @@ def _sizes(facts: Facts, here: Ladder) -> Table:
         column("matrix_parameters", "matrix parameters", "{:,}".format, right=True),
         column("tokens", "tokens a run", "{:,.0f}".format, right=True),
         column("flops", "operations a run", words.operations, right=True),
-        column("variant", style="cyan"),
+        column("variant"),
         column("pairs", right=True),
         _shown("difference", ("difference",), "shown"),
         _shown(f"{CONFIDENCE:.0%} interval", ("low", "high"), "ends"),
@@ -146,7 +145,7 @@ def _lines(facts: Facts, here: Ladder) -> Table:
             row["where"] = "–" if line.crossing is None else f"{words.operations(line.crossing)} ({words.ends(line)})"
         rows.append(row)
     columns = [
-        column("variant", style="cyan"),
+        column("variant"),
         column("sizes", right=True),
         column("pairs", right=True),
         column("degrees_of_freedom", "degrees of freedom", _or_dash, right=True),
@@ -180,13 +179,12 @@ def _chart(facts: Facts, here: Ladder) -> LineChart:
         series += _series(_number(facts, trend.variant), here, trend, shift)
     values = [value for item in series for point in item.points for value in (point.low, point.high)]
     y = fit([0.0, *values])
-    step = y.ticks()[1] - y.ticks()[0]
     title = f"{comparison.split} {units.metric_name(comparison.metric)}{', points' if unit else ''}"
     return LineChart(
         series, x, y, "floating-point operations of training (6 · N · D)",
         f"{title}: difference to {here.baseline}",
         "; ".join(words.trend(comparison, each) for each in here.trends),
-        partial(_tick, unit=unit, step=step),
+        partial(units.signed_tick, unit=unit),
     )  # fmt: skip
 
 
@@ -200,7 +198,3 @@ def _series(number: int, here: Ladder, trend: Trend, shift: float) -> Iterator[S
         at_compute[-1] = trend.line.tested[1]  # not a last bit beyond
         points = [Point(each, trend.line.at(each), *trend.line.band(each)) for each in at_compute]
         yield Series(number, trend.variant, points, marked=False)
-
-
-def _tick(value: float, unit: str, step: float) -> str:
-    return units.signed(value, unit, step) if value and math.isfinite(value) else "0"

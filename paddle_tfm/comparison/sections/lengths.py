@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,7 @@ def _chart(facts: Facts, by_length: ScoresByLength) -> LineChart:
     )
     return LineChart(
         series, x, y, f"length of the source in {unit}", f"{facts.comparison.split} {name} ({better})", spoken,
-        lambda value: units.tick(float(f"{value:.6g}"), shown), _longest(facts, by_length),
+        partial(units.tick, unit=shown), _longest(facts, by_length),
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def _dots(facts: Facts) -> str:
         f'{escape(units.metric_name(comparison.metric))}</span><span role="columnheader">each seed, mean'
         f'{", interval" if several else ""}</span><span role="columnheader"><bdi>{escape(against)}</bdi></span></div>'
         f"{rows}"
-        f'<div class="scale" aria-hidden="true"><div>{xlabels(axis, lambda value: units.tick(value, unit))}'
+        f'<div class="scale" aria-hidden="true"><div>{xlabels(axis, partial(units.tick, unit=unit))}'
         f'<p class="note">{escape(name)}</p></div></div></div>'
     )
 
@@ -162,8 +163,8 @@ def _key(comparison: Comparison) -> str:
             ("base", "M500 0v1000", "the baseline’s mean"),
         ]
     items = "".join(
-        f'<li class="c1"><svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" aria-hidden="true"><path class='
-        f'"{kind}" d="{d}"/></svg>{escape(text)}</li>'
+        f'<li style="--c: var(--soft)"><svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="{kind}" d="{d}"/></svg>{escape(text)}</li>'
         for kind, d, text in signs
     )
     return f'<ul class="key">{items}</ul>'

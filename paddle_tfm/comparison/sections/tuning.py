@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from paddle_tfm import units
@@ -156,7 +157,7 @@ def _chart(facts: Facts, tuned: Tuned) -> LineChart:
     spoken = "; ".join(f"{item.name} {units.tick(item.points[-1].y, unit)} by all" for item in reversed(series))
     title = f"{'' if tuned.is_halved else 'expected '}best validation {units.metric_name(tuned.metric)} ({better})"
     budget = "steps of all trials of a variant" if tuned.is_halved else "trials of each variant"
-    return LineChart(series, x, y, budget, title, spoken, lambda value: units.tick(float(f"{value:.6g}"), unit))
+    return LineChart(series, x, y, budget, title, spoken, partial(units.tick, unit=unit))
 
 
 def _rungs(facts: Facts, tuned: Tuned) -> Table[tuple[str, int, float]]:

@@ -1,0 +1,184 @@
+"""Every figure of the report: whole, its ticks told apart, and each variant in its one colour, as everywhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from test_report import finish, series, table
+from whole_figures import cut_off, repeated
+
+from paddle_tfm import create_registry, plotting
+from paddle_tfm.colours import COLOURS, colour
+from paddle_tfm.comparison import figure as figures
+from paddle_tfm.comparison.charts import Bar, ForestPlot, LineChart
+from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.heat import HeatMap, heat_figure
+from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.table import compare
+from paddle_tfm.comparison.text_table import table as text_table
+from paddle_tfm.pages.axis import fit
+from paddle_tfm.pages.chart import Point, Series, short
+from paddle_tfm.pages.style import DARK, LIGHT, css
+from paddle_tfm.testing.trial_comparison import trials
+from paddle_tfm.units import signed_tick, tick
+
+LONG = [
+    f"{i}: position=rotary,norm=rms,placement=post" if i % 2 else f"{i} 旋转位置编码与均方根归一化的组合以及更多的说明"
+    for i in range(10)
+]
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return create_registry()
+
+
+# ---------------------------------------------------------------------------------------------------------- the layout
+
+
+def test_no_figure_of_any_section_is_cut_off_or_repeats_a_tick(registry):
+    drawn = 0
+    with trials(registry) as comparisons:
+        for trial in comparisons:
+            for name in registry.names("section"):
+                section = registry.resolve("section", name, name).cls()
+                if section.slow or not section.applies(trial.facts):
+                    continue
+                for key, figure in section.figures(trial.facts).items():
+                    assert not cut_off(figure), (trial.what, name, key)
+                    assert not repeated(figure), (trial.what, name, key, repeated(figure))
+                    drawn += 1
+    assert drawn > 20
+
+
+@pytest.mark.parametrize("count", [2, 10])
+def test_long_names_and_titles_fit_into_charts_for_a_paper(count):
+    title = "expected best validation token error rate of a further test (lower is better)"
+    lines = [Series(i, LONG[i], [Point(x, i + x, i, i + 2 * x) for x in (0.0, 1.0)]) for i in range(count)]
+    x, y = fit([0.0, 1.0]), fit([0.0, 12.0])
+    assert not cut_off(LineChart(lines, x, y, "steps of all trials of a variant", title, "", short).figure())
+    text = "+12.3 points (−0.4 to +25.6), undetermined, equivalent"
+    bars = [Bar(i, LONG[i], 0.5, 0.2, 0.8, text) for i in range(count)]
+    assert not cut_off(ForestPlot(bars, x, title, f"difference to {LONG[0]} with its 95% interval", short).figure())
+    maps = [HeatMap(LONG[i], np.eye(3), ["encoder.layers.0"] * 3, ["1", "2", "3"]) for i in range(count)]
+    assert not cut_off(heat_figure(maps, ("layer", "step", title)))
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "some"),
+    [
+        ((285_100, 286_050), short, {"285.2k", "285.4k", "286k"}),
+        ((1e9, 1e9 + 1000), short, {"1G", "1.0000002G", "1.000001G"}),
+        ((9000, 21_000), short, {"10k", "12.5k", "20k"}),
+        ((-0.0051, 0.005), signed_tick, {"−0.0025", "0", "+0.005"}),
+        ((0.99999901, 0.99999984), partial(tick, unit="%"), {"99.99992%", "99.99998%"}),
+        ((0, 300), tick, {"0", "100", "300"}),
+    ],
+)
+def test_ticks_are_written_exactly(values, name, some):
+    axis = fit(values)
+    names = axis.names(name)
+    assert len(set(names)) == len(names) == len(axis.ticks())
+    assert some <= set(names)
+
+
+# --------------------------------------------------------------------------------------------------------- the colours
+
+
+def linear(colour):
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def luminance(colour):
+    return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
+
+
+def oklab(rgb):
+    """Björn Ottosson's space, in which distances are those that people see: https://bottosson.github.io/posts/oklab/"""
+    cones = np.cbrt(
+        np.clip(rgb, 0, 1)
+        @ np.array(
+            [
+                [0.4122214708, 0.2119034982, 0.0883024619],
+                [0.5363325363, 0.6806995451, 0.2817188376],
+                [0.0514459929, 0.1073969566, 0.6299787005],
+            ]
+        )
+    )
+    return cones @ np.array(
+        [
+            [0.2104542553, 1.9779984951, 0.0259040371],
+            [0.7936177850, -2.4285922050, 0.7827717662],
+            [-0.0040720468, 0.4505937099, -0.8086757660],
+        ]
+    )
+
+
+# Of Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB: https://doi.org/10.1109/TVCG.2009.113
+EYES = {
+    "all cones": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+}
+
+
+def least(colours, eyes):
+    seen = [oklab(linear(each) @ np.array(EYES[eyes]).T) for each in colours]
+    return min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
+
+
+@pytest.mark.parametrize("eyes", EYES)
+def test_the_colours_are_told_apart_by_all_eyes(eyes):
+    assert least(COLOURS, eyes) > 0.05 and least(COLOURS[:4], eyes) > 0.08
+
+
+def test_the_colours_are_readable_on_every_page():
+    papers = [re.search(f"--{name}: (#......)", scheme)[1] for scheme in (LIGHT, DARK) for name in ("paper", "card")]
+    for paper, each in product([*papers, "#1d1d1f"], COLOURS):  # the last is VisualDL's, where it is dark
+        lower, higher = sorted([luminance(paper), luminance(each)])
+        assert (higher + 0.05) / (lower + 0.05) >= 3, (paper, each)
+
+
+def test_a_variant_has_one_colour_everywhere(tmp_path, registry):
+    """That of its place in the recipe: whatever the order of folders, whichever are compared, against which of them."""
+    names = ["mid", "a", "z", "b"]
+    for place, name in enumerate(names):
+        for seed, value in enumerate((0.1, 0.2, 0.35), 1):
+            finish(tmp_path / "made", name, seed, value + place / 10).parent.rename(tmp_path / "made" / "seeds")
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / "made" / "seeds" / f"seed-{seed}").rename(tmp_path / name / f"seed-{seed}")
+            (tmp_path / "made" / "seeds").rmdir()
+    (tmp_path / "made").rmdir()
+    runs = [f"{name}/seed-{seed}" for seed in (1, 2, 3) for name in names]
+    tuning = ["tuning/z/trial-1", "tuning/mid/trial-1"]
+    (tmp_path / "command.json").write_text(json.dumps({"command": [], "runs": [*tuning, *runs]}), "utf-8")
+    for shown, baseline in ((names, "mid"), (names, "z"), (["z", "a"], "z")):
+        comparison = compare(collect([tmp_path / name for name in shown]), "r", tmp_path, "exact_match", baseline)
+        facts = Facts(comparison, registry)
+        for name in shown:
+            mine = COLOURS[names.index(name)]
+            (row,) = [row for row in comparison.rows if row.variant == name]
+            assert text_table(comparison).columns[0].style(row) == mine
+            assert facts.numbers[name] == names.index(name)  # of every section
+            curves, values = figures.draw(comparison).axes
+            assert {line.get_color() for line in curves.lines if line.get_label() == name} == {mine}
+            (mean,) = [line for line in values.lines if line.get_gid() == f"mean-{comparison.rows.index(row)}"]
+            assert mean.get_color() == mine
+            style = registry.resolve("section", "results", "results").cls().html(facts)
+            assert f'<i class="swatch c{names.index(name)} dash0"></i><bdi>{name}</bdi>' in style
+    assert f".c2 {{ --c: {COLOURS[2]}; }}" in css()
+    assert plotting.line_style(10) != plotting.line_style(2) and plotting.line_style(10).colour == colour(2)
+
+
+def test_variants_of_several_sweeps_have_a_colour_each(tmp_path):
+    for name in ("one", "two"):
+        series(tmp_path / name, "rms", [0.5], recipe=name)
+        series(tmp_path / name, "layer", [0.5], recipe=name)
+    assert sorted(table(tmp_path).numbers.values()) == [0, 1, 2, 3]
