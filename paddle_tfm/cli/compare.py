@@ -36,7 +36,8 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
     """A table, a figure and one self-contained HTML page of the finished runs in DIR...
 
     The folders may be anywhere, each a run or a folder of several. Variants are compared that were scored on the same
-    texts, by a metric of the same signature; what else there is, is named with the reason.
+    texts, by a metric of the same signature; what else there is, is named with the reason. So is what differs between
+    them beyond their recipes' variants, or beyond a single setting.
 
     A narrow terminal shows the columns that matter most; the report has all. --json prints what comparison.json holds,
     --csv a line a variant.
@@ -139,8 +140,8 @@ def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> s
     of_all = [(row, run) for row, runs in groups.items() for run in runs]
     for rows in (of_sweep, of_all):
         name = as_trained(variant, [run for _, run in rows])
-        if found := [row for row, run in rows if run.variant == name]:
-            return found[0]
+        if here := [row for row, run in rows if run.variant == name]:
+            return here[0]
     return None
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_tfm.cli.common import console
+from paddle_tfm.cli.common import console, warn
 from paddle_tfm.tabular import ESSENTIAL, Column, Table
 
 if TYPE_CHECKING:
+    from paddle_tfm.comparison.alike import Trial, beyond_one, origin_of
     from paddle_tfm.comparison.bootstrap import Resampled
     from paddle_tfm.protocols import Metric
     from paddle_tfm.registry import Registry
@@ -47,6 +48,8 @@ def resample(
     metric, _, test = (metric or "").partition(AT)
     baseline, other = (read_predictions(predictions_file(folder, test=test)) for folder in (one, two))
     require_same_examples(baseline, other, (str(one), str(two)))
+    if sentence := beyond_one(*(Trial(folder, origin_of(folder)) for folder in (one, two))):
+        warn(f"they differ in more than one thing: {sentence}")
     metrics = {f"{name}{AT if test else ''}{test}": item for name, item in _metrics(one, metric, registry).items()}
     results = [paired_bootstrap(name, item, baseline, other, draws or DRAWS) for name, item in metrics.items()]
     facts: dict[str, object] = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}

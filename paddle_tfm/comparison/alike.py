@@ -83,11 +83,11 @@ def unshared(one: Trained, other: Trained) -> list[Gap]:
     if one.origin == other.origin:
         return []
     recipes = [recipe_of(run.folder) if one.origin.settings and other.origin.settings else {} for run in (one, other)]
-    found = gaps((recipes[0], one.origin.facts), (recipes[1], other.origin.facts))
-    data = [gap for gap in found if gap.section == DATA and ABSENT not in (gap.one, gap.other)]
-    code = [gap for gap in found if gap.section == PLUGINS and ABSENT not in (gap.one, gap.other)]
+    differing = gaps((recipes[0], one.origin.facts), (recipes[1], other.origin.facts))
+    data = [gap for gap in differing if gap.section == DATA and ABSENT not in (gap.one, gap.other)]
+    code = [gap for gap in differing if gap.section == PLUGINS and ABSENT not in (gap.one, gap.other)]
     beside = BESIDE if data or not one.origin.facts.get(DATA) else (*BESIDE, "task")  # files of other names, same texts
-    settings = [gap for gap in found if gap.section == SETTINGS and not _is_within(gap.what, beside)]
+    settings = [gap for gap in differing if gap.section == SETTINGS and not _is_within(gap.what, beside)]
     paths = [gap.what for gap in settings]
     data = [gap for gap in data if not any(_is_within(path, DECIDED_BY.get(gap.what, ("task",))) for path in paths)]
     return [*settings, *code, *data]
@@ -125,8 +125,8 @@ def unlike_trials(run: Trained) -> str:
     none."""
     folders = sorted((run.folder.parent.parent / FOLDER / run.folder.parent.name).glob("trial-*"))
     trials = [Trial(folder, origin_of(folder)) for folder in folders]
-    found = ((trial, [gap for gap in unshared(trial, run) if gap.section != SETTINGS]) for trial in trials)
-    return next((_in_words(trial, run, differing) for trial, differing in found if differing), "")
+    of_trials = ((trial, [gap for gap in unshared(trial, run) if gap.section != SETTINGS]) for trial in trials)
+    return next((_in_words(trial, run, differing) for trial, differing in of_trials if differing), "")
 
 
 def unlike_in_sweep(one: Trained, other: Trained) -> str:
@@ -134,19 +134,19 @@ def unlike_in_sweep(one: Trained, other: Trained) -> str:
     "" if in nothing, or if they are of two sweeps, which may be meant to be compared."""
     if one.folder.parent.parent != other.folder.parent.parent:
         return ""
-    varied, found = _varied(one, other), unshared(one, other)
+    varied, differing = _varied(one, other), unshared(one, other)
     if varied is None:  # nobody knows what is set for them
-        return _in_words(one, other, [gap for gap in found if gap.section != SETTINGS])
-    return _in_words(one, other, [gap for gap in found if not _is_set(gap, varied)])
+        return _in_words(one, other, [gap for gap in differing if gap.section != SETTINGS])
+    return _in_words(one, other, [gap for gap in differing if not _is_set(gap, varied)])
 
 
 def beyond_one(one: Trained, other: Trained) -> str:
     """In what two variants differ beyond one thing that is compared: what their recipes set for variants, or else a
     single setting; "" if in nothing."""
-    varied, found = _varied(one, other) or (), unshared(one, other)
-    beyond = [gap for gap in found if not _is_set(gap, varied)]
-    if beyond == found and sum(gap.section == SETTINGS for gap in found) == 1:
-        beyond = [gap for gap in found if gap.section != SETTINGS]
+    varied, differing = _varied(one, other) or (), unshared(one, other)
+    beyond = [gap for gap in differing if not _is_set(gap, varied)]
+    if beyond == differing and sum(gap.section == SETTINGS for gap in differing) == 1:
+        beyond = [gap for gap in differing if gap.section != SETTINGS]
     return _in_words(one, other, beyond)
 
 
@@ -163,7 +163,7 @@ def _is_set(gap: Gap, varied: Collection[str]) -> bool:
     return _is_within(gap.what, varied) or any(_is_within(path, (gap.what,)) for path in varied)
 
 
-def _in_words(one: Trained, other: Trained, found: Sequence[Gap]) -> str:
+def _in_words(one: Trained, other: Trained, differing: Sequence[Gap]) -> str:
     """`model.dropout is 0.0 in pre/seed-1, and 0.1 in pre/seed-2`."""
     names = [f"{run.folder.parent.name}/{run.folder.name}" for run in (one, other)]
     if names[0] == names[1]:
@@ -172,6 +172,6 @@ def _in_words(one: Trained, other: Trained, found: Sequence[Gap]) -> str:
     texts = [
         f"{hashes.get(gap.what, gap.what)} is {recipe_text(gap.one)} in {names[0]}, and {recipe_text(gap.other)} in "
         f"{names[1]}"
-        for gap in found
+        for gap in differing
     ]
     return "; ".join(texts[:NAMED]) + (f"; and {len(texts) - NAMED} more" if len(texts) > NAMED else "")

@@ -176,12 +176,12 @@ def _signatures(results: Sequence[Result]) -> dict[str, str]:
     for run in results:
         for name, signature in run.results["signatures"].items():
             signatures.setdefault(name, {})[signature] = None
-    found = {
+    texts_by_metric = {
         name: next(iter(texts)) if len(texts) == 1 else f"not comparable between these runs: {' and '.join(texts)}"
         for name, texts in signatures.items()
     }
     names = dict.fromkeys(name for run in results for name in run.results.get("per_piece", ()))
-    return found | {name: OTHER_PIECES for name in names if other_pieces(results, name)}
+    return texts_by_metric | {name: OTHER_PIECES for name in names if other_pieces(results, name)}
 
 
 def _row(variant: str, group: Sequence[Result], metric: str, standing: float) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from paddle_tfm import units
-from paddle_tfm.comparison.comparable import reasons
+from paddle_tfm.comparison.comparable import NAMED, reasons
 from paddle_tfm.comparison.runs import grouped
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, OpenEnded, Verdict, two_groups
 from paddle_tfm.comparison.table import Comparison, Row
@@ -45,11 +45,13 @@ def verdict(comparison: Comparison) -> str:
 
 def _beyond(comparison: Comparison) -> str:
     """In what variants differ beside what is compared: their difference may be owed to that."""
-    return "".join(
+    texts = [
         f" “{variant}” differs from “{comparison.baseline}” in more than what is compared, which may be what its "
         f"difference is owed to: {sentence}."
         for variant, sentence in comparison.beyond.items()
-    )
+    ]
+    more = f" So do {plural(len(texts) - NAMED, 'other variant')}." if len(texts) > NAMED else ""
+    return "".join(texts[:NAMED]) + more
 
 
 def _same_everywhere(comparison: Comparison) -> str:

@@ -24,6 +24,7 @@ from paddle_tfm.train.changes import (
     PLUGINS,
     RECIPE_CHANGED,
     changes,
+    code_changes,
     facts,
     gaps,
     read_shards,
@@ -177,8 +178,8 @@ class Cell(protocols.Cell):
             before, now = facts(read_identity(self.folder))[PLUGINS], plan.providers()
         except UserError:
             return ""
-        both = [{PLUGINS: {name: each[name] for name in before if name in now}} for each in (before, now)]
-        return ", ".join(sorted(was_and_is(gaps(({}, both[0]), ({}, both[1])))))
+        both = [{name: each[name] for name in before if name in now} for each in (before, now)]
+        return ", ".join(code_changes(*both))
 
     def other_settings(self, now: Mapping[str, Any]) -> str:
         """Which settings of its run, as it was begun, are others than those of a resolved recipe `now`, the first of

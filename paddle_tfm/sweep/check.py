@@ -64,8 +64,10 @@ def _heads(plan: Plan) -> list[Problem]:
     """What is wrong with the files that its task, and those of its further tests, read."""
     problems = []
     for path, component in plan.components.items():
-        task = component.build() if component.kind == "task" else None
-        for split in SPLITS if task else ():
+        if component.kind != "task":
+            continue
+        task = component.build()
+        for split in SPLITS:
             try:
                 task.read_head(split)
             except UserError as error:

@@ -78,16 +78,21 @@ def _plugins_of(components: Mapping[str, object]) -> set[object]:
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each difference between two identities that changes more than last bits."""
-    found = gaps(({}, facts(then)), ({}, facts(now)))
+    differing = gaps(({}, facts(then)), ({}, facts(now)))
     sentences = [RECIPE_CHANGED] if then.get("recipe") != now.get("recipe") else []
-    splits = [gap.what.removeprefix(TEXTS) for gap in found if gap.section == DATA and gap.what != VOCABULARY]
+    splits = [gap.what.removeprefix(TEXTS) for gap in differing if gap.section == DATA and gap.what != VOCABULARY]
     sentences += [f"data changed (the texts of {', '.join(splits)})"] if splits else []
     if then.get("paddle") != now.get("paddle"):
         sentences.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
     products_before, products_after = _products_of(then), _products_of(now)
     if products_before.split()[0] != products_after.split()[0]:  # another machine, which has no bfloat16
         sentences.append(f"its matrix products were in {products_before} and would be in {products_after}")
-    return [*sentences, *sorted(was_and_is(gap for gap in found if gap.section == PLUGINS))]
+    return [*sentences, *sorted(was_and_is(gap for gap in differing if gap.section == PLUGINS))]
+
+
+def code_changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """One sentence for each component that another plugin, another version or other code of it provides now."""
+    return sorted(was_and_is(gaps(({}, {PLUGINS: before}), ({}, {PLUGINS: after}))))
 
 
 def was_and_is(gaps: Iterable[Gap]) -> list[str]:

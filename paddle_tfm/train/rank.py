@@ -15,7 +15,7 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.chain import Message
-from paddle_tfm.train.changes import component_changes
+from paddle_tfm.train.changes import code_changes
 from paddle_tfm.train.distributed_step import Flat, backward_of_rank, batches_of
 from paddle_tfm.train.divergence import ARRAYS
 from paddle_tfm.train.members import Ended, Member
@@ -59,7 +59,7 @@ class Rank:
         """Build the model of a run, with the numbers of rank 0."""
         (spec,) = Recipe("the recipe of rank 0", message["recipe"], {}).runs()
         plan = plan_run(spec, self.registry).require_sound("the recipe of rank 0")
-        if different := component_changes(message["components"], plan.providers()):
+        if different := code_changes(message["components"], plan.providers()):
             raise UserError(f"must have the plugins of rank 0, but of these (there: was, here: is) {different[0]}")
         source, target = message["sizes"]
         model = build(plan.sound_model, source, target, spec.seed)

@@ -164,6 +164,7 @@ def test_run_leaves_the_files_of_the_design(trained):
             "timings.jsonl",
             "predictions.tsv",
             "results.json",
+            "manifest.json",
         ),
         *("codec/source/vocabulary.json", "codec/target/vocabulary.json"),
         *(f"checkpoints/{which}/{file}" for which in ("best", "last") for file in files),
@@ -475,6 +476,7 @@ def test_compare_puts_runs_side_by_side(trained, tmp_path):
     shutil.copytree(trained.folder, other)
     results = json.loads((other / "results.json").read_text())
     (other / "results.json").write_text(json.dumps({**results, "recipe": "[red]other[/]"}))
+    (other / "manifest.json").unlink()
     done = call("compare", "a", "b", "--metric", "token_accuracy", "--out", "both", "--baseline", "reverse/default")
     assert done.status == 0, done.err
     assert "difference to reverse/default, paired by seed" in done.out

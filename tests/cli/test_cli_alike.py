@@ -68,6 +68,12 @@ def compared(capsys):
     return said
 
 
+def test_two_runs_on_draws_of_their_test_are_no_exception(sweeps):
+    runs = sweeps / "as asked/pre/seed-1", sweeps / "search/post/seed-1"
+    done = call("compare", *runs, "--bootstrap", "--draws", 10)
+    assert done.status == 0 and "they differ in more than one thing: search is greedy in" in done.err
+
+
 @pytest.mark.parametrize(
     ("base", "other", "named"),
     [

@@ -43,6 +43,7 @@ def named(trained, tmp_path_factory):
         run = Path(shutil.copytree(trained.folder, out / variant / "seed-1"))
         results = json.loads((run / "results.json").read_text())
         (run / "results.json").write_text(json.dumps(results | {"variant": variant}))
+        (run / "manifest.json").unlink()
     return out
 
 

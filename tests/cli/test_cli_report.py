@@ -33,6 +33,7 @@ def copied_as(run, folder, *variants):
     for variant in variants:
         file = shutil.copytree(run, folder / variant / "seed-1") / "results.json"
         file.write_text(file.read_text().replace('"default"', f'"{variant}"'))
+        file.with_name("manifest.json").unlink()
 
 
 def test_a_single_run_gets_a_card_with_all_its_parts(run):
