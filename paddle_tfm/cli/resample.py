@@ -11,7 +11,6 @@ from paddle_tfm.cli.common import console, warn
 from paddle_tfm.tabular import ESSENTIAL, Column, Table
 
 if TYPE_CHECKING:
-    from paddle_tfm.comparison.alike import Trial, beyond_one, origin_of
     from paddle_tfm.comparison.bootstrap import Resampled
     from paddle_tfm.protocols import Metric
     from paddle_tfm.registry import Registry
@@ -38,6 +37,7 @@ def resample(
     load_paddle()
     from dataclasses import asdict
 
+    from paddle_tfm.comparison.alike import Trial, beyond_one, origin_of
     from paddle_tfm.comparison.bootstrap import DRAWS, SEED, paired_bootstrap, require_same_examples
     from paddle_tfm.files import json_text, write_whole
     from paddle_tfm.predictions import predictions_file, read_predictions
