@@ -58,7 +58,7 @@ PAGE_WIDTH, PAGE_LINES = 74, 40  # letters, lines below a caption
 HEAD_LINES = 5  # what stands around the rows
 GAP = 2  # letters between columns
 PROSE_WIDTH = 26  # letters of a column of longer texts
-BREAKS = "/_=,-.:@"  # after which a long word may go on in the next line
+BREAKS = "/_=,-.:@"  # after which a long word may continue in the next line
 
 
 def escape(text: str) -> str:
@@ -78,7 +78,7 @@ def _character(character: str) -> str:
         return f"${'^' if kind == '<super>' else '_'}{{{_of(parts).replace('−', '-')}}}$"
     letters = "" if not parts or kind.startswith("<") else _of([kind, *parts])
     if letters[1:] in ACCENTS and letters[0].isascii():
-        return rf"\{ACCENTS[letters[1:]]}{{{letters[0]}}}"
+        return rf"{{\{ACCENTS[letters[1:]]}{{{letters[0]}}}}}"  # in braces, or BibTeX takes ~ for a space
     name = unicodedata.name(character, "")
     script, _, letter = name.replace("LAMDA", "LAMBDA").partition(" LETTER ")
     letter = letter.lower() if script == "GREEK SMALL" else letter.capitalize()
@@ -180,8 +180,8 @@ def _heading(text: str, right: bool, cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text, in several lines where it is longer than its column; a long word goes on after one of `BREAKS`, or where
-    the column ends."""
+    """A text, in several lines where it is longer than its column. A long word is broken after one of `BREAKS`, or
+    where the column ends."""
     if _letters(text) <= PROSE_WIDTH:
         return escape(text)
     parts, unbroken = [], 0

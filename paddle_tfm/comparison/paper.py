@@ -138,7 +138,7 @@ def _arxiv(number: str, names: Iterable[str]) -> str:
     whose = " and ".join(map(_author, authors.split(", ")))
     known = f"  title = {{{{{_escaped(title)}}}}},\n  author = {{{whose}}},\n" if title else ""
     return (
-        f"@misc{{arxiv-{number},\n{known}  year = {{20{number[:2]}}},\n"
+        f"@misc{{arxiv-{number},\n{known}  year = {{20{number[:2]}}}, howpublished = {{arXiv:{number}}},\n"
         f"  eprint = {{{number}}}, archivePrefix = {{arXiv}},\n"
         f"  url = {{https://arxiv.org/abs/{number}}},\n  annote = {{{_escaped(', '.join(names))}}}\n}}"
     )

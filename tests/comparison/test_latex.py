@@ -117,7 +117,7 @@ def test_characters_are_what_unicode_calls_them():
         if match := re.fullmatch(r"LATIN (SMALL|CAPITAL) LETTER ([A-Z]) WITH (\w+)", name):
             letter = match[2] if match[1] == "CAPITAL" else match[2].lower()
             if match[3] in accents:
-                assert latex.escape(chr(code)) == rf"\{accents[match[3]]}{{{letter}}}"
+                assert latex.escape(chr(code)) == rf"{{\{accents[match[3]]}{{{letter}}}}}"
     assert (
         latex.escape("x² → 10⁻⁸, λ₂ ≈ Σ\x1b")
         == r"x$^{2}$ $\rightarrow$ 10$^{-}$$^{8}$, $\lambda$$_{2}$ $\approx$ $\Sigma$?"
@@ -159,6 +159,24 @@ def test_every_paper_that_a_component_cites_has_authors_and_a_title(registry):
     assert known.keys() <= cited, sorted(known.keys() - cited)  # what nobody cites is no longer needed
     assert all(title.strip() and authors.strip() for title, authors in known.values())
     assert known["1706.03762"][0] == "Attention Is All You Need"
+
+
+@needs_latex
+def test_bibtex_and_latex_take_every_entry(tmp_path):
+    entries = [paper._arxiv(number, ["norm rms"]) for number in [*paper.known_papers(), "9901.00001"]]
+    (tmp_path / "all.bib").write_text("\n".join([*entries, paper.PADDLE, paper.SACREBLEU]), "utf-8")
+    body = r"\nocite{*}\bibliographystyle{plain}\bibliography{all}"
+    (tmp_path / "paper.tex").write_text(DOCUMENT % body, "utf-8")
+    latex_once = ["pdflatex", "-interaction=nonstopmode", "paper.tex"]
+    for command in (latex_once, ["bibtex", "paper"], latex_once):
+        subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    said = (tmp_path / "paper.blg").read_text("utf-8")
+    warnings = [line for line in said.splitlines() if line.startswith("Warning") and "9901.00001" not in line]
+    assert "error message" not in said and warnings == []
+    assert re.findall("^!.*", (tmp_path / "paper.log").read_text("utf-8", errors="replace"), re.MULTILINE) == []
+    bibliography = (tmp_path / "paper.bbl").read_text("utf-8")
+    assert bibliography.count(r"\bibitem") == len(entries) + 2 and r"Jo{\~{a}}o Loula, Marco Baroni" in bibliography
+    assert "arXiv:1807.07545, 2018" in bibliography
 
 
 def test_an_entry_has_authors_title_and_year():
