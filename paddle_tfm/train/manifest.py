@@ -120,7 +120,7 @@ def _files(folder: Path, files: Any) -> dict[str, Any]:
 
 
 def _is_entry(name: str, entry: object) -> bool:
-    if not re.fullmatch(r"\w[\w.-]{0,99}", name) or not isinstance(entry, dict):
+    if not re.fullmatch(r"\w[\w.@-]{0,99}", name) or not isinstance(entry, dict):
         return False
     return entry.keys() == {"bytes", "sha256"} and _is_step(entry["bytes"]) and isinstance(entry["sha256"], str)
 
