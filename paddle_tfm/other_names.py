@@ -46,6 +46,7 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
         "'evaluate.every'": "eval_steps valid_steps eval_every",
         "'seeds'": "seed",
     },
+    "tokenizer": {"'separator'": "joiner remove_bpe bpe_separator"},
     "optimizer": {LEARNING_RATE: "lr learning_rate"},
     "schedule": {
         LEARNING_RATE: "lr max_lr base_lr",

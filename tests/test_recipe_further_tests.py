@@ -24,7 +24,7 @@ CLAIM = "says: x, source: of our own, variant: a, at_most: 1"
         ("one: {batch: true}", "one.batch", "must be a whole number, but is True"),
         ("one: {padding: -1}", "one.padding", "must be greater than or equal to 0"),
         ("one: {split: tests}", "one.split", "must be 'train', 'valid' or 'test', but is 'tests'"),
-        ("one: {}", "one", "is the run's own test over again; set `task`, `split`, `batch` or `padding`"),
+        ("one: {}", "one", "is the run's own test over again; set `task`, `split`, `batch`, `padding` or"),
         ("one: 3", "one", "must be a mapping"),
         ("test: {batch: 1}", "test", "'test' is the name of a split; choose another"),
         ("a b: {batch: 1}", "a b", "must be called by letters, digits, `_` and `-`"),
@@ -43,6 +43,26 @@ CLAIM = "says: x, source: of our own, variant: a, at_most: 1"
 def test_a_test_that_cannot_be_is_refused_with_its_line(test, path, sentence, tmp_path, registry):
     (problem,) = problems_of(load_text(tmp_path, START + f"evaluate:\n  tests:\n    {test}\n"), registry)
     assert problem[:2] == (5, f"evaluate.tests.{path}") and sentence in problem[2]
+
+
+@pytest.mark.parametrize(
+    "model, sentence",
+    [
+        ("position: learned", "position 'learned' (model.position) knows positions below model.max_length=256 only"),
+        ("position: {name: chain, parts: [alibi, learned]}", "position 'learned' (model.position.parts[1]) knows"),
+        ("attention: {encoder: synthesizer}", "attention 'synthesizer' (model.attention.encoder) knows"),
+        ("norm: {encoder: batch_per_position, decoder: layer}", "norm 'batch_per_position' (model.norm.encoder) knows"),
+    ],
+)
+def test_longer_texts_need_encodings_that_know_positions_beyond(model, sentence, tmp_path, registry):
+    def recipe(most):
+        text = START.replace("a: {}", "a: {model.position: alibi}")
+        return load_text(tmp_path, f"{text}model: {{{model}}}\nevaluate: {{tests: {{far: {{max_length: {most}}}}}}}\n")
+
+    found = problems_of(recipe(257), registry)
+    assert {problem[:2] for problem in found} == {(4, "evaluate.tests.far.max_length")}
+    assert any(sentence in text for _, _, text in found)
+    assert check(recipe(256), registry)
 
 
 def test_what_is_wrong_with_the_task_is_said_once(tmp_path, registry):

@@ -236,7 +236,7 @@ LEVELS = [
         "text_lengths",
         "units",
     },
-    {"fused", "plugin_errors", "validators"},
+    {"caveats", "fused", "plugin_errors", "validators"},
     {"onednn", "ranks"},
     {"algebra", "layers", "runtime", "files", "plugin_template", "tabular"},
     {"plotting"},

@@ -11,6 +11,7 @@ from pathlib import Path
 from paddle_tfm import units
 from paddle_tfm.card import attention, lengths, samples, speed
 from paddle_tfm.card.facts import DECODER_ONLY, RunFacts
+from paddle_tfm.caveats import said
 from paddle_tfm.comparison import describe
 from paddle_tfm.comparison.curves import AXES, mean_points, read_curves
 from paddle_tfm.comparison.runs import Result
@@ -104,6 +105,7 @@ def _scores(facts: RunFacts, metrics: dict[str, Metric]) -> str:
         rows.append([escape(units.metric_name(name)) + arrows[directions.get(name)], *cells])
     header = ["metric", *(SPLITS[split] for split in splits), *tests]
     text = table("the best checkpoint, chosen by the validation split", header, rows)
+    text += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in said({facts.name: [results]}))
     for name, signature in results.get("signatures", {}).items():
         text += f'<p class="note">{escape(units.metric_name(name))}: <code>{escape(signature)}</code></p>'
     if not facts.predictions or not metrics:

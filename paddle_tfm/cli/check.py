@@ -21,8 +21,8 @@ from paddle_tfm.cli.common import (
 @plugin_option
 def command(recipe: str, overrides, no_step, plugins) -> None:
     """Find every problem of RECIPE: unknown keys and names, wrong options, components that do not fit together. Each
-    variant's model is built once; it takes one training step on a few random tokens and decodes two. Of files that the
-    recipe names as texts the beginning is read. Nothing is fetched, trained or written.
+    variant's model is built once; it takes one training step on a few random tokens and decodes two. Its texts are read
+    and encoded, unless they would have to be fetched. Nothing is trained or written.
 
     \b
     Examples:
@@ -38,9 +38,10 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     loaded = recipes.load(recipe, overrides)
     registry = create_registry(plugins)
     use_device("cpu")
-    from paddle_tfm.sweep.check import check, remarks
+    from paddle_tfm.sweep.check import check, check_texts, remarks
 
     plans = check(loaded, registry, step=not no_step, heads=True)
+    of_texts = check_texts(plans)
     trained, variants = {plan.run.variant for plan in plans}, loaded.written_variants()
     sizes = len(trained) // len(variants)
     counts = [plural(len(variants), "variant"), *([plural(sizes, "size")] if sizes > 1 else [])]
@@ -50,5 +51,5 @@ def command(recipe: str, overrides, no_step, plugins) -> None:
     console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}{trials}")
     budget, setting = of(loaded.data)
     solved = f"equal {budget}: {setting} of each variant but the baseline is solved when `run` begins"
-    for sentence in [*remarks(plans), *([solved] if setting else [])]:
+    for sentence in [*remarks(plans), *of_texts, *([solved] if setting else [])]:
         console().print(f"[yellow]note:[/] {escape(sentence)}")

@@ -196,6 +196,8 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     for sentence in _legend(comparison):
         printer.print(f"[dim]{escape(sentence)}[/]")
     printer.print(f"[bold]{escape(verdict(comparison))}[/]")
+    for sentence in comparison.caveats():
+        printer.print(f"[yellow]{escape(sentence)}[/]")
     for line in report.lines():
         printer.print(Text(line), soft_wrap=True)
     right, wrong = samples(comparison)

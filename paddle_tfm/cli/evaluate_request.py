@@ -18,6 +18,7 @@ class Request:
     split: str | None
     test: str | None
     task: str | None
+    max_length: int | None
     batch: int | None
     padding: int | None
     search: str | None

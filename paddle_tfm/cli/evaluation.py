@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from paddle_tfm.caveats import said
 from paddle_tfm.cli import scores
 from paddle_tfm.cli.common import note, warn
 from paddle_tfm.cli.evaluate_request import Request
@@ -25,6 +26,7 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
 from paddle_tfm.train.final_tests import changed, drift
+from paddle_tfm.train.fit import caveats
 from paddle_tfm.train.run import load_run
 from paddle_tfm.units import AT
 
@@ -45,8 +47,9 @@ class Evaluation:
         self.search = (
             registry.build("search", yaml_lines.value(wanted.search), "--search") if wanted.search else run.search()
         )
-        conditions = {"task": wanted.task, "batch": wanted.batch, "padding": wanted.padding}
-        self.tested = tested(run, registry, wanted.split, wanted.test, **conditions)
+        changes = {name: getattr(wanted, name) for name in ("task", "max_length", "batch", "padding")}
+        self.tested = tested(run, registry, wanted.split, wanted.test, **changes)
+        run.model.max_length = self.tested.max_length or run.model.max_length
         texts = self._texts()
         self.metrics, self.examples = run.metrics(), run.codec.encode_all(texts)
         check_texts(run.settings.model, self.tested.split, self.examples)
@@ -68,14 +71,14 @@ class Evaluation:
     def _predictions(self, texts: Sequence[Example], device: str) -> list[Prediction]:
         run, wanted = self.run, self.wanted
         if wanted.hypotheses:
-            predictions = read_hypotheses(wanted.hypotheses, texts, self.tested.split)
+            predictions = read_hypotheses(wanted.hypotheses, texts, self.tested.split, run.codec.target.joined)
             if not self.metrics:
                 raise UserError(
                     f"{run.folder}: each of its metrics needs the model; none can score {wanted.hypotheses}"
                 )
             return predictions
         if not self.has_source:
-            return [Prediction(text.source, squeezed(text.target), "") for text in texts]
+            return [Prediction(each.example.source, squeezed(each.text), "") for each in self.examples]
         exported = open_engine(run, wanted.engine, self.search, wanted.checkpoint, device=device, report=note)
         decode = exported or functools.partial(decode_all, run.model, **self.tested.conditions)
         return predict(run.model, run.codec, self.examples, self.search, decode=decode)
@@ -99,10 +102,19 @@ class Evaluation:
             "hypotheses": str(wanted.hypotheses) if wanted.hypotheses else None,
             "examples": len(predictions),
             "metrics": self.scores(range(len(predictions))),
+            "caveats": self._caveats(),
             "signatures": signatures(self.metrics),
             "buckets": scores.by_length(predictions, by, edges, self.scores) if edges is not None else None,
         }
         return {**results, **self._changes()} if of.conditions else results
+
+    def _caveats(self) -> list[str]:
+        """What must stand beside the scores of this run; another system's outputs have no pieces."""
+        if self.wanted.hypotheses:
+            return []
+        split, predictions = self.tested.split, self.predictions if self.has_source else ()
+        counted = caveats(self.run, split, self.search, self.examples, predictions)
+        return said({"": [{"caveats": {split: counted}}]})
 
     def _changes(self) -> dict[str, Any]:
         """What other batches than usual changed."""
@@ -122,8 +134,8 @@ class Evaluation:
         return self.wanted.out or predictions_file(self.run.folder, of.split.partition(AT)[0], of.label)
 
 
-def read_hypotheses(file: Path, texts: Sequence[Example], split: str) -> list[Prediction]:
-    """Another system's outputs, a line for each example.
+def read_hypotheses(file: Path, texts: Sequence[Example], split: str, joined: Callable[[str], str]) -> list[Prediction]:
+    """Another system's outputs, a line for each example; they, and the references, `joined`.
 
     Raises:
         UserError: they are no text, or not as many.
@@ -132,4 +144,7 @@ def read_hypotheses(file: Path, texts: Sequence[Example], split: str) -> list[Pr
     if len(lines) != len(texts):
         number = f"{len(lines):,}" if len(lines) < len(texts) else "more"
         raise UserError(f"{file} has {number} lines, but the {split} split has {len(texts):,} examples; one each")
-    return [Prediction(text.source, squeezed(text.target), squeezed(line)) for text, line in zip(texts, lines)]
+    return [
+        Prediction(text.source, squeezed(joined(text.target)), squeezed(joined(line)))
+        for text, line in zip(texts, lines)
+    ]

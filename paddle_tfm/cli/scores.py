@@ -63,6 +63,8 @@ def show(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
         for name, value in results["metrics"].items()
     ]
     print_table(Table([column("metric", style="cyan"), column("value", right=True)], rows))
+    for sentence in results["caveats"]:
+        console().print(f"[yellow]{escape(sentence)}[/]")
     if "drift" in results:
         changed = f"{results['changed_outputs']:,} of {results['examples']:,} outputs changed"
         console().print(f"{changed}, log-probabilities by up to {results['drift']:.2g} nats", markup=False)

@@ -19,11 +19,17 @@ AT_LEAST_ONE = click.IntRange(min=1)
 
 
 def test_options(command: Callable) -> Callable:
-    """--test, --task, --batch and --padding."""
+    """--test, --task, --max-length, --batch and --padding."""
     changed = "; and says what that changed."
     options = [
         click.option("--test", metavar="NAME", help="A further test of the recipe (evaluate.tests)."),
         click.option("--task", metavar="{…}", help="Other texts: options of the task, {test_min_length: 13}."),
+        click.option(
+            "--max-length",
+            type=click.IntRange(min=2),
+            metavar="N",
+            help="Instead of model.max_length, where every encoding of the model knows positions beyond that.",
+        ),
         click.option("--batch", type=AT_LEAST_ONE, metavar="N", help=f"At most so many sentences a batch{changed}"),
         click.option("--padding", type=AT_LEAST_ONE, metavar="N", help=f"So many columns of padding more{changed}"),
     ]
@@ -35,16 +41,19 @@ def test_options(command: Callable) -> Callable:
 @dataclass(frozen=True)
 class Tested:
     """`split`: the texts as a corpus calls them. `label`: the test's name, "" for a split as it is. `conditions`: of
-    batches, those of `train.evaluate.likelihood`; empty where they are as usual."""
+    batches, those of `train.evaluate.likelihood`; empty where they are as usual. `max_length`: instead of the
+    model's."""
 
     plan: Plan
     split: str
     label: str
     conditions: dict[str, Any]
+    max_length: int | None = None
 
 
 def tested(run: Run, registry: Registry, split: str | None, name: str | None, **options: Any) -> Tested:
-    """What the options ask for; `options` are task, batch and padding, None where not given.
+    """What the options ask for; `options` are task, max_length, batch and padding, None where
+    not given.
 
     Raises:
         UserError: there is no such test, or an option does not fit.
@@ -67,7 +76,7 @@ def tested(run: Run, registry: Registry, split: str | None, name: str | None, **
     before = run.recipe["evaluate"]["tests"][name] if name else {"split": split or "test"}
     plan = _with_test(run, registry, label, {**before, **changes})
     test = plan.settings.evaluate.tests[label]
-    return Tested(plan, test.texts(label), label, conditions_of(test) if test.is_conditioned else {})
+    return Tested(plan, test.texts(label), label, conditions_of(test) if test.is_conditioned else {}, test.max_length)
 
 
 def _with_test(run: Run, registry: Registry, name: str, test: dict[str, Any]) -> Plan:

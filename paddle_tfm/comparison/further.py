@@ -36,7 +36,6 @@ class Further:
     differences: Mapping[tuple[str, str], Verdict]
     obstacles: Mapping[tuple[str, str], Obstacle]
     invariance: Mapping[tuple[str, str], Invariance]
-    in_training: Mapping[str, tuple[int, int]]  # test → how many of its sources are in the training split, of how many
 
     def adjusted_for(self) -> str:
         """`3 variants on 2 tests`, of which intervals take account; "" where there is a single difference."""
@@ -69,7 +68,7 @@ def further(comparison: Comparison) -> Further:
     changes = {
         (test, variant): each for test in tests for variant, runs in groups.items() if (each := _invariance(runs, test))
     }
-    return Further(tests, differences, apart, changes, _in_training(comparison.runs))
+    return Further(tests, differences, apart, changes)
 
 
 def _invariance(runs: Sequence[Result], test: str) -> Invariance | None:
@@ -80,8 +79,3 @@ def _invariance(runs: Sequence[Result], test: str) -> Invariance | None:
     drifts = [float(each["drift"]) for each in facts]
     drift = math.nan if any(map(math.isnan, drifts)) else max(drifts)
     return Invariance(sum(each["changed_outputs"] for each in facts), sum(each["examples"] for each in facts), drift)
-
-
-def _in_training(runs: Sequence[Result]) -> dict[str, tuple[int, int]]:
-    facts = [(test, each) for run in runs for test, each in run.tests.items()]
-    return {test: (each["in_training"], each["examples"]) for test, each in facts if each.get("in_training")}

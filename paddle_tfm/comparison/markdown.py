@@ -16,7 +16,8 @@ def markdown(comparison: Comparison) -> str:
         return f"| {' | '.join(_plain(text) for text in texts)} |"
 
     names = header(comparison)
-    lines = [f"# {_plain(comparison.name)}", "", _plain(verdict(comparison)), "", line(names)]
+    lines = [f"# {_plain(comparison.name)}", "", _plain(verdict(comparison)), ""]
+    lines += [*(f"- {_plain(sentence)}" for sentence in comparison.caveats(even_none=True)), "", line(names)]
     lines += [f"|{'|'.join([':---', *['---:'] * (len(names) - 1)])}|"]
     lines += [line(cells(comparison, row)) for row in comparison.rows]
     lines += ["", *(f"- {_plain(note)}" for note in notes(comparison)), "", "![Curves and values](comparison.png)", ""]

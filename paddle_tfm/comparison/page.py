@@ -18,12 +18,13 @@ FILES = "comparison"  # the folder of tables and figures, beside the page
 def page(facts: Facts, parts: Sequence[Part]) -> str:
     """The whole comparison on one page: what came out first, then what was done."""
     comparison = facts.comparison
+    first = [facts.sentence(), *comparison.caveats(even_none=True)]
     return document(
         f"{comparison.name} · comparison",
         "Comparison",
         comparison.name,
         verdict(comparison),
-        f'<p class="compared">{escape(facts.sentence())}</p>',
+        "".join(f'<p class="compared">{escape(sentence)}</p>' for sentence in first),
         [Section(part.heading, part.html + _links(part)) for part in parts],
     )
 

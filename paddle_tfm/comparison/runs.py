@@ -53,7 +53,7 @@ class Result:
         if not test:
             return self.results.get("data", "")
         facts = self.tests.get(test, {})
-        batches = (f"{key} {facts[key]}" for key in ("max_rows", "padding") if facts.get(key))
+        batches = (f"{key} {facts[key]}" for key in ("max_rows", "padding", "max_length") if facts.get(key))
         return " ".join([str(facts.get("data", "")), *batches])
 
     def metric(self, name: str) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 from paddle_tfm import units
+from paddle_tfm.caveats import overlap, said
 from paddle_tfm.comparison.alike import beyond_one
 from paddle_tfm.comparison.claims import Claims
 from paddle_tfm.comparison.comparable import Obstacle, obstacles, other_pieces
@@ -70,12 +71,21 @@ class Comparison:
             "baseline": self.baseline,
             "question": self.question.data(),
             "signatures": self.signatures,
+            "caveats": self.caveats(),
             **({} if self.claims is None else self.claims.data()),
             "not_compared": {variant: obstacle.sentence for variant, obstacle in self.obstacles.items()},
             "differ_beyond": self.beyond,
             "rows": [asdict(row) for row in self.rows],
             "runs": [{"folder": str(run.folder), **run.results} for run in [*self.runs, *self.smaller]],
         }
+
+    def caveats(self, even_none: bool = False) -> list[str]:
+        """What must stand beside its scores. `even_none`: also that no text was trained on."""
+        stored = [run.results.get("caveats") or {} for run in self.runs]
+        known = [{key: of["in_training"] for key, of in each.items() if "in_training" in of} for each in stored]
+        trained_on = dict.fromkeys(sentence for each in known if (sentence := overlap(each, even_none)))
+        counted = said({variant: [run.results for run in runs] for variant, runs in grouped(self.runs).items()})
+        return [*trained_on, *counted]
 
     @property
     def comparable(self) -> list[Row]:

@@ -36,6 +36,7 @@ class Encoded(NamedTuple):
     target: list[int]
     target_copy: list[int]
     extra: tuple[str, ...]
+    text: str = ""  # the target, as people read it
 
 
 class _Cache(dict[int, Encoded]):
@@ -189,6 +190,7 @@ class Codec:
             target,
             target_copy,
             extra,
+            self.target.joined(example.target),
         )
 
     def encode_all(self, examples: Iterable[Example]) -> EncodedTexts:

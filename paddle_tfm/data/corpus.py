@@ -15,7 +15,6 @@ import numpy as np
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS, Example, Excerpt
-from paddle_tfm.randomness import digest
 from paddle_tfm.recipe.further_tests import task_path
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.units import AT
@@ -71,11 +70,12 @@ def _example(line: bytes) -> Example:
 @dataclass
 class Corpus:
     """The splits of a task, those of further tests with texts of their own (`test@name`) among them; a hash of each
-    one's texts; and of such a test how many of its sources the training split has too."""
+    one's texts; and of each but the training split how many `texts` it has, and how many of its `sources` and
+    `pairs` (of texts alone no pairs) the training split has too."""
 
     splits: Mapping[str, Sequence[Example]]
     fingerprint: dict[str, str]
-    in_training: dict[str, int] = field(default_factory=dict)
+    in_training: dict[str, dict[str, int]] = field(default_factory=dict)
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
     def encoded(self, plan: Plan) -> tuple[Codec, dict[str, EncodedTexts]]:
@@ -102,12 +102,12 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
             further test, is empty.
     """
     splits = _all_splits(plan) if splits is None else list(splits)
-    texts, hashes = {}, {}
+    texts, hashes, keys = {}, {}, {}
     for split in splits:
         of_task, _, test = split.partition(AT)
         component = plan.components[task_path(test) if test else "task"]
         task, name = component.build(), component.name
-        texts[split], hashes[split] = Texts(), hashlib.sha256()
+        texts[split], hashes[split], keys[split] = Texts(), hashlib.sha256(), (array("q"), array("q"))
         examples = task.examples(of_task)
         for item in examples if isinstance(examples, Iterable) else [examples]:
             if not _is_example(item):
@@ -116,11 +116,14 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
                     f"'{split}' has {ascii(item)[:80]}"
                 )
             hashes[split].update(texts[split].add(item))
+            keys[split][0].append(hash(item.source or item.target))  # eight bytes: a corpus may be large
+            if item.source:
+                keys[split][1].append(hash(item[:2]))
         if not texts[split] and split != "test":
             raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
     if "test" in texts and not texts["test"]:
         _require_own_texts(plan)
-    return Corpus(texts, {split: each.hexdigest() for split, each in hashes.items()}, _in_training(texts))
+    return Corpus(texts, {split: each.hexdigest() for split, each in hashes.items()}, _in_training(keys))
 
 
 def _all_splits(plan: Plan) -> list[str]:
@@ -138,19 +141,24 @@ def _require_own_texts(plan: Plan) -> None:
             )
 
 
-def _in_training(texts: Mapping[str, Sequence[Example]]) -> dict[str, int]:
-    """Of each further test with texts of its own: how many of its sources (targets, where there are none) are in the
-    training split."""
-    tests = [split for split in texts if AT in split]
-    if not tests or "train" not in texts:
-        return {}
-    trained = _digests(texts["train"])
-    return {split: int(np.isin(_digests(texts[split]), trained).sum()) for split in tests}
+def _in_training(keys: dict[str, tuple[array, array]]) -> dict[str, dict[str, int]]:
+    """Of each other split: how many of its sources (targets, where there are none), and pairs, the training split has.
+
+    Args:
+        keys: split → hashes of its sources, and of its pairs.
+    """
+    trained = [np.sort(np.frombuffer(each, np.int64)) for each in keys.pop("train", ())]
+    return {split: _counted(of_split, trained) for split, of_split in keys.items() if trained and of_split[0]}
 
 
-def _digests(texts: Sequence[Example]) -> np.ndarray:
-    """uint64 [N]: of sources, or of targets where there are none. Eight bytes an example: a corpus may be large."""
-    return np.fromiter((digest(each.source or each.target) for each in texts), np.uint64, len(texts))
+def _counted(of_split: Sequence[array], trained: Sequence[np.ndarray]) -> dict[str, int]:
+    counts = {"texts": len(of_split[0])}
+    for what, each, known in zip(("sources", "pairs"), of_split, trained):
+        if each and known.size:
+            wanted = np.frombuffer(each, np.int64)
+            places = np.searchsorted(known, wanted).clip(max=known.size - 1)
+            counts[what] = int((known[places] == wanted).sum())
+    return counts
 
 
 def _is_example(item: object) -> bool:

@@ -31,7 +31,15 @@ def fetch_all(plan: Plan) -> None:
     Raises:
         UserError: a file is missing and cannot be fetched, or has another hash than it should.
     """
-    for component in plan.components.values():
-        for part in component.walk():
-            if part.kind == "dataset":
-                cache.ensure(part.build())
+    for dataset in _datasets(plan):
+        cache.ensure(dataset)
+
+
+def missing(plan: Plan) -> list[str]:
+    """The folders of the datasets that a run names and that are not on disk, or not whole."""
+    return [each.folder for each in _datasets(plan) if len(cache.present(each, each.files())) < len(each.files())]
+
+
+def _datasets(plan: Plan) -> list[Dataset]:
+    parts = [part for component in plan.components.values() for part in component.walk()]
+    return [part.build() for part in parts if part.kind == "dataset"]

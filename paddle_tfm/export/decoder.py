@@ -104,7 +104,7 @@ class ExportedDecoder:
         """The longest outputs of a batch, and its results to come."""
         constraints, size = search.constraints(), options["beam_size"]
         max_lengths = [
-            max_length(self.model, search, len(example.source) - 1, prefix)
+            max_length(self.model.max_length, search, len(example.source) - 1, prefix)
             for example, prefix in zip(examples, prefixes)
         ]
         sources = [[self._sources[i] for i in example.source[:-1]] for example in examples]

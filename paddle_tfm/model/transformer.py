@@ -6,6 +6,8 @@ al. 2018, arXiv:1801.10198; an encoder alone: Devlin et al. 2018, arXiv:1810.048
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import paddle
@@ -48,6 +50,15 @@ class Transformer(Layer):
         self.max_length = max_length
         self.labels = labels
         self.built_with = frozenset(path for path, _ in self.named_buffers())
+
+    @contextmanager
+    def up_to(self, max_length: int | None) -> Iterator[None]:
+        """Within this block outputs, and what is read, may be so long; None: as the model was built."""
+        before, self.max_length = self.max_length, max_length or self.max_length
+        try:
+            yield
+        finally:
+            self.max_length = before
 
     def built_buffers(self) -> dict[str, Tensor]:
         """Path → buffer, of those that the model was built with: running statistics and tables. Paddle files any tensor

@@ -24,6 +24,9 @@ class Component:
     """Givens that a recipe may set nevertheless, where it makes sense that they differ by site."""
     expected_failures: ClassVar[Mapping[str, str]] = {}
     """Check of the conformance kit -> why this variant, done right, does not pass it: the reason is shown to users."""
+    ends_at_max_length: ClassVar[bool] = False
+    """Whether it knows positions below the given `max_length` only, as a table with a row for each does: a further test
+    may have longer texts, and then refuses it by name."""
     fixed_options: ClassVar[frozenset[str]] = frozenset()
     """Of a class whose constructor ends with ``**parent``: the superclass' parameters that it sets itself. Such a
     constructor takes, besides its own parameters, those of its superclass, so that it need not type them again:

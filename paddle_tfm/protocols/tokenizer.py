@@ -47,6 +47,11 @@ class Tokenizer(Component):
         """What of `text` survives: by default, runs of white space become one space and the ends are trimmed."""
         return " ".join(text.split())
 
+    def joined(self, text: str) -> str:
+        """A text of the corpus as people read it, which is scored and written: by default the text itself. A tokenizer
+        of texts that come cut into pieces puts these together."""
+        return text
+
     def tokenize(self, text: str) -> list[str]:
         """The pieces of a text."""
         raise NotImplementedError

@@ -3,6 +3,7 @@
 evaluate:
   tests:
     beyond: {task: {test_min_length: 13, test_max_length: 14}}   # other texts
+    far: {max_length: 40, task: {test_min_length: 30, test_max_length: 30}}  # beyond model.max_length
     alone: {batch: 1}                                            # the same texts, a sentence a batch
     padded: {padding: 20}                                        # the same texts, 20 columns of padding more
 
@@ -28,6 +29,7 @@ class FurtherTest(BaseModel):
     Args:
         split: of which texts it is. task: options of the run's task that are changed, for other texts; with `name`, a
             task by itself. Training, vocabularies and tokenizers stay those of the run.
+        max_length: instead of model.max_length, where every encoding of the model knows positions beyond that.
         batch: at most so many sentences a batch. padding: columns of padding added to every source and target. A
             correct model does not notice these two, but for rounding.
     """
@@ -36,13 +38,15 @@ class FurtherTest(BaseModel):
 
     split: Literal["train", "valid", "test"] = "test"
     task: str | dict | None = None
+    max_length: int | None = Field(None, gt=1, le=1_000_000)
     batch: int | None = Field(None, gt=0)
     padding: int = Field(0, ge=0, le=100_000)
 
     @model_validator(mode="after")
     def _other(self) -> FurtherTest:
-        if self.split == "test" and self.task is None and not self.is_conditioned:
-            raise ValueError("is the run's own test over again; set `task`, `split`, `batch` or `padding`")
+        if self == FurtherTest.model_construct():
+            sentence = "is the run's own test over again; set `task`, `split`, `batch`, `padding` or `max_length`"
+            raise ValueError(sentence)
         return self
 
     @property
@@ -52,7 +56,11 @@ class FurtherTest(BaseModel):
 
     def texts(self, name: str) -> str:
         """What a corpus calls its texts: those of the run's own split, or `test@name`."""
-        return self.split if self.task is None else f"{self.split}@{name}"
+        return self.split if self.task is None else self.label(name)
+
+    def label(self, name: str) -> str:
+        """What it is called beside the splits: `test@name`."""
+        return f"{self.split}{units.AT}{name}"
 
 
 def check_names(tests: Mapping[str, object]) -> None:

@@ -127,7 +127,7 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
         of_components = {problem for component in components.values() for problem in component.problems}
         problems += [problem for problem in model.problems if problem not in of_components]
     problems += [*_required_plugins(run, registry), *_metric_problems(sections, components)]
-    problems += _source_problems(sections, components, registry)
+    problems += [*_source_problems(sections, components, registry), *_length_problems(sections, components)]
     problems += _rate_problems(components, registry)
     return Plan(run, components, model, tuple(dict.fromkeys(locate(problem, run.origins) for problem in problems)))
 
@@ -205,6 +205,23 @@ def _rate_problems(components: Mapping[str, ComponentPlan], registry: Registry) 
         f"parameter; choose one of {known}, or another `model.initializer`"
     )
     yield Problem(optimizer.path, sentence)
+
+
+def _length_problems(sections: Mapping, components: Mapping[str, ComponentPlan]) -> Iterator[Problem]:
+    """Further tests of longer texts than a component knows positions for."""
+    model, evaluate = sections.get("model"), sections.get("evaluate")
+    if model is None or evaluate is None:
+        return
+    for name, test in evaluate.tests.items():
+        if test.max_length is None or test.max_length <= model.max_length:
+            continue
+        for part in (part for path, each in components.items() if path.startswith("model.") for part in each.walk()):
+            if getattr(part.cls, "ends_at_max_length", False):
+                sentence = (
+                    f"{part.kind} '{part.name}' ({part.path}) knows positions below model.max_length="
+                    f"{model.max_length} only; leave it out of this comparison, or raise model.max_length"
+                )
+                yield Problem(f"evaluate.tests.{name}.max_length", sentence)
 
 
 def _source_problems(

@@ -156,18 +156,21 @@ def decode_batch(
     return hypotheses
 
 
-def max_length(model: Transformer, search: Search, source_length: int, prefix: Sequence[int]) -> int:
-    """The longest output of a sentence of `source_length` tokens, without the end token, that begins with `prefix`."""
+def max_length(longest_text: int, search: Search, source_length: int, prefix: Sequence[int] = ()) -> int:
+    """The longest output of a sentence of `source_length` tokens, without the end token, that begins with `prefix`.
+    `longest_text`: model.max_length."""
     constraints, longest = search.constraints(), search.limit(source_length)
     if constraints.max_length is not None:
         longest = min(longest, constraints.max_length)
-    return min(max(longest, constraints.min_length, len(prefix)), model.max_length - 1)
+    return min(max(longest, constraints.min_length, len(prefix)), longest_text - 1)
 
 
 def _max_lengths(model: Transformer, batch: Batch, search: Search, prefixes: Sequence[Sequence[int]]) -> list[int]:
     """The longest output of each sentence. Not of the batch: an output must not depend on its neighbours."""
     source_lengths = batch.source_valid.astype("int64").sum(1).tolist()
-    return [max_length(model, search, length - 1, prefix) for length, prefix in zip(source_lengths, prefixes)]
+    return [
+        max_length(model.max_length, search, length - 1, prefix) for length, prefix in zip(source_lengths, prefixes)
+    ]
 
 
 def _prepared(model: Transformer) -> list[paddle.nn.Layer]:

@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from paddle_tfm.caveats import overlap
 from paddle_tfm.component_source import recipe_text
+from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.data.datasets import missing
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
@@ -20,6 +23,9 @@ from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.first_step import first_step
+from paddle_tfm.sweep.texts import OncePerTexts
+from paddle_tfm.train.fit import remarks as of_texts
+from paddle_tfm.train.fit import require_fit
 from paddle_tfm.units import metric_name
 
 CHECK_VOCABULARY = 32
@@ -158,6 +164,25 @@ def _errors(plan: Plan) -> Iterator[RecipeError]:
             if component.kind != "task" or sentence not in refused:
                 yield error
             refused.add(sentence)
+
+
+def check_texts(plans: Iterable[Plan]) -> list[str]:
+    """What a user should know of the texts, each sentence once: those of each variant are read and encoded, unless a
+    dataset would have to be fetched.
+
+    Raises:
+        UserError: they cannot be read, or do not fit their model.
+    """
+    sentences, corpus_of = [], OncePerTexts(load_corpus)
+    for plan in {plan.run.variant: plan for plan in plans}.values():
+        if absent := missing(plan):
+            sentences.append(f"no text was read: {', '.join(absent)} is not on disk yet; `run` fetches it")
+            continue
+        corpus = corpus_of(plan)
+        encoded = corpus.encoded(plan)[1]
+        require_fit(plan, encoded)
+        sentences += [overlap(corpus.in_training, even_none=True), *of_texts(plan, encoded)]
+    return list(dict.fromkeys(sentences))
 
 
 def remarks(plans: Iterable[Plan]) -> list[str]:

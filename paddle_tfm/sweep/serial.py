@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from paddle_tfm.caveats import overlap
 from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.protocols import Outcome
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -15,10 +16,10 @@ from paddle_tfm.sweep.claim import Held, claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.uploads import Uploads, kept
+from paddle_tfm.train.fit import remarks
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
-from paddle_tfm.units import AT
 
 
 @dataclass
@@ -56,12 +57,10 @@ class Serial:
                 yield Outcome(cell)
 
     def _load(self, plan: Plan) -> Corpus:
-        """The texts of a run; where those of a further test are texts of the training, that is said."""
+        """The texts of a run; where texts of its tests were trained on, that is said."""
         corpus = load_corpus(plan)
-        for split, number in corpus.in_training.items():
-            if number:
-                total, name = len(corpus.splits[split]), split.partition(AT)[2]
-                self.report(f"evaluate.tests.{name}: {number:,} of its {total:,} sources are in the training split too")
+        if sentence := overlap(corpus.in_training):
+            self.report(sentence)
         return corpus
 
     def _train(self, cell: Cell, plan: Plan, corpus: Corpus, held: Held, uploads: Uploads | None) -> None:
@@ -70,6 +69,8 @@ class Serial:
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
             self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
+        for sentence in remarks(plan, run.encoded):
+            self.report(f"{cell.name}: {sentence}")
         cell.require_unchanged(plan, run.fingerprint)
         for sentence in cell.rounds_otherwise(plan, run.processes):
             self.report(f"{cell.name} is resumed, but {sentence}: its last bits may differ from one training in one go")

@@ -41,7 +41,7 @@ def likelihood(
     batches = _batches(model, examples, max_tokens, max_rows, padding)
     sums = _map_batches(model, of_batch, batches)
     negative, correct = (sum(of_one[part] for of_one in sums) for part in (0, 1))
-    characters = sum(len(encoded.example.target) for encoded in examples)
+    characters = sum(len(encoded.text) for encoded in examples)
     return Likelihood(float(negative), int(correct), sum(batch.tokens for batch in batches), characters)
 
 
@@ -133,7 +133,7 @@ def predict(
         predictions.append(
             Prediction(
                 source,
-                squeezed(target),
+                squeezed(encoded.text),
                 squeezed(codec.text(pieces)),
                 tuple(codec.target.tokenize(target)),
                 tuple(pieces),

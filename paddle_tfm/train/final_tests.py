@@ -9,61 +9,72 @@ from typing import Any, Protocol
 
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.predictions import predictions_file, write_predictions
-from paddle_tfm.protocols import Prediction
+from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.recipe.further_tests import FurtherTest
 from paddle_tfm.train.evaluate import DecodingTime, log_probs
+from paddle_tfm.train.fit import caveats
 from paddle_tfm.train.run import Run
 
 
 class Score(Protocol):
-    """Scores of examples with the search of the end, and what it wrote."""
+    """Scores of examples, and what a search wrote."""
 
     def __call__(
-        self, examples: Sequence[Encoded], searched: Sequence[Encoded], **conditions: Any
+        self, examples: Sequence[Encoded], searched: Sequence[Encoded], search: Search | None, **options: Any
     ) -> tuple[dict[str, float], list[Prediction]]:
-        """`conditions`: `max_rows` and `padding` of `evaluate.likelihood`; `clock`: a `DecodingTime`."""
+        """`options`: `max_rows` and `padding` of `evaluate.likelihood`; `clock`: a `DecodingTime`."""
 
 
 @dataclass
 class FinalTests:
-    """Scores on the test split, empty without one; how long its search took; and name → what `results.json` holds of
-    each further test."""
+    """Scores on the test split, empty without one; how long its search took; name → what `results.json` holds of each
+    further test; and what must stand beside all of these scores (`fit.caveats`). `search`: that of the end."""
 
     run: Run
     score: Score
+    search: Search
     test: dict[str, float] = field(default_factory=dict)
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
     decoding: DecodingTime = field(default_factory=DecodingTime)
-    _usual: dict[str, list[Prediction]] = field(default_factory=dict)  # split → what is written in usual batches
+    caveats: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _usual: dict[tuple[str, int], list[Prediction]] = field(default_factory=dict)  # what is written in usual batches
 
     def do(self) -> FinalTests:
         """All of them, predictions written beside the run's results."""
         run = self.run
-        if examples := run.encoded["test"]:
-            self.test, self._usual["test"] = self.score(examples, examples, clock=self.decoding)
-            write_predictions(predictions_file(run.folder), self._usual["test"])
+        if run.encoded["test"]:
+            self.test, predictions = self._scored("test", "test", clock=self.decoding)
+            self._usual["test", run.model.max_length] = predictions
+            write_predictions(predictions_file(run.folder), predictions)
         for name, test in run.settings.evaluate.tests.items():
-            self.tests[name] = self._further(name, test)
+            with run.model.up_to(test.max_length):
+                self.tests[name] = self._further(name, test)
         return self
+
+    def _scored(self, label: str, split: str, **options: Any) -> tuple[dict[str, float], list[Prediction]]:
+        examples = self.run.encoded[split]
+        scores, predictions = self.score(examples, examples, search=self.search, **options)
+        self.caveats[label] = caveats(self.run, label, self.search, examples, predictions)
+        return scores, predictions
 
     def _further(self, name: str, test: FurtherTest) -> dict[str, Any]:
         run, split, conditions = self.run, test.texts(name), conditions_of(test)
         examples = run.encoded[split]
-        scores, predictions = self.score(examples, examples, **conditions)
+        scores, predictions = self._scored(test.label(name), split, **conditions)
         write_predictions(predictions_file(run.folder, test=name), predictions)
         facts = {"texts": split, "data": run.fingerprint[split], "examples": len(examples), **conditions}
-        if split in run.in_training:
-            facts["in_training"] = run.in_training[split]
+        if test.max_length:
+            facts["max_length"] = test.max_length
         if test.is_conditioned:
             facts["drift"] = drift(run, examples, conditions)
             facts["changed_outputs"] = changed(self._in_usual_batches(split), predictions)
         return {**facts, "scores": scores}
 
     def _in_usual_batches(self, split: str) -> list[Prediction]:
-        if split not in self._usual:
-            examples = self.run.encoded[split]
-            self._usual[split] = self.score(examples, examples)[1]
-        return self._usual[split]
+        key, examples = (split, self.run.model.max_length), self.run.encoded[split]
+        if key not in self._usual:
+            self._usual[key] = self.score(examples, examples, search=self.search)[1]
+        return self._usual[key]
 
 
 def conditions_of(test: FurtherTest) -> dict[str, Any]:

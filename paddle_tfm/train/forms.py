@@ -25,6 +25,7 @@ WANTED = {  # by pydantic's name of the error, where its own sentence is of Pyth
 }
 LARGEST = 1e150  # of a finite number: larger ones cannot be squared, nor many be added
 Amount = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
+Caveats = dict[str, dict[str, Count]]  # `paddle_tfm.caveats`: of what → counts
 
 
 def is_countable(value: float) -> bool:
@@ -63,7 +64,7 @@ class FurtherResults(Form):
     examples: Count = 0
     max_rows: Count | None = None
     padding: Count = 0
-    in_training: Count = 0
+    max_length: Count | None = None
     drift: Score = 0.0
     changed_outputs: Count = 0
     scores: dict[str, Score] = {}
@@ -102,6 +103,7 @@ class Results(Form):
     valid: dict[str, Score] = {}
     test: dict[str, Score] = {}
     tests: dict[str, FurtherResults] = {}
+    caveats: dict[str, Caveats] = {}  # of the scores of a split, or of `test@name`
 
 
 class Sides(Form):

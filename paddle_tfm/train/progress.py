@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.train.forms import Amount, Count, Score, damaged
+from paddle_tfm.train.forms import Amount, Caveats, Count, Score, damaged
 
 LATER = {"later": True}  # of a field that older checkpoints lack
 
@@ -23,7 +23,8 @@ class Progress:
     Args:
         step: optimizer steps so far. epoch, position: of the stream of batches. tokens: real target tokens so far.
         seconds: time of the optimizer steps; `wall_seconds` of everything.
-        best: the rank of the best evaluation, `valid` its metrics, `best_step` its step; `stale` counts those since.
+        best: the rank of the best evaluation, `valid` its metrics, `caveats` what must stand beside them, `best_step`
+            its step; `stale` counts those since.
         evaluated: whether the evaluation at `step`, if there is one, is done.
         snapshots: the steps whose weights are stored in checkpoints to be averaged.
         skipped: how many steps were left out because loss or gradient was no number; `skipped_in_row` since the last
@@ -44,6 +45,7 @@ class Progress:
     snapshots: list[Count] = field(default_factory=list)
     skipped: Count = field(default=0, metadata=LATER)
     skipped_in_row: Count = field(default=0, metadata=LATER)
+    caveats: Caveats = field(default_factory=dict, metadata=LATER)
     rate_factor: Annotated[float, Field(gt=0, le=1)] = field(default=1.0, metadata=LATER)
 
     @classmethod
@@ -67,11 +69,11 @@ class Progress:
             raise UserError(f"{file}: damaged: it is of step {progress.step:,}, but the training has {steps:,}")
         return progress
 
-    def improved(self, rank: list[float], metrics: Mapping[str, float]) -> bool:
-        """Whether an evaluation is the best so far, by its rank; if so, `best` and `valid` are of it now."""
+    def improved(self, rank: list[float], metrics: Mapping[str, float], caveats: Mapping[str, Any]) -> bool:
+        """Whether an evaluation is the best so far, by its rank; if so, `best`, `valid` and `caveats` are of it now."""
         better = self.best is None or rank > self.best
         if better:
-            self.best, self.valid = rank, dict(metrics)
+            self.best, self.valid, self.caveats = rank, dict(metrics), dict(caveats)
         return better
 
     @property

@@ -61,6 +61,7 @@ def results_of(
         "valid": progress.valid,
         "test": dict(final.test),
         "tests": dict(final.tests),
+        "caveats": {"valid": progress.caveats, **final.caveats},
     }
 
 

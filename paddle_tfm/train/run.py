@@ -15,7 +15,6 @@ from paddle_tfm import processes
 from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
-from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.files import folders_with, sync_all, write_whole
 from paddle_tfm.inference.generate import generate
@@ -33,6 +32,7 @@ from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.changes import changes, read_processes, read_shards
+from paddle_tfm.train.fit import require_fit
 from paddle_tfm.train.identity import identity, missing_plugins, read_identity, training_threads
 from paddle_tfm.units import in_shell
 
@@ -51,7 +51,7 @@ class Run:
     processes: int = 1  # that share its batches: the ranks
     dropped: dict[str, int] = field(default_factory=dict)
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
-    in_training: dict[str, int] = field(default_factory=dict)  # of a further test: how many of its sources are
+    in_training: dict[str, dict[str, int]] = field(default_factory=dict)  # as of a corpus
     shards: int = 0  # into which a training divides its batches; 0: nobody has chosen yet
 
     @property
@@ -183,15 +183,11 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
         encoded = corpus.encode(codec)
     else:
         codec, encoded = corpus.encoded(plan)
-    for split, texts in encoded.items():
-        check_texts(settings.model, split, texts)
-    for name, test in settings.evaluate.tests.items():
-        if test.texts(name) in encoded:  # not all are read where only some are asked for
-            check_padding(settings.model.max_length, name, test.padding, encoded[test.texts(name)])
+    train, dropped = _filtered(encoded["train"], settings)
+    require_fit(plan, encoded)
     model = _model(plan, codec)
     run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training, shards=shards)
-    run.encoded = dict(encoded)
-    run.encoded["train"], run.dropped = _filtered(run.encoded["train"], settings)
+    run.encoded, run.dropped = {**encoded, "train": train}, dropped
     return run
 
 

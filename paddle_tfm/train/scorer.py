@@ -11,6 +11,7 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import DecodingTime, likelihood, predict, score
+from paddle_tfm.train.fit import caveats
 from paddle_tfm.train.run import Run
 
 
@@ -51,6 +52,11 @@ class Scorer:
         """The scores of the validation split, and the outputs of its first `evaluate.examples`."""
         examples = self.run.encoded["valid"]
         return self(examples, examples[: self.run.settings.evaluate.examples])
+
+    def caveats(self, predictions: Sequence[Prediction]) -> dict[str, dict[str, Any]]:
+        """What must stand beside the scores of the validation split, of which these are the outputs."""
+        searched = self.run.encoded["valid"][: self.run.settings.evaluate.examples]
+        return caveats(self.run, "valid", self.search, searched, predictions)
 
     def rank(self, metrics: Mapping[str, float]) -> list[float]:
         """The rank of an evaluation, higher is better: the metric `evaluate.best`, then the loss."""

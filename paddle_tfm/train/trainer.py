@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from paddle_tfm import place
+from paddle_tfm.caveats import said
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
@@ -196,7 +196,7 @@ class Trainer:
                 append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": evaluation, **more})
                 progress.evaluated = True
                 progress.stale += 1
-                if progress.improved(self.score.rank(metrics), metrics):
+                if progress.improved(self.score.rank(metrics), metrics, self.score.caveats(samples)):
                     progress.best_step, progress.stale = run.step, 0
                     self._save("best", resumable=False)
                 needed = progress.snapshots  # by the checkpoint before
@@ -224,13 +224,15 @@ class Trainer:
     def _finish(self, diverged: str | None) -> dict[str, Any]:
         run, state = self.run, self.state
         self.require_folder()
-        final = FinalTests(run, functools.partial(self.score, search=run.search()))
+        final = FinalTests(run, self.score, run.search())
         averaged = self._average_last() if run.settings.train.average and state.progress.best is not None else None
         if state.progress.best is not None:
             checkpoint.load_model(state.existing("best"), run.model)
             if not run.plan.run.is_trial:  # the test split chooses nothing
                 final.do()
         results = results_of(run, state.progress, self.score.metrics, final, averaged, diverged, state.wall_seconds())
+        for sentence in () if run.plan.run.is_trial else said({run.name: [results]}):
+            self._say(sentence)
         self.require_folder()
         write_peak_memory(run.folder)
         text = json.dumps(results, indent=1, ensure_ascii=False).encode()
@@ -246,8 +248,8 @@ class Trainer:
         steps = list(progress.snapshots)
         averaging.set_mean(run.model, (self.state.existing(manifest.snapshot(step)) for step in steps))
         population.estimate_all(run.model, run.stream(), run.seed)
-        metrics, _ = self.score.valid()
-        is_best = progress.improved(self.score.rank(metrics), metrics)
+        metrics, samples = self.score.valid()
+        is_best = progress.improved(self.score.rank(metrics), metrics, self.score.caveats(samples))
         if is_best:
             progress.best_step = run.step
             self._save("best", resumable=False)

@@ -81,6 +81,7 @@ class Synthesizer(Attention):
     """
 
     supports = frozenset({"embed", "bias"})
+    ends_at_max_length = True
     expected_failures: ClassVar[dict[str, str]] = {
         "attends": "mode random has the same weights for every text: no query and no key is read",
         "bidirectional": "a score belongs to two places of the text, not to what stands there",

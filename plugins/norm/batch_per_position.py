@@ -40,6 +40,7 @@ class BatchNormPerPosition(PooledNorm):
     """
 
     invariances = frozenset({"channel_scale", "channel_shift"})
+    ends_at_max_length = True
     expected_failures: ClassVar[dict[str, str]] = {
         "causal_in_training": "in training the statistics of a position mix the sentences of the batch, so a token "
         "of one sentence depends on those of others; in evaluation nothing leaks",

@@ -25,6 +25,8 @@ class Learned(PositionalEncoding):
         ValueError: `max_length` is below 1; `initial` is not positive.
     """
 
+    ends_at_max_length = True
+
     def __init__(self, d_model: int, max_length: int, initial: float = 0.1):
         super().__init__()
         at_least(1, max_length=max_length)

@@ -446,7 +446,7 @@ def test_translate_gives_one_line_for_each(trained):
     texts = ["1 2 3", "4 5", "", "10"]
     done = call("translate", trained.folder, *texts)
     assert done.status == 0
-    assert re.fullmatch(r"3 of 3 lines got an output cut at the longest that is allowed: .*\n", done.err)
+    assert re.fullmatch(r"3 of 3 outputs were cut at .*\n", done.err)
     lines = done.out.split("\n")
     assert len(lines) == len(texts) + 1
     assert lines[2] == ""
@@ -530,7 +530,14 @@ def test_show_prints_yaml_that_runs_again(tmp_path):
 
 
 def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong(tmp_path):
-    assert call("check", "reverse").out == "reverse.yaml is sound: 1 variant × 1 seed\n"
+    sound, note = call("check", "reverse").out.splitlines()
+    assert sound == "reverse.yaml is sound: 1 variant × 1 seed"
+    assert note == (
+        "note: in the training split too: 0 of 500 sources and 0 pairs of valid; 0 of 500 sources and 0 pairs of test"
+    )
+    done = call("check", "reverse", "model.max_length=6")
+    assert (done.status, done.out) == (2, "")
+    assert re.match(r"Error: valid: \d+ of 500 references have more than 5 pieces \(model\.max_length − 1\)", done.err)
     done = call("check", "reverse", "model.norm={encoder: layer, decoder: batch}")
     assert done.status == 0
     assert re.search(r"^note: default: norm 'batch' in the decoder: ", done.out, re.M)

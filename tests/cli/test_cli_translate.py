@@ -33,7 +33,7 @@ COMMAND = [sys.executable, "-m", "paddle_tfm", "translate"]
 LINES = ["1 2 3", "", "10", "5 6 7 8", "   ", "2 2 2", "nothing known", "3", "", "4 9 1"]
 BEAM = ("--search", "{name: beam, size: 3, max_extra: 5, min_length: 1}")
 # What 20 steps of training leave: outputs without an end, words that no training example has.
-REMARKS = r"got an output cut at the longest that is allowed|pieces \(.*\) are unknown to the model"
+REMARKS = r"outputs were cut at |pieces \(.*\) are unknown to the model"
 SAMPLES = ("--search", "{name: sampling, samples: 3, max_extra: 5}")
 
 
@@ -458,7 +458,7 @@ def test_lines_that_were_cut_are_told_once_on_standard_error(run):
     cut = sum(len(line) == 1 for line in pieces)  # `reverse` has a piece a word
     assert cut and all(len(line) <= 1 for line in pieces)
     lines = sum(bool(line.split()) for line in LINES[:4])
-    assert done.err.count(f"{cut} of {lines} lines got an output cut at the longest that is allowed") == 1
+    assert done.err.count(f"{cut} of {lines} outputs were cut at the search's limit; raise the search's max_ratio") == 1
 
 
 def test_the_share_of_unknown_pieces_is_told(run):

@@ -39,7 +39,7 @@ def write(root, values=VALUES, **facts):
             own = scores.pop("")
             more = {
                 test: {"data": test, "texts": f"test@{test}", "examples": 50, "max_rows": None, "padding": 0,
-                       "in_training": 0, "scores": of_test, **facts.get(f"{variant}_{test}", {})}
+                       "scores": of_test, **facts.get(f"{variant}_{test}", {})}
                 for test, of_test in scores.items()
             }  # fmt: skip
             finish(root, variant, seed, own, data="own", tests=more)

@@ -89,7 +89,7 @@ def test_the_mean_of_the_last_checkpoints(make_trainer, registry, monkeypatch, r
     assert results["averaged"]["valid"]["loss"] == pytest.approx(known.negative_log / known.tokens, rel=1e-6)
     better = results["averaged"]["valid"]["loss"] < min(row["loss"] for row in evaluations(trainer))
     assert results["averaged"]["is_best"] is better is (rate == SHAKY)
-    assert ("is the best checkpoint" if better else "is no better than step") in said[-1]
+    assert ("is the best checkpoint" if better else "is no better than step") in " ".join(said)
     best = load_file(trainer.run.folder / "checkpoints" / "best" / "model.safetensors")
     chosen = expected if better else kept[results["best_step"]]
     np.testing.assert_array_equal(best["target_embedding.weight"], chosen["target_embedding.weight"])
@@ -146,7 +146,7 @@ def test_patience_outlives_an_interruption(make_trainer):
     said = []
     second = make_trainer(*settings, report=said.append)
     assert second.train(resume=True)["steps"] == 12
-    assert said == ["default/seed-1: stopped early at step 12: exact_match was never better than at step 4"]
+    assert said[0] == "default/seed-1: stopped early at step 12: exact_match was never better than at step 4"
 
 
 @pytest.mark.parametrize("calls", [1, 2, 3])

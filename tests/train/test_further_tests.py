@@ -12,6 +12,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
 from paddle_tfm.train.changes import changes
 from paddle_tfm.train.evaluate import likelihood, log_probs
+from paddle_tfm.train.fit import remarks
 from paddle_tfm.train.scorer import Scorer
 from paddle_tfm.train.trainer import Interrupted
 
@@ -28,7 +29,8 @@ def test_other_texts_score_as_they_do_in_a_run_that_is_tested_on_nothing_else(ma
     alone = make_trainer(LONGER, WIDE, folder="longer").train()
     beyond = results["tests"]["beyond"]
     assert beyond["scores"] == alone["test"] != results["test"]
-    assert (beyond["examples"], beyond["in_training"], beyond["data"]) == (20, 0, alone["data"])
+    assert (beyond["examples"], beyond["data"]) == (20, alone["data"])
+    assert results["caveats"]["test@beyond"]["in_training"] == {"texts": 20, "sources": 0, "pairs": 0}
     assert results["valid"] == alone["valid"]
     folder = trainer.run.folder
     (written, theirs) = (
@@ -117,11 +119,75 @@ def test_texts_of_further_tests_are_part_of_the_identity_and_others_of_none(make
     assert changes(then, now) == ["data changed (the texts of test@beyond)"]
 
 
-def test_sources_that_were_trained_on_are_counted(make_run):
-    run = make_run("evaluate.tests={again: {task: {data_seed: 2, test_max_length: 3}}, apart: {task: {test: 5}}}")
-    trained = {each.example.source for each in run.encoded["train"]}
-    both = sum(each.example.source in trained for each in run.encoded["test@again"])
-    assert run.in_training == {"test@again": both, "test@apart": 0} and both > 0
+def test_sources_and_pairs_that_were_trained_on_are_counted_of_every_split(make_run):
+    run = make_run(
+        "task={name: parallel, pairs: [[a, x], [b, y], [c, z]]}",
+        "evaluate.tests.new={task: {pairs: [[a, x], [a, y], [d, x], [b, z], [a, x]]}}",
+    )
+    trained = [(each.example.source, each.example.target) for each in run.encoded["train"]]
+    expected = {}
+    for split in ("valid", "test", "test@new"):
+        pairs = [(each.example.source, each.example.target) for each in run.encoded[split]]
+        sources = sum(source in {known for known, _ in trained} for source, _ in pairs)
+        expected[split] = {"texts": len(pairs), "sources": sources, "pairs": sum(pair in trained for pair in pairs)}
+    assert run.in_training == expected
+    assert expected["test@new"] == {"texts": 5, "sources": 4, "pairs": 2}
+    apart = make_run("evaluate.tests.apart={task: {test: 5}}", folder="apart").in_training
+    assert {(each["sources"], each["pairs"]) for each in apart.values()} == {(0, 0)}
+
+
+def test_texts_alone_are_counted_as_texts(make_run, tmp_path):
+    (tmp_path / "book.txt").write_text("a b c d e f g h i j k l m n o p\n" * 4, "utf-8")
+    book = str(tmp_path / "book.txt")
+    task = f"task={{name: text, train: {book}, valid: {book}, test: {book}, block: 8, stride: 4}}"
+    run = make_run(task, "model.encoder_layers=0", "evaluate.metrics=[perplexity]", "evaluate.best=perplexity")
+    number = len(run.encoded["test"])
+    assert run.in_training == {split: {"texts": number, "sources": number} for split in ("valid", "test")}
+
+
+# ------------------------------------------------------------------------------------------- lengths: the case K09
+
+LONG = "task: {test_min_length: 7, test_max_length: 9, test: 40}"  # pieces, of which an output has 6 at most
+SHORT = "model.max_length=7"
+
+
+def test_a_test_whose_references_cannot_be_reached_is_refused(make_run):
+    with pytest.raises(UserError) as refused:
+        make_run(f"evaluate.tests.long={{{LONG}}}", SHORT)
+    assert str(refused.value) == (
+        "test@long: 40 of 40 references have more than 6 pieces (model.max_length − 1), up to 9; raise "
+        "model.max_length, or set evaluate.tests.long.max_length if its encodings know positions beyond"
+    )
+    with pytest.raises(UserError, match=r"^test: 15 of 20 references have more than 4 pieces .*; raise model\.max_len"):
+        make_run("model.max_length=5", SHORTER.replace("test: 20", "test: 20, test_min_length: 4, test_max_length: 7"))
+    make_run(f"evaluate.tests.long={{{LONG}}}", SHORT, "evaluate.metrics=[perplexity]", "evaluate.best=loss")
+    # A search can be changed after the training: said, and no more.
+    run = make_run(f"evaluate.tests.long={{{LONG}}}", "search={name: greedy, max_length: 6}", WIDE)
+    assert remarks(run.plan, run.encoded) == [
+        "test@long: 40 of 40 references have more than the search's limit, up to 9; raise the search's max_ratio, "
+        "max_extra or max_length"
+    ]
+
+
+def test_outputs_that_were_cut_are_counted_and_longer_ones_may_be_asked_for(make_trainer):
+    some = LONG.replace("test_min_length: 7", "test_min_length: 4")
+    tests = f"evaluate.tests={{long: {{{some}}}, far: {{max_length: 12, {LONG}}}}}"
+    said = []
+    trainer = make_trainer(tests, SHORT, "model.position=rotary", report=said.append)
+    results = trainer.train()
+    assert trainer.run.model.max_length == 7  # as it was
+    for name, most in (("long", 6), ("far", 11)):
+        rows = read_predictions(trainer.run.folder / f"predictions@{name}.tsv")
+        written = [len(row.hypothesis.split()) for row in rows]  # `reverse` has a piece a word
+        references = [len(row.reference.split()) for row in rows]
+        reach = results["caveats"][f"test@{name}"]["reach"]
+        assert max(written) <= most
+        cut = sum(number == most and row.hypothesis != row.reference for number, row in zip(written, rows))
+        assert (reach["cut"], reach["most"], reach["texts"]) == (cut, most, 40)
+        assert reach["beyond"] == sum(number > most for number in references)
+        assert any(f"test@{name}: {cut} of 40 outputs were cut at {most} pieces" in text for text in said) == (cut > 0)
+    assert results["caveats"]["test@far"]["reach"]["beyond"] == 0 < results["caveats"]["test@long"]["reach"]["beyond"]
+    assert max(len(row.hypothesis.split()) for row in read_predictions(trainer.run.folder / "predictions@far.tsv")) > 6
 
 
 def test_a_further_test_needs_texts(make_run):

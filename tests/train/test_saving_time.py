@@ -29,7 +29,7 @@ def test_saving_takes_less_than_three_percent(registry, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "save", timed)
     progress = trainer.state.progress
     improved = progress.improved
-    monkeypatch.setattr(progress, "improved", lambda rank, metrics: improved(rank, metrics) or True)
+    monkeypatch.setattr(progress, "improved", lambda *evaluation: improved(*evaluation) or True)
     trainer.train()
     assert run.settings.evaluate.every == 125
     of_interval = sum(took for step, took in seconds if step == 125)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from html import escape
 from typing import Any
 
 from paddle_tfm import units
@@ -41,9 +40,8 @@ class Tests(Section):
         return tables
 
     def html(self, facts: Facts) -> str:
-        """The tables, and what is to be known of the texts."""
-        notes = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in _notes(facts.once(_further)))
-        return "\n".join([*(table.html() for table in self.tables(facts).values()), notes])
+        """The tables."""
+        return "\n".join(table.html() for table in self.tables(facts).values())
 
     def text(self, facts: Facts) -> list[str]:
         """A line for each test; the scores stand in the table above it."""
@@ -55,7 +53,7 @@ class Tests(Section):
             f"{test}: {_changed(each)} of “{variant}” changed, log-probabilities by up to {_drift(each)} nats"
             for (test, variant), each in here.invariance.items()
         ]
-        return [*title, *lines, *changes, *_notes(here)]
+        return [*title, *lines, *changes]
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """The differences, what they are adjusted for, and what other batches changed."""
@@ -171,13 +169,6 @@ def _said(comparison: Comparison, further: Further) -> Iterator[tuple[str, str]]
                 parts.append(f"{key[1]} {further.obstacles[key].words}")
         if parts:
             yield test, "; ".join(parts)
-
-
-def _notes(further: Further) -> list[str]:
-    return [
-        f"{test}: {number:,} of its {total:,} sources are in the training split too"
-        for test, (number, total) in further.in_training.items()
-    ]
 
 
 def _numbers(difference: Verdict | None) -> dict[str, Any]:

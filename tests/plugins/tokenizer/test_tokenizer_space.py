@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,24 @@ def test_nothing_is_lost_but_runs_of_white_space():
     for _ in range(2000):
         text = "".join(draw.choice("  \t\u2028aɑ˞˧͡ː.▁👍") for _ in range(draw.randrange(20)))
         assert Space().detokenize(Space().tokenize(text)) == " ".join(text.split()) == Space().normalize(text)
+
+
+def test_what_subword_nmt_has_cut_is_joined_as_its_authors_do():
+    """sed -r 's/(@@ )|(@@ ?$)//g' (README of subword-nmt)."""
+    draw, space = random.Random(5), Space(separator="@@")
+    for _ in range(2000):
+        pieces = [
+            draw.choice(["a", "bc", "d.", "x@y", "@"]) + draw.choice(["", "@@"]) for _ in range(draw.randrange(9))
+        ]
+        text = " ".join(pieces)
+        joined = re.sub(r"(@@ )|(@@ ?$)", "", text)
+        assert space.tokenize(text) == pieces
+        assert space.detokenize(pieces) == space.joined(text) == joined == space.normalize(text)
+        assert Space().joined(text) == text
+    assert Space(separator="￭").joined("he￭ llo  wor￭\u3000ld") == "hello world"
+    for wrong in ("", " ", "@ @"):
+        with pytest.raises(ValueError, match="`separator` must be what ends a piece, without white space"):
+            Space(separator=wrong)
 
 
 @pytest.mark.skipif("PADDLE_TFM_DATA" not in os.environ, reason="PADDLE_TFM_DATA does not say where real words are")

@@ -1,0 +1,221 @@
+"""What must stand beside a score, so that nobody takes it for what it is not: outputs that were cut, references longer
+than any output, texts that were trained on, outputs that repeat themselves. Counted where texts are scored, kept in
+`results.json`. Needs no Paddle."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import compress, pairwise
+from typing import Any
+
+from paddle_tfm.text_lengths import lengths
+from paddle_tfm.units import AT, listed
+
+Pieces = Sequence[str]
+
+FEW = 0.01  # of outputs that are cut where references fit: a sound model may have as many
+
+
+@dataclass
+class Reach:
+    """How texts fit into what a model may read and write, counted in pieces.
+
+    `cut`: outputs as long as an output may be; `beyond`: references longer than that, up to `longest` pieces.
+    `by_search`: where, of these, the search has the narrower bound. `long`: texts that are read and longer than any in
+    training. `most`: pieces of an output, by model.max_length.
+    """
+
+    texts: int = 0
+    cut: int = 0
+    beyond: int = 0
+    longest: int = 0
+    by_search: int = 0
+    long: int = 0
+    most: int = 0
+
+    def add(
+        self, source: int, limit: float = math.inf, output: int = 0, reference: int = 0, whole: bool = False
+    ) -> None:
+        """Count a text: the pieces of its source, of the longest output allowed, of output and reference where there
+        are any, no end among them. `whole`: whether the output certainly is."""
+        cut, beyond = output >= limit and not whole, reference > limit
+        self.texts += 1
+        self.cut += cut
+        self.beyond += beyond
+        self.longest = max(self.longest, reference)
+        self.by_search += (cut or beyond) and limit < self.most
+        self.long += source > self.most
+
+    def sentences(self, test: str = "") -> list[str]:
+        """None where all fits. `test`: the name of a further test, whose texts these are."""
+        said = []
+        if self.cut or self.beyond:
+            cut = f"{self.cut:,} of {self.texts:,} outputs were cut at {self._limit()}; " if self.cut else ""
+            more = "more" if self.cut else f"more than {self._limit()}"
+            beyond = f"{self.beyond:,} of {self.texts:,} references have {more}, up to {self.longest:,}; "
+            fits = "each reference fits, so they found no end by themselves"
+            if self._is_narrow:
+                said.append(f"{cut}{beyond if self.beyond else ''}{self._remedy(test)}")
+            elif self.cut >= FEW * self.texts:
+                said.append(cut + fits)
+        if self.long and not self.beyond:
+            said.append(
+                f"{self.long:,} of {self.texts:,} texts have more than the {self.most:,} pieces that any text of "
+                "training had (model.max_length)"
+            )
+        return said
+
+    @property
+    def _is_narrow(self) -> bool:
+        """Whether longer outputs would help; where there are no references, nobody knows."""
+        return self.beyond > 0 or self.longest == 0
+
+    def _limit(self) -> str:
+        if self.by_search == 0:
+            return f"{self.most:,} pieces (model.max_length − 1)"
+        return "the search's limit" if self._all_by_search() else "the limit of search or model"
+
+    def _remedy(self, test: str) -> str:
+        search = "raise the search's max_ratio, max_extra or max_length"
+        if self._all_by_search():
+            return search
+        known = f", or set evaluate.tests.{test}.max_length if its encodings know positions beyond" if test else ""
+        return f"{search}, and model.max_length" if self.by_search else f"raise model.max_length{known}"
+
+    def _all_by_search(self) -> bool:
+        return self.by_search >= max(self.cut, self.beyond) > 0
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Reach:
+        """What `results.json` holds of it; a newer version may have written more."""
+        return cls(**{each.name: stored[each.name] for each in fields(cls) if each.name in stored})
+
+    def __add__(self, other: Reach) -> Reach:
+        """Of texts in two runs."""
+        one, two = asdict(self), asdict(other)
+        return Reach(**{
+            name: max(one[name], two[name]) if name in ("longest", "most") else one[name] + two[name] for name in one
+        })  # fmt: skip
+
+
+NEARLY_ALL, OFTENER = 0.5, 5  # of outputs that repeat themselves: their share, and how often as many references do
+REPEATED = {
+    "empty": "are empty",
+    "same": "are one and the same",
+    "ending": "end in the same three {unit}",
+    "loops": "repeat the same pieces over and over",
+}
+CAUSES = (
+    "little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit (`paddle-tfm lr`); "
+    "see docs/translate-your-own.md, “Troubleshooting”"
+)
+
+
+def repetition(texts: Sequence[tuple[str, str]], pieces: Sequence[tuple[Pieces, Pieces]]) -> dict[str, int]:
+    """How many of the wrong outputs repeat themselves, by kind (`REPEATED`), and how many `references_…` do, as some
+    tasks have few different outputs that are right: for `repeats`.
+
+    Args:
+        texts: each output and its reference; pieces: the same, cut.
+    """
+    unit, _ = lengths([reference for _, reference in texts])
+    cut = str.split if unit == "words" else (lambda text: [*"".join(text.split())])
+    wrong = [output != reference for output, reference in texts]
+    outputs, references = zip(*texts) if texts else ((), ())
+    written, right = zip(*pieces) if pieces else ((), ())
+    ours = _repeating([*map(cut, compress(outputs, wrong))], [*compress(written, wrong)])
+    theirs = {f"references_{name}": number for name, number in _repeating([*map(cut, references)], right).items()}
+    return {"texts": len(texts), unit: len(texts), **ours, **theirs}
+
+
+def _repeating(texts: Sequence[Pieces], pieces: Sequence[Pieces]) -> dict[str, int]:
+    whole, endings = Counter(map(tuple, texts)), Counter(tuple(text[-3:]) for text in texts if len(text) > 3)
+    del whole[()]
+    pairs = [[*pairwise(each)] for each in pieces]
+    return {
+        "empty": sum(not text for text in texts),
+        "same": max(whole.values(), default=0),
+        "ending": max(endings.values(), default=0),
+        "loops": sum(len(each) >= 3 and 2 * len(set(each)) <= len(each) for each in pairs),
+    }
+
+
+def repeats(runs: Sequence[Mapping[str, int]]) -> str:
+    """That the outputs of runs, of which `repetition` counted, repeat themselves; "" where they do not."""
+    for name, words in REPEATED.items():
+        repeating = [counts for counts in runs if _is_repeated(counts, name)]
+        if repeating:
+            keys = ("texts", name, f"references_{name}")
+            texts, number, of_references = (sum(counts.get(key, 0) for counts in repeating) for key in keys)
+            where = "" if len(repeating) == len(runs) else f" in {len(repeating)} of {len(runs)} runs"
+            words = words.format(unit="words" if "words" in repeating[0] else "characters")
+            few = f" (of the references {of_references / texts:.0%})" if of_references >= 0.02 * texts else ""
+            return f"{number / texts:.0%} of the outputs{where} {words}{few}: {CAUSES}"
+    return ""
+
+
+def _is_repeated(counts: Mapping[str, int], name: str) -> bool:
+    texts, of_references = (counts.get(key, 0) for key in ("texts", f"references_{name}"))
+    return texts > 0 and counts.get(name, 0) >= max(NEARLY_ALL * texts, OFTENER * of_references)
+
+
+def overlap(in_training: Mapping[str, Mapping[str, int]], even_none: bool = False) -> str:
+    """How many sources and pairs were trained on; "" where none was, unless that is to be said.
+
+    Args:
+        in_training: split, or `test@name` → counts of its `texts`, and of the `sources` and `pairs` (of texts alone no
+            pairs) that the training split has too.
+    """
+    parts = []
+    for split, counts in in_training.items():
+        pairs = f" and {counts['pairs']:,} pairs" if "pairs" in counts else ""
+        what = f"{counts.get('sources', 0):,} of {counts.get('texts', 0):,} {'sources' if pairs else 'texts'}{pairs}"
+        parts.append(f"{what} of {split}")
+    is_none = not any(counts.get("sources") for counts in in_training.values())
+    return "" if not parts or (is_none and not even_none) else f"in the training split too: {'; '.join(parts)}"
+
+
+CUT = {  # by what texts look cut → the mark, and what helps
+    "subword-nmt": (r"\S@@ ", "@@ ", "`tokenizer: {name: space, separator: '@@'}` joins them"),
+    "SentencePiece": (r"(^| )▁\w", "▁", "give the texts as they were before, with `tokenizer: sentencepiece`"),
+    "WordPiece": (r" ##\w", "##", "give the texts as they were before, with `tokenizer: sentencepiece`"),
+}
+OFTEN = 0.2  # of texts that look cut
+
+
+def looks_cut(targets: Sequence[str]) -> list[str]:
+    """A sentence where texts, as they are scored, look like pieces of words."""
+    for program, (pattern, mark, remedy) in CUT.items():
+        number = sum(bool(re.search(pattern, text)) for text in targets)
+        if number > OFTEN * len(targets):
+            held = f"{number:,} of the first {len(targets):,} targets of train hold “{mark}”"
+            return [f"{held}: {program} seems to have cut them, and scores and outputs would be of pieces; {remedy}"]
+    return []
+
+
+def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """What must stand beside the scores of runs.
+
+    Args:
+        variants: name → what `results.json` of each of its runs holds.
+    """
+    lines: dict[str, dict[str, list[str]]] = {}  # of which texts → sentence → variants
+    for variant, runs in variants.items():
+        stored = [run.get("caveats") or {} for run in runs]
+        for texts in dict.fromkeys(texts for each in stored for texts in each):
+            here = [each[texts] for each in stored if texts in each]
+            reach = sum((Reach.read(each.get("reach", {})) for each in here), Reach())
+            counts = [each["repetition"] for each in here if "repetition" in each]
+            for sentence in filter(None, [repeats(counts), *reach.sentences(texts.partition(AT)[2])]):
+                lines.setdefault(texts, {}).setdefault(sentence, []).append(variant)
+    if any("test" in (run.get("caveats") or {}) for runs in variants.values() for run in runs):
+        lines.pop("valid", None)  # the scores are of the test
+
+    def whose(names: Sequence[str]) -> str:
+        return "" if len(variants) == 1 else f", {'each variant' if len(names) == len(variants) else listed(names)}"
+
+    return [f"{texts}{whose(names)}: {sentence}" for texts, here in lines.items() for sentence, names in here.items()]

@@ -1,0 +1,108 @@
+"""Whether the texts of a run fit its model, and how far its outputs reach: before it is trained, and where it is
+scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from paddle_tfm.caveats import Reach, looks_cut, repetition
+from paddle_tfm.data.codec import EncodedTexts
+from paddle_tfm.data.shapes import check_padding, check_texts
+from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import Prediction, Search
+from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.recipe.sites import BOTH
+from paddle_tfm.search.decoding import max_length
+from paddle_tfm.units import AT
+
+if TYPE_CHECKING:
+    from paddle_tfm.train.run import Run
+
+SAMPLE = 1000  # training examples that are looked at
+
+
+def require_fit(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> None:
+    """The texts that are there can be learned from, and scored.
+
+    Raises:
+        UserError: what `check_texts` and `check_padding` raise, or that most references of a split or of a further test
+            are longer than any output of the model may be: such a score is of that bound alone.
+    """
+    model = plan.settings.model
+    for split, texts in encoded.items():
+        check_texts(model, split, texts)
+    for name, test in plan.settings.evaluate.tests.items():
+        if test.texts(name) in encoded:  # not all are read where only some are asked for
+            check_padding(test.max_length or model.max_length, name, test.padding, encoded[test.texts(name)])
+    for label, reach in reaches(plan, encoded):
+        if 2 * (reach.beyond - reach.by_search) > reach.texts:  # the search can still be changed after the training
+            raise UserError(f"{label}: {reach.sentences(label.partition(AT)[2])[0]}")
+
+
+def reaches(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> Iterator[tuple[str, Reach]]:
+    """(a split, or `test@name`, how far its references can be reached), of those that are there."""
+    settings, longest = plan.settings, plan.settings.model.max_length
+    searches = dict.fromkeys(("evaluate.search", "search"))
+    if settings.model.shape == BOTH and any(part.build().needs_search for part in plan.metrics().values()):
+        searches = {path: plan.components[path].build() for path in searches}
+    for split, path in (("valid", "evaluate.search"), ("test", "search")):
+        if split in encoded:
+            yield split, reach_of(longest, searches[path], encoded[split])
+    for name, test in settings.evaluate.tests.items():
+        if test.texts(name) in encoded:
+            texts = encoded[test.texts(name)]
+            yield test.label(name), reach_of(test.max_length or longest, searches["search"], texts)
+
+
+def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
+    """What a user should know of these texts before the training."""
+    first = encoded["train"][:SAMPLE]
+    return [
+        *looks_cut([each.text for each in first]),
+        *(
+            f"{label}: {sentence}"
+            for label, reach in reaches(plan, encoded)
+            for sentence in reach.sentences(label.partition(AT)[2])
+        ),
+    ]
+
+
+def caveats(
+    run: Run, label: str, search: Search, examples: EncodedTexts, predictions: Sequence[Prediction]
+) -> dict[str, dict[str, Any]]:
+    """What must stand beside the scores of examples. `label`: what they are of, a split or `test@name`. `predictions`:
+    none where no metric needs them."""
+    searched = search if predictions and run.model.decoder is not None else None
+    reach = reach_of(run.model.max_length, searched, examples, predictions)
+    counted: dict[str, dict[str, Any]] = {"reach": asdict(reach)}
+    if label in run.in_training:
+        counted["in_training"] = run.in_training[label]
+    if predictions and AT not in label:  # past the trained length a sound model may repeat itself too
+        texts = [(each.hypothesis, each.reference) for each in predictions]
+        pieces = [(each.hypothesis_pieces, each.reference_pieces) for each in predictions]
+        counted["repetition"] = repetition(texts, pieces)
+    return counted
+
+
+def reach_of(
+    longest: int, search: Search | None, examples: EncodedTexts, predictions: Sequence[Prediction] = ()
+) -> Reach:
+    """How far references reach, and outputs where there are some.
+
+    Args:
+        longest: model.max_length. search: None where texts are scored as they are, without one. predictions: none, or
+            one of each example. One as long as an output may be is taken as cut, unless it is the reference.
+    """
+    reach = Reach(most=longest - 1)
+    outputs: Iterable[Prediction | None] = predictions or [None] * len(examples)
+    for (source, target), output in zip((examples.lengths - 1).tolist(), outputs):
+        if search is None:
+            reach.add(max(source, target))
+        elif output is None:
+            reach.add(source, max_length(longest, search, source), reference=target)
+        else:
+            is_right = output.hypothesis_pieces == output.reference_pieces
+            reach.add(source, max_length(longest, search, source), len(output.hypothesis_pieces), target, is_right)
+    return reach
