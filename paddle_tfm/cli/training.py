@@ -209,6 +209,7 @@ def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
     comparison.claims = judge_all(comparison, recipe.claims(), recipe.arguments[1:])
     Listeners(sweep.registry.plugins, sweep.report, sweep.strict).emit("on_comparison_end", comparison=comparison)
     present(comparison, console(), sweep.registry, form=wanted.form)
+    sweep.keep_looks()
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
         again = shlex.join(["paddle-tfm", "lr", wanted.name, *wanted.settings])
         notes().print(

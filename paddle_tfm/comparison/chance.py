@@ -21,15 +21,20 @@ Predictions = Mapping[int, Sequence[Prediction]]  # seed → of the same example
 
 class Chance(NamedTuple):
     """The standard deviations that each source of chance gives to a mean difference of `seeds` pairs of runs on `items`
-    test items: other seeds, other items, and what only both together change. `limiting`: SEED or ITEM, of which more
-    would help most."""
+    test items: other seeds, other items, and the residual, by which a seed moves some items more than others.
+    `limiting`: SEED or ITEM, of which more would help most."""
 
     seeds: int
     items: int
     of_seeds: float
     of_items: float
-    of_both: float
+    residual: float
     limiting: str
+
+    @property
+    def total(self) -> float:
+        """That of all three together, which are independent."""
+        return math.hypot(self.of_seeds, self.of_items, self.residual)
 
 
 def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Chance | None:
@@ -54,8 +59,8 @@ def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Chanc
         return None
     table = values[: len(seeds)] - values[len(seeds) :]
     parts = components(table, (SEED, ITEM))
-    of_seeds, of_items, of_both = (math.sqrt(parts.of_mean[name]) for name in (SEED, ITEM, RESIDUAL))
-    return Chance(len(seeds), len(runs[0]), of_seeds, of_items, of_both, parts.limiting)
+    of_seeds, of_items, residual = (math.sqrt(parts.of_mean[name]) for name in (SEED, ITEM, RESIDUAL))
+    return Chance(len(seeds), len(runs[0]), of_seeds, of_items, residual, parts.limiting)
 
 
 def pseudo_values(metric: Metric, predictions: Sequence[Prediction]) -> np.ndarray:

@@ -20,8 +20,8 @@ def subject(claim: ClaimSettings) -> str:
 
 def claimed(claim: ClaimSettings, unit: str = "") -> str:
     """What is claimed of it: `at least 20 points above`."""
-    ending = {"percent": "%", "ratio": " times"}.get(claim.measure, "" if claim.over is None else _points(unit))
-    if claim.over is None and unit == "%":
+    ending = " times" if claim.of_a_ratio else _points(unit)
+    if claim.measure == "percent" or (claim.over is None and unit == "%"):
         ending = "%"
     for name, words in (("above", "above"), ("below", "below")):
         if (size := getattr(claim, name)) is not None:
@@ -45,7 +45,7 @@ def measured(judgement: Judgement) -> str:
         half = (judgement.high - judgement.low) / 2
     seeds = f"{judgement.seeds} seed{'' if judgement.seeds == 1 else 's'}"
     mean = _number(claim, judgement.mean, unit, half)
-    if claim.measure == "ratio":
+    if claim.of_a_ratio:
         mean += " times"
     elif claim.over is not None and claim.measure == "difference":
         mean += _points(unit)
@@ -66,8 +66,8 @@ def _lost(judgement: Judgement) -> str:
 
 
 def _number(claim: ClaimSettings, value: float, unit: str, half: float | None) -> str:
-    if claim.measure == "ratio":
-        return f"{value:.3g}"
+    if claim.of_a_ratio:
+        return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
     if claim.measure == "percent":
         return f"{units.signed(value - 1, '%', half)}%"
     return units.text(value, unit, half) if claim.over is None else units.signed(value, unit, half)

@@ -11,7 +11,8 @@ So "above by at least x" takes more than a mean that reaches x. As far as means 
 called reproduced in at most 2.5% of all repetitions, and a true one not reproduced in at most 2.5% (5% if its set has
 two ends). For "closer than x" the rule is the two one-sided tests of Schuirmann (1987), each at 2.5%.
 
-Ratios and percentages are means of logarithms: the geometric mean over seeds of variant / over.
+Ratios and percentages are means of logarithms: the geometric mean over seeds of variant / over, or of the ratio of two
+places in one variant, whose interval is then above 0.
 """
 
 from __future__ import annotations
@@ -109,16 +110,14 @@ def judge(
 
 
 def _logarithmic(claim: ClaimSettings) -> bool:
-    return claim.measure in ("percent", "ratio")
+    return claim.measure == "percent" or claim.of_a_ratio
 
 
 def _measure(claim: ClaimSettings, value: float, other: float) -> float:
     """The number of one seed that the interval is of."""
-    if claim.over is None:
-        return value
-    if not _logarithmic(claim):
-        return value - other
-    return math.log(value / other) if value > 0 and other > 0 else math.nan
+    if _logarithmic(claim):
+        return math.log(value / other) if value > 0 and other > 0 else math.nan
+    return value if claim.over is None else value - other
 
 
 def _within_unit(claim: ClaimSettings, end: float, unit: str) -> float:
@@ -133,7 +132,7 @@ def allowed(claim: ClaimSettings, unit: str = "") -> Bounds:
     scale = 100.0 if unit == "%" and claim.measure == "difference" else 1.0
     if claim.measure == "percent":
         change = lambda percent: math.log1p(percent / 100)  # noqa: E731
-    elif claim.measure == "ratio":
+    elif claim.of_a_ratio:
         change = lambda ratio: math.log(ratio) if ratio > 0 else -math.inf  # noqa: E731
     else:
         change = lambda value: value / scale  # noqa: E731

@@ -70,10 +70,14 @@ def how_many_seeds(comparison: Comparison) -> str:
 
 def adjustment(comparison: Comparison) -> str:
     """What intervals are adjusted for: `, adjusted for 3 variants (Holm) and looks after 3, 5 and 8 seeds`."""
-    number, plan = sum(row.difference is not None for row in comparison.rows), comparison.question.plan
-    reasons = [f"{number} variants (Holm)"] if number > 1 else []
+    differences, plan = [row.difference for row in comparison.rows if row.difference], comparison.question.plan
+    reasons = [f"{len(differences)} variants (Holm)"] if len(differences) > 1 else []
     if plan is not None:
         reasons.append(f"looks after {listed(plan.looks)} seeds" if plan.looks else "looks after every seed (e-values)")
+    elif earlier := sorted({look for each in differences for look in each.looks if look < each.pairs}):
+        reasons.append(f"looks after {listed(earlier)} seeds")
+    elif any(each.looks for each in differences):
+        reasons.append("seeds that may be added")
     return f", adjusted for {' and '.join(reasons)}" if reasons else ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from paddle_tfm import units
 from paddle_tfm.comparison.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.pairing import verdicts
-from paddle_tfm.comparison.runs import Result, further_tests, grouped, pairs
+from paddle_tfm.comparison.runs import Pairs, Result, further_tests, grouped, pairs
 from paddle_tfm.comparison.statistics import Verdict
 from paddle_tfm.comparison.table import Comparison
 
@@ -55,7 +55,7 @@ def further(comparison: Comparison) -> Further:
     """What the further tests of all runs say."""
     groups, tests = grouped(comparison.runs), further_tests(comparison.runs)
     baseline = comparison.baseline or next(iter(groups))
-    paired: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    paired: dict[tuple[str, str], Pairs] = {}
     apart: dict[tuple[str, str], Obstacle] = {}
     for test in tests:
         metric = metric_on(comparison, test)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from paddle_tfm.comparison.runs import grouped, pairs
+from paddle_tfm.comparison.runs import Pairs, grouped, pairs
 from paddle_tfm.comparison.sizes import by_size, flops_of, size_of, written
 from paddle_tfm.comparison.statistics import SIGNIFICANCE, HeldOut, Slope, held_out, slope
 from paddle_tfm.comparison.statistics.ladder import FARTHEST
@@ -91,7 +91,7 @@ def _trend(name: str, base: str, rungs: Sequence[Rung], level: float) -> Trend:
         groups = grouped(rung.comparison.runs)
         both = pairs(groups.get(at(name, rung.size), []), groups[at(base, rung.size)], rung.comparison.metric)
         if at(name, rung.size) in rung.comparison.obstacles:
-            both = []
+            both = Pairs()
         values = [one - other for one, other in both]
         lost += sum(math.isnan(value) for value in values)
         if known := [value for value in values if not math.isnan(value)]:

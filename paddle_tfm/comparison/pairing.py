@@ -11,20 +11,20 @@ import numpy as np
 
 from paddle_tfm import units
 from paddle_tfm.comparison.question import Question
+from paddle_tfm.comparison.runs import Pairs
 from paddle_tfm.comparison.statistics import Verdict, decide, worst_value
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-def verdicts(
-    pairs: Mapping[Key, Sequence[tuple[float, float]]], unit: str, higher: bool, question: Question
-) -> dict[Key, Verdict]:
+def verdicts(pairs: Mapping[Key, Pairs], unit: str, higher: bool, question: Question) -> dict[Key, Verdict]:
     """A verdict on each variant, or each on each test, that has a pair: its value and the baseline's, NaN where a run
     diverged."""
     lowest, highest = units.bounds(unit, higher)
     smallest = None if question.smallest_effect is None else units.stored(question.smallest_effect, unit)
     some = {variant: values for variant, values in pairs.items() if values}
-    return decide(some, question.rule(), higher, smallest, highest - lowest)
+    rules = {variant: question.rule(values.looks) for variant, values in some.items()}
+    return decide(some, rules, higher, smallest, highest - lowest)
 
 
 def standings(values: Mapping[str, Sequence[float | None]], unit: str, higher: bool) -> dict[str, float]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from paddle_tfm.comparison.statistics import Looks, OneLook, OpenEnded, Rule
+from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, Rule
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.seeds import SeedPlan
@@ -33,7 +33,7 @@ class Asked(Form):
 
 @dataclass(frozen=True)
 class Question:
-    """`plan` is None where seeds were listed: one look at all of them. `smallest_effect` is in the unit in which people
+    """`plan` is None where seeds were listed. `smallest_effect` is in the unit in which people
     read the metric: points for shares and scores."""
 
     plan: SeedPlan | None = None
@@ -47,7 +47,7 @@ class Question:
     @classmethod
     def recorded(cls, folder: Path, report: Callable[[str], None] = lambda text: None) -> Question:
         """What the sweep in `folder` asks: by its `command.json`, which is there from its first run on, or else by its
-        `comparison.json`; one look at all seeds where neither says it. So it is where what they hold is damaged, of
+        `comparison.json`; as of listed seeds where neither says it. So it is where what they hold is damaged, of
         which `report` gets a sentence."""
         file, question = folder / COMMAND_FILE, read_question(folder)
         if not question:
@@ -67,10 +67,10 @@ class Question:
         seeds = None if self.plan is None else self.plan.model_dump(exclude_defaults=True)
         return {"seeds": seeds, "smallest_effect": self.smallest_effect}
 
-    def rule(self) -> Rule:
-        """When it looks."""
+    def rule(self, looks: Sequence[int] = ()) -> Rule:
+        """When it looks; of listed seeds, whenever somebody does: `looks` were after so many pairs."""
         if self.plan is None:
-            return OneLook()
+            return Listed(looks)
         return OpenEnded() if self.plan.open_ended else Looks(self.plan.looks)
 
 

@@ -4,6 +4,7 @@ table and figure of the page by itself."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from paddle_tfm.comparison.figure import draw
 from paddle_tfm.comparison.markdown import markdown
 from paddle_tfm.comparison.page import FILES, page
 from paddle_tfm.comparison.parts import Part, parts
+from paddle_tfm.comparison.runs import grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.files import json_text, refuse_links, write_whole
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
+from paddle_tfm.train.about import COMMAND_FILE
+from paddle_tfm.train.looks import write_look
 from paddle_tfm.units import visible
 
 
@@ -67,6 +71,7 @@ class Report:
 
         The page is one file that needs no other, and no network.
         """
+        keep_look(self.comparison)
         folder = Path(self.comparison.folder)
         folder.mkdir(parents=True, exist_ok=True)
         names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
@@ -86,3 +91,19 @@ class Report:
             claims = claim_record.record(self.comparison, self.comparison.claims)
             write_whole(paths["claims"], json_text(claims), shared=True)
         return paths
+
+
+def keep_look(comparison: Comparison) -> None:
+    """Of listed seeds: with each sweep that these runs are of, that somebody saw them compared, which counts where more
+    seeds are listed. A sweep in a folder for reading only gets none."""
+    seen = {row.variant for row in comparison.rows if row.difference}
+    if comparison.question.plan is not None or not seen:
+        return
+    sweeps: dict[Path, list[str]] = {}
+    for variant, runs in grouped(comparison.runs).items():
+        for folder in (run.folder.resolve() for run in runs if variant in (*seen, comparison.baseline)):
+            sweeps.setdefault(folder.parent.parent, []).append(f"{folder.parent.name}/{folder.name}")
+    for sweep, names in sweeps.items():
+        if (sweep / COMMAND_FILE).exists():
+            with suppress(OSError):
+                write_look(sweep, names)

@@ -18,6 +18,7 @@ from paddle_tfm.train import manifest
 from paddle_tfm.train.about import variant_numbers
 from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.logs import read_rows
+from paddle_tfm.train.looks import read_looks
 
 REQUIRED_KEYS = (
     *("recipe", "variant", "seed", "steps", "parameters", "seconds", "tokens_per_second"),
@@ -35,6 +36,7 @@ class Result:
     results: dict
     source: Path = Path()  # the folder that the user named, which holds it
     curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
+    look: float = math.inf  # of those at its sweep's listed seeds, the first that saw it; infinite for none so far
 
     @cached_property
     def origin(self) -> Origin:
@@ -80,8 +82,8 @@ def collect(
         with_curves: with their evaluations, for which their whole logs are read.
         warn: takes a sentence for each run whose results are damaged, which is left out; None: such a run is an error.
     Raises:
-        UserError: a folder holds none, or a result cannot be read: without `warn` any, else one of a run that is named,
-            or the last of a folder without a sound one.
+        UserError: a folder holds none, what is known of looks at it is damaged, or a result cannot be read: without
+            `warn` any, else one of a run that is named, or the last of a folder without a sound one.
     """
     results: dict[Path, Result] = {}
     for folder in folders:
@@ -98,6 +100,9 @@ def collect(
                 if warn is None or not left:
                     raise
                 warn(f"{error}; this run is left out")
+    looks = {sweep: read_looks(sweep) for sweep in {run.parent.parent for run in results}}
+    for run, result in results.items():
+        result.look = looks[run.parent.parent].get(f"{run.parent.name}/{run.name}", math.inf)
     return list(results.values())
 
 
@@ -195,12 +200,28 @@ def numbered(groups: Mapping[str, Sequence[Result]]) -> dict[str, int]:
     return {name: next(more) if number is None else number for name, number in numbers.items()}
 
 
-def pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> list[tuple[float, float]]:
-    """(variant, baseline) over common seeds, in order; NaN where a run diverged. Without the metric: left out."""
-    values = {run.seed: run for run in base}
-    both = [(run, values[run.seed]) for run in sorted(group, key=lambda run: run.seed) if run.seed in values]
-    return [
-        (one.metric(metric), other.metric(metric))
-        for one, other in both
-        if not any((value := run.outcome(metric)) is not None and math.isnan(value) for run in (one, other))
+class Pairs(list[tuple[float, float]]):
+    """(variant, baseline) over common seeds, NaN where a run diverged, in the order in which they were looked at first,
+    and then of their seeds. `looks`: after how many of them there was a look, the one at all of them included."""
+
+    looks: Sequence[int] = ()
+
+
+def pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> Pairs:
+    """Those of two variants; where a run has not the metric, its pair is left out."""
+    others = {run.seed: run for run in base}
+    both = [
+        (max(run.look, other.look), run.seed, (run, other))
+        for run in group
+        if (other := others.get(run.seed)) and not any(_is_without(each, metric) for each in (run, other))
     ]
+    both.sort(key=lambda item: item[:2])
+    paired = Pairs((one.metric(metric), other.metric(metric)) for _, _, (one, other) in both)
+    seen = [look for look, _, _ in both]
+    paired.looks = [size for size, (look, following) in enumerate(zip(seen, [*seen[1:], None]), 1) if look != following]
+    return paired
+
+
+def _is_without(run: Result, metric: str) -> bool:
+    value = run.outcome(metric)
+    return value is not None and math.isnan(value)

@@ -63,6 +63,11 @@ class ClaimSettings(BaseModel):
     at_least: float | None = None
     at_most: float | None = None
 
+    @property
+    def of_a_ratio(self) -> bool:
+        """Whether it is about a ratio: of two variants, or of two places in one."""
+        return self.measure == "ratio" or (self.divided_by is not None and self.over is None)
+
     @field_validator("source")
     @classmethod
     def _cited(cls, source: str) -> str:

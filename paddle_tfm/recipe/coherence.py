@@ -20,7 +20,7 @@ from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
 Overrides = dict[str, tuple[dict, Origins]]  # variant → what it sets, and where that was written
 
 # What a sweep writes beside the folders of its variants, and how names end of what passes.
-OF_A_SWEEP = {"command.json", "equal.json", tuning.RECORD, "comparison", "bootstrap.json"}
+OF_A_SWEEP = {"command.json", "equal.json", "looks.json", tuning.RECORD, "comparison", "bootstrap.json"}
 OF_A_SWEEP |= {f"comparison.{ending}" for ending in ("json", "md", "html", "png")}
 PASSING = (PARTIAL, ".old")
 

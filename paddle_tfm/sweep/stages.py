@@ -14,6 +14,7 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.seeds import SeedPlan
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.train.about import read_question
+from paddle_tfm.train.looks import read_looks
 
 Undecided = Callable[[Sequence[Cell]], set[str]]
 
@@ -66,14 +67,17 @@ def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> N
     """A look that was taken counts in every interval. A sweep that may look at any time may end later, or earlier.
 
     Raises:
-        UserError: the sweep in `folder` has taken a look, and was to look after other numbers of seeds.
+        UserError: the sweep in `folder` has taken a look, and was to look after other numbers of seeds; more seeds may
+            be listed where they were listed (`comparison.statistics.Listed`).
     """
     before, plan = read_question(folder).get("seeds"), recipe.seed_plan()
     now = recipe.data["seeds"] if plan is None else plan.model_dump(exclude_defaults=True)
-    if not isinstance(before, dict) or before == now or not _may_have_looked(before, cells):
-        return
-    if not (plan and plan.open_ended and before.get("open_ended")):
+    if isinstance(before, dict):
+        has_looked, was = before != now and _may_have_looked(before, cells), recipe_text(before)
+    else:
+        has_looked, was = plan is not None and bool(read_looks(folder)), "a list"
+    if has_looked and not (plan and plan.open_ended and isinstance(before, dict) and before.get("open_ended")):
         raise UserError(
-            f"{folder} cannot be resumed: seeds was {recipe_text(before)} and is {recipe_text(now)}, but looks that "
+            f"{folder} cannot be resumed: seeds was {was} and is {recipe_text(now)}, but looks that "
             "are taken count in every interval. Undo that, or use --out DIR for another place (in Python out=DIR)"
         )

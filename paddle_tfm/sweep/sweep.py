@@ -27,7 +27,7 @@ from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
-from paddle_tfm.train import solutions
+from paddle_tfm.train import looks, solutions
 from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.trainer import Interrupted
@@ -118,10 +118,18 @@ class Sweep:
         return cells
 
     def _bring_command(self) -> None:
-        """What was asked of the runs that are in the store, where this folder does not say it."""
-        file = self.folder / COMMAND_FILE
-        if self.store is not None and not file.exists() and (content := self.store.read(COMMAND_FILE)):
-            write_whole(file, content, shared=True)
+        """What was asked of the runs that are in the store, and when they were compared, where this folder does not say
+        it."""
+        for file in (self.folder / COMMAND_FILE, self.folder / looks.FILE):
+            if self.store is not None and not file.exists() and (content := self.store.read(file.name)):
+                write_whole(file, content, shared=True)
+
+    def keep_looks(self) -> None:
+        """That the runs were compared, in the store too."""
+        file = self.folder / looks.FILE
+        if self.store is not None and file.exists():
+            with suppress(StoreError):
+                self.store.write(file.name, file.read_bytes())
 
     def _holds_any(self, cells: Iterable[Cell]) -> bool:
         """Whether any of the cells has files in the store."""

@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from paddle_tfm import create_registry
@@ -296,6 +297,29 @@ def test_the_chance_of_each_difference_is_that_of_seeds_or_of_items(tmp_path, re
     (table,) = Chances().tables(items).values()
     (cells,) = [{column.heading: column.cell(row) for column in table.columns} for row in table.rows]
     assert (cells["other seeds"], cells["other items"]) == ("0.0 points", "16 points")
+    for name in ("items", "seeds"):
+        numbers = Chances().data(facts_of(tmp_path / name, registry))["a_b & 50%"]
+        for source, variance in _sources(tmp_path / name, "a_b & 50%").items():
+            assert numbers[source] == pytest.approx(variance**0.5, abs=1e-7), source
+
+
+def _sources(root, variant):
+    """The variance that each source gives to the mean difference, from `predictions.tsv`: what the means of seeds, and
+    those of items, vary by beyond their share of the residual, which is that of the table centred both ways."""
+
+    def right(name):
+        files = sorted(root.glob(f"{sorted(SCORES).index(name)}/seed-*/predictions.tsv"))
+        rows = [[line.split("\t") for line in file.read_text("utf-8").splitlines()[1:]] for file in files]
+        return np.array([[fields[2] == fields[3] for fields in run] for run in rows], float)
+
+    table = right(variant) - right("base")
+    seeds, items = table.shape
+    by_seed, by_item = table.mean(1), table.mean(0)
+    centred = table - by_seed[:, None] - by_item + table.mean()
+    residual = (centred**2).sum() / ((seeds - 1) * (items - 1)) / (seeds * items)
+    variances = {"of_seeds": max(0, by_seed.var(ddof=1) / seeds - residual)}
+    variances |= {"of_items": max(0, by_item.var(ddof=1) / items - residual), "residual": residual}
+    return variances | {"total": sum(variances.values())}
 
 
 def test_of_a_variant_that_cannot_be_compared_nothing_is_said_of_chance(tmp_path, registry):

@@ -61,7 +61,7 @@ def test_the_table_is_of_the_largest_size_and_the_section_of_all(tmp_path):
     for rung in here.rungs:
         values = np.array(GAIN[rung.size])
         (row,) = (row for row in rung.comparison.rows if row.difference)
-        half = stats.t.ppf(0.975, 2) * values.std(ddof=1) / math.sqrt(3)
+        half = stats.t.ppf(0.98, 2) * values.std(ddof=1) / math.sqrt(3)
         assert (row.difference.low, row.difference.high) == pytest.approx((values.mean() - half, values.mean() + half))
 
 

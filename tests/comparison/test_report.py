@@ -191,12 +191,12 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
         (
             {"base": [0.5, 0.6], "other": [0.6, 0.9]},
             "“other” has the best mean (exact match 75%) but 2 seeds cannot tell these apart: "
-            "+20 points (95%: −100 to +100) against the baseline “base” (likely 5 more seeds).",
+            "+20 points (95%: −100 to +100) against the baseline “base” (likely 10 more seeds).",
         ),
         (
             {"base": [0.5, 0.6], "other": [0.75, 0.86]},
             "“other” has the best mean (exact match 80%) and is better than the baseline “base”: "
-            "+26 points (95%: +19 to +32), 2 seeds.",
+            "+26 points (95%: +18 to +33), 2 seeds.",
         ),
         (
             {"base": [0.5], "other": [0.75]},
@@ -205,7 +205,7 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
         ),
         (
             {"base": [0.6, 0.9], "other": [0.5, 0.6]},
-            "The baseline “base” has the best mean (exact match 75%), but 2 seeds cannot tell these apart (likely 5 "
+            "The baseline “base” has the best mean (exact match 75%), but 2 seeds cannot tell these apart (likely 10 "
             "more seeds).",
         ),
         (
@@ -277,21 +277,21 @@ def test_there_is_no_best_variant_where_every_run_diverged(tmp_path):
 def test_small_differences_of_a_lower_is_better_metric_keep_their_digits(tmp_path):
     series(tmp_path, "base", [0.0037, 0.0039], metric="perplexity")
     series(tmp_path, "other", [0.0017, 0.00188], metric="perplexity")
-    # Pairs −0.0020 and −0.00202: mean −0.00201; half-width t · s / √2 = 12.706 · 0.00001 = 0.000127.
+    # Pairs −0.0020 and −0.00202: mean −0.00201; half-width t · s / √2 = 15.895 · 0.00001 = 0.000159.
     assert verdict(table(tmp_path, "perplexity", "base")) == (
         "“other” has the best mean (perplexity 0.00179) and is better than the baseline “base”: "
-        "−0.00201 (95%: −0.00214 to −0.00188), 2 seeds."
+        "−0.00201 (95%: −0.00217 to −0.00185), 2 seeds."
     )
 
 
 def test_an_interval_that_excludes_zero_is_seen_to(tmp_path):
-    # Mean 0.196 points, s = 0.1225, half-width 3.182 · 0.1225 / 2 = 0.1949: the lower end is 0.0011 points.
+    # Mean 0.214 points, s = 0.1225, half-width 3.482 · 0.1225 / 2 = 0.2132: the lower end is 0.0008 points.
     series(tmp_path, "base", [0.5, 0.5, 0.5, 0.5])
-    series(tmp_path, "other", [0.50046, 0.50196, 0.50346, 0.50196])
+    series(tmp_path, "other", [0.50064, 0.50214, 0.50364, 0.50214])
     comparison = table(tmp_path, baseline="base")
     (difference,) = [row.difference for row in comparison.rows if row.difference]
     assert difference.verdict == "better"
-    assert "+0.1960 points (95%: +0.0011 to +0.3909)" in verdict(comparison)
+    assert "+0.2140 points (95%: +0.0008 to +0.4272)" in verdict(comparison)
 
 
 # --------------------------------------------------------------------------------------------------------------- table
@@ -499,14 +499,14 @@ def intervals(html):
 
 def test_an_interval_bar_is_the_verdicts_interval_and_ends_where_scores_end(tmp_path):
     series(tmp_path, "base", [0.9, 0.96])  # mean 0.93
-    series(tmp_path, "near", [0.905, 0.966])  # +0.55 points, half-width 25.452 · 0.05 = 1.27: t at 5% / 2
-    series(tmp_path, "far", [0.95, 0.94])  # +1.5 points, half-width 25.452 · 3.5: beyond both ends of what can be
+    series(tmp_path, "near", [0.905, 0.966])  # +0.55 points, half-width 31.821 · 0.05 = 1.59: t at 4% / 2
+    series(tmp_path, "far", [0.93, 0.945])  # +0.75 points, half-width 31.821 · 2.25: beyond what a score can be
     comparison = table(tmp_path, baseline="base")
     drawn = intervals(write(comparison)["page"].read_text("utf-8"))
-    assert drawn["near"] == pytest.approx([0.93 + 0.0055 - 0.01273, 0.93 + 0.0055 + 0.01273], abs=1e-3)
-    assert drawn["far"] == pytest.approx([0.93 + 0.015 - 25.4517 * 0.035, 1.0], abs=1e-3)
+    assert drawn["near"] == pytest.approx([0.93 + 0.0055 - 0.01591, 0.93 + 0.0055 + 0.01591], abs=1e-3)
+    assert drawn["far"] == pytest.approx([0.93 + 0.0075 - 31.8205 * 0.0225, 1.0], abs=1e-3)
     assert (
-        "+1 points (95%: −88 to +91)" in Page(render(comparison)).text or "−88 to +91" in Page(render(comparison)).text
+        "+1 points (95%: −71 to +72)" in Page(render(comparison)).text or "−71 to +72" in Page(render(comparison)).text
     )
 
 

@@ -45,7 +45,7 @@ def test_the_sources_of_a_simulated_difference_are_found(of_seed, of_item, limit
     ]
     assert {each.limiting for each in drawn} == {limiting}
     assert np.sqrt(np.mean([each.of_items**2 for each in drawn])) == pytest.approx(of_item / np.sqrt(items), rel=0.1)
-    assert np.sqrt(np.mean([each.of_both**2 for each in drawn])) == pytest.approx(1 / np.sqrt(seeds * items), rel=0.1)
+    assert np.sqrt(np.mean([each.residual**2 for each in drawn])) == pytest.approx(1 / np.sqrt(seeds * items), rel=0.1)
     if limiting == SEED:
         found = np.sqrt(np.mean([each.of_seeds**2 for each in drawn]))
         assert found == pytest.approx(of_seed / np.sqrt(seeds), rel=0.2)
@@ -71,7 +71,7 @@ def test_items_move_a_difference_as_far_as_the_bootstrap_says(metric, size):
     found = chance(metric, {1: other, 2: other}, {1: one, 2: one})
     values = resampled_values(metric, (one, other), 4000)
     assert found.of_items == pytest.approx((values[:, 1] - values[:, 0]).std(), rel=0.12)
-    assert (found.of_seeds, found.of_both, found.limiting) == (0, pytest.approx(0, abs=1e-6), ITEM)
+    assert (found.of_seeds, found.residual, found.limiting) == (0, pytest.approx(0, abs=1e-6), ITEM)
     assert found.items == size
 
 

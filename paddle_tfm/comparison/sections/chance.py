@@ -11,7 +11,8 @@ from paddle_tfm.tabular import Table, column
 NOTE = (
     "Each number is one standard deviation of the mean difference to the baseline. The intervals of this page are "
     "about other seeds on these test items; how far other items of the same kind could move a difference stands here "
-    "beside it. More seeds narrow the first, only more items the second."
+    "beside it. More seeds narrow the first, only more items the second. “Seed × item” is what is left: items that one "
+    "seed moves and another does not, narrowed by both. “Total” is the root of the sum of the three squares."
 )
 
 
@@ -66,7 +67,7 @@ def _chances(facts: Facts) -> dict[str, Chance]:
     return {variant: item for variant, item in chances.items() if item is not None}
 
 
-_SOURCES = {"of_seeds": "other seeds", "of_items": "other items", "of_both": "both together"}
+_SOURCES = {"of_seeds": "other seeds", "of_items": "other items", "residual": "seed × item", "total": "total"}
 
 
 def _record(chance: Chance) -> dict[str, object]:

@@ -16,7 +16,7 @@ from paddle_tfm.comparison.statistics.intervals import (
     spread,
 )
 from paddle_tfm.comparison.statistics.ladder import HeldOut, Slope, held_out, slope
-from paddle_tfm.comparison.statistics.looks import Looks, OneLook
+from paddle_tfm.comparison.statistics.looks import Listed, Looks
 from paddle_tfm.comparison.statistics.open_ended import OpenEnded
 from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds
 from paddle_tfm.comparison.statistics.resampling import ResampledDifference, draw_counts, resampled_difference
@@ -32,9 +32,9 @@ __all__ = [
     "Difference",
     "Groups",
     "HeldOut",
+    "Listed",
     "Looks",
     "MoreSeeds",
-    "OneLook",
     "OpenEnded",
     "ResampledDifference",
     "Rule",

@@ -24,7 +24,8 @@ class Verdict:
 
     `mean` is that of its paired differences, and their median where a pair lacks a value. `low` and `high` end
     its interval at `level`, None where it has no end. `p` is adjusted for looks and variants. `used` of `pairs` pairs
-    were enough for a look; `diverged` and `baseline_diverged` of them lack a value. `more` is None once it is settled.
+    were enough for the last of its `looks`; `diverged` and `baseline_diverged` of them lack a value. `more` is None
+    once it is settled.
     """
 
     verdict: str
@@ -35,6 +36,7 @@ class Verdict:
     p: float
     pairs: int
     used: int
+    looks: tuple[int, ...]
     diverged: int
     baseline_diverged: int
     more: MoreSeeds | None
@@ -57,7 +59,7 @@ class Verdict:
 
 def decide(
     pairs: Mapping[Key, Sequence[tuple[float, float]]],
-    rule: Rule,
+    rule: Rule | Mapping[Key, Rule],
     higher_is_better: bool = True,
     smallest: float | None = None,
     largest: float = math.inf,
@@ -81,22 +83,22 @@ def decide(
     one of two values (all learned or nothing learned), t calls too often; let such a run count as diverged.
 
     Args:
-        rule: when to look. `Looks([5])` is the t test of five seeds.
+        rule: when to look, at all variants or at each. `Looks([5])` is the t test of five seeds.
         largest: how far two values of the metric can be apart, where intervals end.
     """
-    question = _Question(rule, higher_is_better, smallest, largest)
+    rules = rule if isinstance(rule, Mapping) else dict.fromkeys(pairs, rule)
+    question = _Question(higher_is_better, smallest, largest)
     differences = {name: paired_differences(values, higher_is_better) for name, values in pairs.items()}
-    raw = np.array([_last(rule.p_values(item)) for item in differences.values()])
+    raw = np.array([_last(rules[name].p_values(item)) for name, item in differences.items()])
     least = SIGNIFICANCE / max(len(raw), 1)
     tests = [_Test(float(p), float(own), least) for p, own in zip(holm(raw), holm_levels(raw, SIGNIFICANCE))]
     return {
-        name: _verdict(question, test, differences[name], lost=np.isnan(_table(pairs[name])).sum(0))
+        name: _verdict(question, rules[name], test, differences[name], lost=np.isnan(_table(pairs[name])).sum(0))
         for name, test in zip(pairs, tests)
     }
 
 
 class _Question(NamedTuple):
-    rule: Rule
     higher_is_better: bool
     smallest: float | None
     largest: float
@@ -110,9 +112,9 @@ class _Test(NamedTuple):
     least: float
 
 
-def _verdict(question: _Question, test: _Test, differences: np.ndarray, lost: np.ndarray) -> Verdict:
-    rule, smallest = question.rule, question.smallest
-    used = max(rule.upto(len(differences)), default=0)
+def _verdict(question: _Question, rule: Rule, test: _Test, differences: np.ndarray, lost: np.ndarray) -> Verdict:
+    smallest, looks = question.smallest, rule.upto(len(differences))
+    used = max(looks, default=0)
     seen, level = differences[:used], test.level
     ends, wide = rule.interval(seen, level), rule.interval(seen, test.least)
     if used and smallest is not None and np.isfinite(seen).all() and max(map(abs, wide)) <= smallest:
@@ -136,6 +138,7 @@ def _verdict(question: _Question, test: _Test, differences: np.ndarray, lost: np
         p=test.p,
         pairs=len(differences),
         used=used,
+        looks=looks,
         diverged=int(lost[0]),
         baseline_diverged=int(lost[1]),
         more=more_seeds(differences, rule, test.least, smallest) if verdict == "undetermined" else None,

@@ -8,8 +8,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 FEWEST = 6  # values: of fewer, a gap says nothing
-GAP = 6.0  # standard deviations within the groups; six normal values have such a gap in 2% of draws, ten in 0.2%
-SHARE = 1 / 6  # of all values, in the smaller group: fewer are outliers, for which the t test is merely cautious
+GAP, NARROWEST = 15.0, 3.0  # standard deviations: divided by the values of the smaller group, and at least
+WIDEST = 3  # gaps that are tried
+SAMPLE = 15  # values, of fewer of which the standard deviation is uncertain, so that the gap must be wider
+APART = 0.05  # of the largest value: less between two groups is no run that failed
 
 Key = TypeVar("Key")
 
@@ -25,21 +27,29 @@ class Groups(NamedTuple):
 
 
 def two_groups(values: Mapping[Key, Sequence[float]]) -> Groups | None:
-    """The groups on both sides of the widest gap between the values of all variants together, if each has two values
-    and a sixth of all, and the gap is more than six times the standard deviation within groups,
-    √(Σ (x − mean of its group)² / (n − 2)). None where every variant lies in one of them: variants may be far apart.
+    """The groups on both sides of a gap between the values of all variants together that divides those of some variant
+    (variants may be far apart): the widest gap that is wider than 15 / m and 3 standard deviations within the groups of
+    each variant, m being the values of the smaller group,
+
+        √(Σ (x − mean of its variant in its group)² / (n − the number of these means)),
+
+    and than `APART`. So a single run that failed is seen by a wide gap, and several where groups are blurred. Of draws
+    of one normal distribution 1% look so, of a skewed one up to 4%.
 
     For such values the t test does not hold: three alike pairs look certain, and of a few pairs three are often alike.
     """
     known = {key: np.array([value for value in some if np.isfinite(value)], float) for key, some in values.items()}
+    known = {key: some for key, some in known.items() if len(some)}
     ordered = np.sort(np.concatenate([*known.values(), []]))
-    least = max(2, int(np.ceil(SHARE * len(ordered))))
-    if len(ordered) < FEWEST:
+    if (size := len(ordered)) < FEWEST:
         return None
-    low = int(np.diff(ordered)[least - 1 : len(ordered) - least].argmax()) + least
-    below, above = float(ordered[low - 1]), float(ordered[low])
-    within = sum(float(((part - part.mean()) ** 2).sum()) for part in (ordered[:low], ordered[low:]))
-    if above - below <= GAP * np.sqrt(within / (len(ordered) - 2)):
-        return None
-    divided = [key for key, some in known.items() if len(some) and some.min() <= below and some.max() >= above]
-    return Groups(low, len(ordered) - low, below, above, divided) if divided else None
+    width = np.diff(ordered)
+    for low in np.argsort(-width, kind="stable")[:WIDEST] + 1:
+        below, above = float(ordered[low - 1]), float(ordered[low])
+        divided = [key for key, some in known.items() if some.min() <= below and some.max() >= above]
+        parts = [part for some in known.values() for part in (some[some <= below], some[some >= above]) if len(part)]
+        within = np.sqrt(sum(float(((part - part.mean()) ** 2).sum()) for part in parts) / max(size - len(parts), 1))
+        needed = max(GAP / min(low, size - low), NARROWEST) * max(1, SAMPLE / size) * within
+        if divided and above - below > max(needed, APART * np.abs(ordered).max()):
+            return Groups(int(low), int(size - low), below, above, divided)
+    return None

@@ -21,6 +21,7 @@ from paddle_tfm.comparison.statistics.intervals import SIGNIFICANCE, common
 
 POWER = 1.5
 FEWEST = 3  # pairs at the first of several looks
+FIRST_SHARE = 0.8  # of the level, for the first look at listed seeds
 GRID = np.geomspace(1e-4, 1, 17)
 
 
@@ -58,14 +59,19 @@ class Looks:
         """The p-value below which each look crosses, at the level of 5%."""
         return _nominal(self.sizes)
 
-    def shares(self) -> np.ndarray:
-        """The share of the level that each look spends; they sum to 1."""
-        return np.diff((np.array(self.sizes) / self.sizes[-1]) ** POWER, prepend=0)
+    def share(self, size: int) -> float:
+        """The share of the level that the look after `size` pairs spends; they sum to 1."""
+        before = max((earlier for earlier in self.sizes if earlier < size), default=0)
+        return (size / self.sizes[-1]) ** POWER - (before / self.sizes[-1]) ** POWER
 
     def bound(self, size: int, level: float) -> float:
         """The |t| from which on the look after `size` pairs crosses."""
         nominal = _scale(self.sizes, level) * self.nominal[self.sizes.index(size)]
         return float(stats.t.isf(min(nominal, 1) / 2, size - 1))
+
+    def level(self, size: int, p: np.ndarray) -> np.ndarray:
+        """The smallest level at which the look after `size` pairs crosses with these p-values of its t test alone."""
+        return _level(self.sizes, p / self.nominal[self.sizes.index(size)])
 
     def p_values(self, differences: np.ndarray) -> np.ndarray:
         """The p-values [..., looks] at each look that `differences` [..., pairs] suffice for, each the smallest so far.
@@ -74,46 +80,54 @@ class Looks:
         they still spend no more than the level.
         """
         columns = []
-        for look, size in enumerate(self.upto(differences.shape[-1])):
+        for size in self.upto(differences.shape[-1]):
             some = differences[..., :size]
             whole = signs.complete(some)
             t = student(np.where(whole[..., None], some, 0.0))
             p = 2 * stats.t.sf(np.where(np.isnan(t), 0.0, np.abs(t)), size - 1)
-            by_t = _level(self.sizes, p / self.nominal[look])
-            by_sign = signs.sign_p(*signs.won_and_lost(some)) / self.shares()[look]
-            columns.append(np.where(whole, by_t, np.minimum(by_sign, 1)))
+            by_sign = signs.sign_p(*signs.won_and_lost(some)) / self.share(size)
+            columns.append(np.where(whole, self.level(size, p), np.minimum(by_sign, 1)))
         return np.minimum.accumulate(np.stack(columns, -1), -1) if columns else np.ones((*differences.shape[:-1], 0))
 
     def interval(self, differences: np.ndarray, level: float) -> tuple[float, float]:
         """What no look so far excludes at `level`: the repeated confidence intervals mean ± bound · s / √n of the looks
         (Jennison and Turnbull 1989), cut with each other. It excludes 0 where the p-value is at most `level`."""
         low, high = -math.inf, math.inf
-        for look, size in enumerate(self.upto(len(differences))):
+        for size in self.upto(len(differences)):
             some = differences[:size]
             if signs.complete(some):
                 half = self.bound(size, level) * float(some.std(ddof=1)) / math.sqrt(size)
                 ends = float(some.mean()) - half, float(some.mean()) + half
             else:
-                ends = signs.sign_interval(some, level * self.shares()[look])
+                ends = signs.sign_interval(some, level * self.share(size))
             low, high = common((low, high), ends)
         return low, high
 
 
-class OneLook:
-    """The paired t test of all pairs that there are, from two on: for seeds that were all trained before the first
-    look."""
+class Listed(Looks):
+    """Paired t tests of all pairs that there are, from two on, after looks at the first `sizes` of them: valid together
+    however many pairs are added and looked at later.
+
+    The first look spends 80% of the level, further ones 5%, 2.5%, 1.25% … The sum, 90%, bounds the probability of a
+    wrong one (Bonferroni) where the differences seen so far do not decide how many are added. Where they do, as with
+    `more_seeds`, a further look spends up to twice its share: for that are the other 10%.
+    """
+
+    def __init__(self, sizes: Sequence[int] = ()) -> None:
+        self.sizes = tuple(size for size in sizes if size > 1)
 
     def upto(self, pairs: int) -> tuple[int, ...]:
-        return (pairs,) if pairs > 1 else ()
+        return (*(size for size in self.sizes if size < pairs), *([pairs] if pairs > 1 else []))
+
+    def share(self, size: int) -> float:
+        before = sum(earlier < size for earlier in self.sizes)
+        return (1 - FIRST_SHARE) / 2 ** (before + 1) if before else FIRST_SHARE
 
     def bound(self, size: int, level: float) -> float:
-        return float(-special.stdtrit(size - 1, level / 2))  # stats.t.isf in a hundredth of the time
+        return float(-special.stdtrit(size - 1, level * self.share(size) / 2))  # stats.t.isf in a hundredth of the time
 
-    def p_values(self, differences: np.ndarray) -> np.ndarray:
-        return Looks([max(differences.shape[-1], 2)]).p_values(differences)
-
-    def interval(self, differences: np.ndarray, level: float) -> tuple[float, float]:
-        return Looks([max(len(differences), 2)]).interval(differences, level)
+    def level(self, size: int, p: np.ndarray) -> np.ndarray:
+        return np.minimum(p / self.share(size), 1)
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paddle_tfm.comparison.statistics import Looks, MoreSeeds, OneLook, OpenEnded, more_seeds
+from paddle_tfm.comparison.statistics import Listed, Looks, MoreSeeds, OpenEnded, more_seeds
 
 
 def with_moments(mean, deviation, count, rng):
@@ -48,13 +48,13 @@ def test_one_pair_says_nothing():
 @pytest.mark.parametrize("differences", [[-np.inf] * 5, [-np.inf, -0.2, -0.1, -np.inf, -0.3]])
 def test_runs_that_all_lose_settle_it_with_the_first_seed_at_which_a_sign_test_can(differences):
     """2 · ½⁵ = .063 > 5%, 2 · ½⁶ = .031."""
-    assert more_seeds(np.array(differences), OneLook(), 0.05) == MoreSeeds(1)
-    assert more_seeds(np.array(differences), OneLook(), 0.01) == MoreSeeds(3)  # 2 · ½⁸ = .0078
+    assert more_seeds(np.array(differences), Listed(), 0.05) == MoreSeeds(1)
+    assert more_seeds(np.array(differences), Listed(), 0.01) == MoreSeeds(3)  # 2 · ½⁸ = .0078
 
 
 def test_where_some_diverge_that_many_seeds_have_a_chance_of_four_fifths(rng):
     differences = np.array([-np.inf, -1.0, -0.5, 0.5])
-    size = 4 + more_seeds(differences, OneLook(), 0.05).number
+    size = 4 + more_seeds(differences, Listed(), 0.05).number
 
     def power(pairs):  # of a sign test of which four pairs are known, from the binomial distribution itself
         won = 1 + stats.binom.rvs(pairs - 4, 0.25, size=20_000, random_state=rng)
@@ -68,4 +68,4 @@ def test_where_no_seed_has_a_value_or_no_look_is_left_there_is_no_number():
     lost = np.full(5, -np.inf)
     assert more_seeds(lost, Looks([3, 5]), 0.05) is None
     assert more_seeds(lost, Looks([3, 5, 8, 12]), 0.05) == MoreSeeds(3)  # .0078 of the 28% of 5% at eight
-    assert more_seeds(np.full(3, np.nan), OneLook(), 0.05) == MoreSeeds(97, more_than=True)
+    assert more_seeds(np.full(3, np.nan), Listed(), 0.05) == MoreSeeds(97, more_than=True)
