@@ -90,6 +90,7 @@ def run(
     executor: object = None,
     store: str | None = None,
     fast: bool = False,
+    progress: bool = True,
     plugins: Iterable[str | Path] = (),
 ) -> list[Path]:
     """Train every variant of a recipe with every seed; returns the runs' folders.
@@ -100,6 +101,7 @@ def run(
             `if __name__ == "__main__":`). executor: who trains the runs instead, a name or ``{"name": …, option: …}``.
             store: a URL of fsspec where runs are kept beside `out`, for machines without a shared disk.
             fast: the smaller budget that the recipe states, in runs/<recipe>-fast.
+        progress: show on standard error what `paddle-tfm run` shows: evaluations, on a terminal a table of the runs.
     Raises:
         UserError: the recipe or its data has a problem, `out` holds runs already, or runs failed.
     """
@@ -120,7 +122,13 @@ def run(
         from paddle_tfm.comparison.of_recipe import undecided
 
         sweep.undecided = undecided(recipe, folder, warnings.warn)
-    return sweep.run(cells)
+    if not progress:
+        return sweep.run(cells)
+    from paddle_tfm.cli.common import notes
+    from paddle_tfm.cli.progress import SweepProgress
+
+    with SweepProgress(notes(), sweep):
+        return sweep.run(cells)
 
 
 def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Run:

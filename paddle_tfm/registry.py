@@ -67,8 +67,7 @@ class Registry:
             raise UserError(self.conflicts[kind, name])
         if name not in self.tables[kind]:
             text = unknown(kind, name, self.names(kind), unlisted=self.tables[kind])
-            if "did you mean" not in text:
-                text += "; where a plugin has it, install that plugin or pass --plugin FILE.py"
+            text += "; where a plugin has it, install that plugin or pass --plugin FILE.py"
             for plugin, failure in self.plugins.failures.items():
                 text += f"; plugin '{plugin}' failed to load ({failure})"
             raise UserError(text)

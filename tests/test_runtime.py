@@ -255,9 +255,9 @@ LEVELS = [
     {"export"},
     {"sweep", "comparison"},
     {"card", "testing"},
-    {"api"},
     {"bench"},
     {"cli"},
+    {"api"},
     {"__main__", "__init__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

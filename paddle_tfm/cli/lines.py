@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import select
 import sys
+import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -13,11 +17,12 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from paddle_tfm.cli.common import echo, notes
-from paddle_tfm.data.pairs import raw_lines
+from paddle_tfm.data.pairs import LINE_BYTES, raw_lines
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import naming
 
 CHUNK_LINES, CHUNK_BYTES = 2_000, 10_000_000  # in memory at a time: no line more once there are as many of either
+ARRIVING = 0.02  # seconds after its first line in which a chunk waits for more: a full pipe is empty for a moment
 STANDARD = "-"
 
 
@@ -49,9 +54,48 @@ def open_lines(texts: Sequence[str], source: str | None) -> LineSource:
     return LineSource(source, Path(source).open("rb"), total)
 
 
+class Arriving:
+    """Lines of an open file or pipe, and whether the next has arrived, which a `BufferedReader` would wait for."""
+
+    def __init__(self, file: IO[bytes]):
+        self._descriptor = file.fileno()
+        self._lines: deque[bytes] = deque()
+        self._rest = bytearray()  # of a line whose end has not arrived
+        self._ended = False
+
+    def readline(self, most: int) -> bytes:
+        """The next line, or `most` bytes of it; nothing at the end."""
+        while self._must_read():
+            self._read()
+        if self._lines:
+            return self._lines.popleft()
+        line, self._rest = bytes(self._rest[:most]), self._rest[most:]
+        return line
+
+    def has_arrived(self, by: float) -> bool:
+        """Whether `readline` returns at once, at the latest at `by`, a time of `time.monotonic`."""
+        while self._must_read():
+            if not select.select([self._descriptor], [], [], max(0.0, by - time.monotonic()))[0]:
+                return False
+            self._read()
+        return True
+
+    def _must_read(self) -> bool:
+        return not self._lines and not self._ended and len(self._rest) < LINE_BYTES
+
+    def _read(self) -> None:
+        data = os.read(self._descriptor, 1 << 16)
+        self._ended = not data
+        first, *others = data.split(b"\n")
+        self._rest += first
+        for other in others:
+            self._lines.append(bytes(self._rest) + b"\n")
+            self._rest = bytearray(other)
+
+
 def chunks(source: LineSource, undecodable: list[int]) -> Iterator[list[str]]:
-    """Lines of text without their ends, as many as stay in memory at a time, interactive ones singly; the first chunk
-    may be empty.
+    """Lines of text without their ends, as many as stay in memory at a time, and no more than have arrived; the first
+    chunk may be empty.
 
     Bytes that are not UTF-8 become U+FFFD, so that there is an output line for each input line whatever a line holds;
     the numbers of such lines, from 1, are appended to `undecodable`.
@@ -59,12 +103,12 @@ def chunks(source: LineSource, undecodable: list[int]) -> Iterator[list[str]]:
     Raises:
         UserError: the file is no whole gzip file, or has a line that fills the memory.
     """
-    most, number = 1 if source.interactive else CHUNK_LINES, 0
     chunk: list[str] = []
-    size = 0
+    number, size, by = 0, 0, 0.0
     try:
         with source.lines as raw:
-            lines = raw if isinstance(raw, list) else raw_lines(raw, source.name)
+            arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
+            lines = raw if isinstance(raw, list) else raw_lines((arriving or raw).readline, source.name)
             for number, line in enumerate(lines, 1):
                 encoding = "utf-8-sig" if number == 1 else "utf-8"
                 try:
@@ -72,9 +116,11 @@ def chunks(source: LineSource, undecodable: list[int]) -> Iterator[list[str]]:
                 except UnicodeDecodeError:
                     undecodable.append(number)
                     text = line.decode(encoding, errors="replace")
+                by = by if chunk else time.monotonic() + ARRIVING
                 chunk.append(text.rstrip("\r\n"))
                 size += len(line)
-                if len(chunk) == most or size >= CHUNK_BYTES:
+                is_full = len(chunk) == CHUNK_LINES or size >= CHUNK_BYTES
+                if is_full or (arriving and not arriving.has_arrived(by)):
                     yield chunk
                     chunk, size = [], 0
             if chunk or not number:

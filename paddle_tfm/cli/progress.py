@@ -16,13 +16,12 @@ from paddle_tfm.cli.early_verdict import early_verdict
 from paddle_tfm.cli.runs_table import RunsTable
 from paddle_tfm.colours import colour
 from paddle_tfm.errors import UserError
-from paddle_tfm.train.about import variant_numbers
+from paddle_tfm.train.about import read_runs, variant_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from paddle_tfm.sweep.events import Event
-    from paddle_tfm.sweep.overview import FolderReader, Overview
+    from paddle_tfm.sweep.overview import Overview
+    from paddle_tfm.sweep.sweep import Sweep
 
 LOOKS_PER_SECOND = 1
 SHOWN_PADDING = 0.1  # of batches; less of it costs little
@@ -34,21 +33,36 @@ def can_redraw(console: Console) -> bool:
 
 
 class SweepProgress:
-    """Gets the events of a sweep of so many `runs`, which may become more or fewer; the table is read from their
-    folders, whoever trains them."""
+    """Shows the events of `sweep` while it is entered; the table is read from the folders of the runs, whoever trains
+    them."""
 
-    def __init__(self, console: Console, reader: FolderReader, runs: Callable[[], int]):
-        self.console, self.reader, self.runs = console, reader, runs
+    def __init__(self, console: Console, sweep: Sweep):
+        from paddle_tfm.sweep.overview import FolderReader
+
+        at_once = sweep.executor.at_once if sweep.executor else None
+        self.reader = FolderReader(
+            sweep.folder / (sweep.only or ""), sweep.workers if at_once is None else max(1, at_once)
+        )
+        self.console, self.sweep = console, sweep
         self.finished = 0
         self.under_way: set[str] = set()
         self.complete: int | None = None  # seeds under which every run had results, when that was last said
         self.reading = threading.Lock()
         self.live: Live | None = None
-        if can_redraw(console):
+
+    def __enter__(self) -> SweepProgress:
+        self.sweep.on_event = self
+        if can_redraw(self.console):
             self.live = Live(
-                console=console, get_renderable=self._table, refresh_per_second=LOOKS_PER_SECOND, transient=True
+                console=self.console, get_renderable=self._table, refresh_per_second=LOOKS_PER_SECOND, transient=True
             )
             self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
 
     def __call__(self, event: Event) -> None:
         """Show what happened."""
@@ -77,7 +91,7 @@ class SweepProgress:
         resumed = f", resumed at step {card.step:,}" if card.step else ""
         padding = f", {card.padding:.0%} padding" if card.padding >= SHOWN_PADDING else ""
         number = self.finished + len(self.under_way) + 1
-        runs = max(number, self.runs())
+        runs = max(number, 1 if self.sweep.only else len(read_runs(self.sweep.folder)))  # they may become more or fewer
         self.under_way.add(card.name)
         variant = variant_numbers(self.reader.folder).get(card.name.partition("/")[0])
         style = "cyan" if variant is None else colour(variant)
@@ -114,9 +128,3 @@ class SweepProgress:
 
     def _complete(self, overview: Overview | None) -> int:
         return len(overview.sweeps[0].complete_seeds()) if overview and overview.sweeps else 0
-
-    def close(self) -> None:
-        """Take the table away."""
-        if self.live is not None:
-            self.live.stop()
-            self.live = None

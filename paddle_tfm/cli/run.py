@@ -25,6 +25,11 @@ class Recipes(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command:
         return recipe_command(name)
 
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of every recipe, then the recipes."""
+        click.Command.format_options(recipe_command("RECIPE"), context, formatter)
+        self.format_commands(context, formatter)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         from paddle_tfm.recipe.reading import shipped
         from paddle_tfm.recipe.yaml_lines import load_file

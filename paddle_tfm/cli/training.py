@@ -153,45 +153,31 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     from rich.markup import escape
 
     from paddle_tfm.cli.progress import SweepProgress
-    from paddle_tfm.sweep.overview import FolderReader
     from paddle_tfm.sweep.sweep import NotCopied, RunsFailed
-    from paddle_tfm.train.about import read_runs
     from paddle_tfm.train.trainer import Interrupted
 
-    at_once = sweep.executor.at_once if sweep.executor else None
-    reader = FolderReader(sweep.folder / (wanted.cell or ""), sweep.workers if at_once is None else max(1, at_once))
-    sweep.on_event = progress = SweepProgress(
-        notes(), reader, lambda: 1 if wanted.cell else len(read_runs(sweep.folder))
-    )
     again = escape(wanted.to_resume())
     try:
-        with Stop() as asked:
+        with SweepProgress(notes(), sweep), Stop() as asked:
             sweep.stop = lambda: asked() or (sweep.others is not None and sweep.others.asked_to_stop)
             return sweep.run(cells)
     except CutShort as end:
-        progress.close()
         raise UserError(f"{end}. {end.how}: {wanted.to_resume()}") from None
     except OSError as error:
-        progress.close()
         if error.filename is None or error.errno not in OF_THE_MACHINE:
             raise
         raise UserError(f"{error.filename}: {error.strerror}. {CutShort.how}: {wanted.to_resume()}") from None
     except NotCopied as end:
-        progress.close()
         notes().print(f"[red]{escape(str(end))}.[/] Copy them with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(1) from None
     except RunsFailed as end:
-        progress.close()
         notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(1) from None
     except Interrupted as end:
-        progress.close()
         runs = str(end)
         saved = f"{runs} {'are' if ', ' in runs else 'is'} saved" if runs else "Nothing was under way"
         notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
-    finally:
-        progress.close()
 
 
 def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:

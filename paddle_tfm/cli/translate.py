@@ -90,9 +90,9 @@ def command(
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
 
     One line in, one line out, whatever bytes it holds; an empty line gives an empty one (with --nbest one empty
-    output). Lines are read and written 2,000 at a time: files may be of any length, and output appears while the rest
-    is translated. What is worth knowing is said at the end, on standard error: lines that were cut or are not UTF-8,
-    the share of pieces unknown to the model.
+    output). Lines are read and written up to 2,000 at a time, and at once where no more have arrived: files may be of
+    any length, and a program that sends a line through a pipe gets its answer. What is worth knowing is said at the
+    end, on standard error: lines that were cut or are not UTF-8, the share of pieces unknown to the model.
 
     \b
     Examples:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, cast
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.randomness import digest
@@ -30,14 +29,14 @@ PACKED = {  # what a file begins with: by what it is packed, and what unpacks it
 MARKUP = ("<?xml", "<!doctype", "<tmx", "<html")  # that a file of lines does not begin with
 
 
-def raw_lines(file: IO[bytes], name: File) -> Iterator[bytes]:
-    """The lines of an open file, with their ends.
+def raw_lines(readline: Callable[[int], bytes], name: File) -> Iterator[bytes]:
+    """The lines of a file, with their ends, by its `readline`.
 
     Raises:
         UserError: the file is packed otherwise; or a line would fill the memory, which few bytes of a .gz can hold, and
             a device without end.
     """
-    for number, line in enumerate(iter(partial(file.readline, LINE_BYTES), b""), 1):
+    for number, line in enumerate(iter(partial(readline, LINE_BYTES), b""), 1):
         if number == 1:
             _refuse_packed(line, name)
         if len(line) == LINE_BYTES:
@@ -65,7 +64,7 @@ def lines(path: File) -> Iterator[str]:
         if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
             raise UserError(f"{path}: a pipe, which can be read only once; write it to a file first")
         with gzip.open(path, "rb") if str(path).endswith(".gz") else Path(path).open("rb") as file:
-            for number, line in enumerate(raw_lines(cast(IO[bytes], file), path), 1):
+            for number, line in enumerate(raw_lines(file.readline, path), 1):
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file (looked in {Path.cwd()})") from error

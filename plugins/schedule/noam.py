@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddle_tfm.protocols import Schedule
 from paddle_tfm.validators import positive
+from paddle_tfm_plugins.schedule.inverse_sqrt import require_warmup
 
 
 class Noam(Schedule):
@@ -14,7 +15,8 @@ class Noam(Schedule):
     """
 
     def __init__(self, d_model: int, factor: float = 1.0, warmup: int = 4000):
-        positive(d_model=d_model, factor=factor, warmup=warmup)
+        positive(d_model=d_model, factor=factor)
+        require_warmup(warmup)
         self.scale = factor * d_model**-0.5
         self.warmup = warmup
 

@@ -26,6 +26,7 @@ import pytest
 from command_line import TINY, call
 from visualdl import LogReader
 
+import paddle_tfm
 from paddle_tfm.cli import VERBS, _interruptible, main
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import loading as recipe
@@ -63,7 +64,9 @@ def test_help_of_a_recipe_says_what_it_compares_and_how_long_it_takes():
     assert "Compares 4 variants: pre-layer, post-layer, pre-batch, post-batch" in message
     assert "Runs: 8 (2 seeds a variant)" in message
     assert f"Takes: {recipe.load('quickstart').data['duration']}" in message
-    assert all(name in call("run", "--help").out for name in shipped())
+    every = call("run", "--help").out
+    assert all(name in every for name in shipped())
+    assert (options := message.split("\nOptions:\n")[1]).count("\n  --") > 20 and options in every
 
 
 @pytest.mark.parametrize("text", ["seeds: 3", "variants: [a]", "grid: 3", "variants: {a: 3}"])
@@ -148,6 +151,16 @@ def test_run_says_what_it_did_and_where_it_is(trained):
     assert "80 training examples, 4 steps" in trained.done.err
     assert "step      4  valid  loss" in trained.done.err
     assert ESCAPE not in lines + trained.done.err
+
+
+def test_a_run_from_python_shows_what_the_command_shows(capsys):
+    paddle_tfm.run("reverse", TINY)
+    shown = capsys.readouterr()
+    assert shown.out == "" and re.search(
+        r"^1/1 default/seed-1  .*\n.*step      2  valid  loss .*\n.*step      4 ", shown.err
+    )
+    paddle_tfm.run("reverse", TINY, resume=True, progress=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_run_leaves_the_files_of_the_design(trained):

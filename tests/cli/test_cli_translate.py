@@ -405,9 +405,11 @@ def until(done, seconds=60):
         time.sleep(0.05)
 
 
-def test_typed_lines_are_answered_at_once(run):
-    ours, theirs = pty.openpty()
+@pytest.mark.parametrize("channel", [pty.openpty, lambda: os.pipe()[::-1]], ids=["terminal", "pipe"])
+def test_a_line_is_answered_before_the_next(run, channel):
+    ours, theirs = channel()
     process = subprocess.Popen([*COMMAND, run], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    is_typed = os.isatty(theirs)
     os.close(theirs)
     for line in ("1 2 3", "", "4"):
         os.write(ours, f"{line}\n".encode())
@@ -415,11 +417,28 @@ def test_typed_lines_are_answered_at_once(run):
         if not answered:
             process.kill()
         assert process.stdout.readline() == translate(run, line)
-    os.write(ours, b"\x04")
+    if is_typed:
+        os.write(ours, b"\x04")
+    else:
+        os.close(ours)
     rest, stderr = process.communicate(timeout=60)
-    os.close(ours)
+    if is_typed:
+        os.close(ours)
     assert (process.returncode, rest) == (0, "")
-    assert "Type a line, Ctrl-D to end." in stderr
+    assert ("Type a line, Ctrl-D to end." in stderr) == is_typed
+
+
+def test_chunks_of_a_pipe_hold_what_has_arrived():
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as theirs, os.fdopen(writer, "wb", buffering=0) as ours:
+        arriving = cli_lines.chunks(cli_lines.LineSource("a pipe", theirs), [])
+        ours.write(b"a\nb\nhalf of c")
+        assert next(arriving) == ["a", "b"]
+        ours.write(b", whole\r\n")
+        assert next(arriving) == ["half of c, whole"]
+        ours.write(b"1\n" * 2_500 + b"last")
+        ours.close()
+        assert [len(chunk) for chunk in arriving] == [2_000, 501]
 
 
 def test_a_file_shows_its_progress_on_a_terminal(run, input_file):

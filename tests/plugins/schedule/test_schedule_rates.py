@@ -66,6 +66,7 @@ def test_inverse_sqrt_is_noam_with_a_stated_peak():
     other = InverseSqrt(peak=noam(100), warmup=100)
     assert all(other(step) == pytest.approx(noam(step), rel=1e-12) for step in range(1, STEPS))
     assert other(400) == pytest.approx(noam(100) / 2, rel=1e-12)
+    assert InverseSqrt(peak=0.3, warmup=1)(9) == pytest.approx(0.1, rel=1e-12)  # without: 0.3 / sqrt(step)
 
 
 def test_cosine():
@@ -97,13 +98,19 @@ def test_a_trial_of_few_steps_may_end_in_the_warmup(make):
     assert all(0 < value <= 0.03 + 1e-12 for value in values) and values[0] == pytest.approx(0.003)
 
 
+NO_WARMUP = (
+    "`warmup` must be positive, as every rate is 0 without, but is 0; 1 decays from the first step on, and the schedules "
+    "cosine and wsd take 0"
+)
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
         (lambda: Constant(0.0), "`learning_rate` must be positive, but is 0.0"),
-        (lambda: Noam(64, warmup=0), "`warmup` must be positive, but is 0"),
+        (lambda: Noam(64, warmup=0), NO_WARMUP),
         (lambda: Noam(64, factor=-1.0), "`factor` must be positive, but is -1.0"),
-        (lambda: InverseSqrt(warmup=0), "`warmup` must be positive, but is 0"),
+        (lambda: InverseSqrt(warmup=0), NO_WARMUP),
         (lambda: InverseSqrt(peak=math.nan), "`peak` must be positive, but is nan"),
         (lambda: Cosine(10, warmup=-1), "`warmup` must not be negative, but is -1"),
         (lambda: Cosine(10, peak=0.1, floor=0.2), "`floor` must not be above `peak`, but 0.2 is above 0.1"),
