@@ -6,16 +6,19 @@ import os
 import re
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from scipy import stats
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import VERBS
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
 from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.sweep.check import check
 
@@ -202,6 +205,30 @@ def test_every_path_that_a_page_names_exists(page):
 def test_every_decision_is_listed_once():
     pages = re.findall(r"\]\(([\w-]+\.md)\)", _text("docs/decisions/README.md"))
     assert sorted([*pages, "README.md"]) == sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", ["docs/results.md", "docs/results.zh-CN.md", *READMES])
+def test_the_figures_of_multi30k_are_those_of_its_records(page):
+    folders = sorted((ROOT / "docs/results/multi30k-products/float32").iterdir())
+    runs = [json.loads((folder / "results.json").read_text("utf-8")) for folder in folders]
+    recorded = yaml.safe_load((folders[0] / "recipe.yaml").read_text("utf-8"))
+    assert [run["seed"] for run in runs] == [1, 2, 3, 4, 5]
+    assert not differences(load_recipe("multi30k").runs()[0].data, recorded, [*DESCRIPTIVE, "variant", "seeds"])
+
+    def figure(split, metric, digits):
+        values = [run[split][metric] for run in runs]
+        return f"{statistics.fmean(values):.{digits}f} ± {statistics.stdev(values):.{digits}f}"
+
+    bleu = [run["test"]["bleu"] for run in runs]
+    new_seed = stats.t.ppf(0.975, 4) * statistics.stdev(bleu) * (1 + 1 / 5) ** 0.5
+    (row,) = re.findall(r"^\|.*`multi30k`.*BLEU.*±.*$", _text(page), re.M)
+    if page in READMES:
+        assert f"BLEU {figure('test', 'bleu', 1)}" in row and f"± {new_seed:.1f}" in row
+        return
+    assert f"BLEU {figure('test', 'bleu', 2)}" in row and f" ± {new_seed:.2f}" in row
+    assert f"chrF {figure('test', 'chrf', 2)}" in row and f"BLEU {figure('valid', 'bleu', 2)}" in row
+    for values in ([f"{value:.2f}" for value in bleu], [f"{run['valid']['loss']:.3f}" for run in runs]):
+        assert re.search("(, |、)".join(map(re.escape, values)), row)
 
 
 def test_no_page_names_an_address_of_ours_that_does_not_exist():

@@ -24,7 +24,7 @@ def mean(runs, metric, variant="default", seeds=3):
 
 def test_multi30k_reaches_38_5_bleu_in_45_minutes_a_run(tmp_path):
     runs = results(tmp_path, "multi30k")
-    assert mean(runs, "bleu", seeds=5) >= 38.5  # five seeds: 39.34, their standard deviation 0.36
+    assert mean(runs, "bleu", seeds=5) >= 38.5  # five seeds: 39.66 in docs/results.md; a new one is within 1.35
     assert max(run["wall_seconds"] for run in runs) <= 45 * 60
     assert all("tok:13a" in run["signatures"]["bleu"] and "case:mixed" in run["signatures"]["bleu"] for run in runs)
 
