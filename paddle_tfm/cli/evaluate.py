@@ -22,9 +22,9 @@ engine_option = click.option(
     type=click.Choice(["paddle_tfm", "ctranslate2", "auto"]),
     default="paddle_tfm",
     show_default=True,
-    help="What decodes. ctranslate2 (needs the extra [ctranslate2]): several times as fast on a CPU; the run is "
-    "exported once into its folder, if its greedy outputs are the same. Its beam search ends as soon as `size` outputs "
-    "are complete, so that one or two in a hundred differ. auto: ctranslate2 where its search is the same (greedy), "
+    help="What decodes. ctranslate2 (needs the extra [ctranslate2]): about twice as fast on a CPU; the run is "
+    "exported once into its folder, if its greedy outputs are the same. Its beam search ends as soon as 2 · `size` "
+    "outputs are complete, so that some differ (docs/export.md: how many). auto: ctranslate2 where its search is the same (greedy), "
     "else paddle_tfm.",
 )
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @checkpoint_option
 @plugin_option
 def command(run, target, quantization, folder, checkpoint, plugins) -> None:
-    """Write the run in folder RUN for CTranslate2, an engine in C++ that translates on a CPU several times as fast as
+    """Write the run in folder RUN for CTranslate2, an engine in C++ that translates on a CPU about twice as fast as
     we do and needs no Paddle: model, vocabularies and tokenizers.
 
     Nothing is written unless greedy outputs of up to 200 validation sentences are the same as ours in float32. A

@@ -20,15 +20,17 @@ from paddle_tfm.train.evaluate import log_probs
 
 IMPOSSIBLE = [[SPECIAL[PAD]], [SPECIAL[BOS]]]
 NO_PENALTY = 1.0e-30  # |y|^1e-30 = 1, so that scores are sums; at 0 the search would end with its first output
+PATIENCE = 2  # a sentence ends with so many times `size` complete outputs; docs/export.md: what more would cost
 
 
 class ExportedDecoder:
     """What `paddle_tfm.search.decoding.decode_all` does, done by CTranslate2: searches by what their `to_ctranslate2`
     answers, with the same constraints, forced prefixes and longest outputs.
 
-    A greedy search has the same outputs. A beam search expands the same way, but ends as soon as `size` outputs are
-    complete, where ours continues while a better one can come; then both rank by the same penalty. Texts longer than
-    the tables of the export are left to our own search.
+    A greedy search has the same outputs. A beam search expands the same way, but ends as soon as PATIENCE · `size`
+    outputs are complete, where ours continues while a better one can come; then both rank by the same penalty. What is
+    left to our own search: texts longer than the tables of the export, and sentences of which an output of a beam was
+    cut at its longest, which CTranslate2 scores without the end token.
 
     Args:
         folder: of the export; its arithmetic is that of its numbers (float32, int8, …).
@@ -65,25 +67,30 @@ class ExportedDecoder:
         """Hypotheses of every example, as `decode_all`."""
         options = search_options(search)
         outputs: list[list[Hypothesis]] = [[] for _ in examples]
-        long = [i for i, example in enumerate(examples) if len(example.source) > self.positions]
-        if long:
-            beginnings = None if prefixes is None else [prefixes[i] for i in long]
-            numbers = long if sentences is None else [sentences[i] for i in long]
-            ours = [examples[i] for i in long]
-            own = decode_all(self.model, ours, search, max_tokens, progress, beginnings, numbers, wanted)
-            for i, hypotheses in zip(long, own):
-                outputs[i] = hypotheses
+        left = [i for i, example in enumerate(examples) if len(example.source) > self.positions]
         pending = []
         for index in self._batches(examples, max_tokens):
             forced = [[]] * len(index) if prefixes is None else [prefixes[i] for i in index]
             pending.append((index, *self._start([examples[i] for i in index], forced, search, options)))
         for index, max_lengths, results in pending:
+            before = len(left)
             for i, limit, result in zip(index, max_lengths, results):
-                outputs[i] = self._hypotheses(result.result(), limit, options)
+                hypotheses = result.result().hypotheses
+                if options["beam_size"] > 1 and any(len(each) >= limit for each in hypotheses):
+                    left.append(i)
+                else:
+                    outputs[i] = self._hypotheses(result.result(), limit, options)
             if progress is not None:
-                progress(len(index))
+                progress(len(index) - (len(left) - before))
+        if left:
+            beginnings = None if prefixes is None else [prefixes[i] for i in left]
+            numbers = left if sentences is None else [sentences[i] for i in left]
+            ours = [examples[i] for i in left]
+            own = decode_all(self.model, ours, search, max_tokens, progress, beginnings, numbers, wanted)
+            for i, hypotheses in zip(left, own):
+                outputs[i] = hypotheses
         if self.scores:
-            outputs = self._scored(examples, outputs, options, max_tokens, set(long))
+            outputs = self._scored(examples, outputs, options, max_tokens, set(left))
         return outputs
 
     def _batches(self, examples: Sequence[Encoded], max_tokens: int) -> Iterator[list[int]]:
@@ -113,7 +120,8 @@ class ExportedDecoder:
             sources,
             target_prefix=beginnings,
             beam_size=size,
-            num_hypotheses=size,
+            num_hypotheses=size if size == 1 else PATIENCE * size,
+            patience=PATIENCE,
             return_scores=size > 1,
             length_penalty=NO_PENALTY,
             max_decoding_length=max(max_lengths),
@@ -126,12 +134,11 @@ class ExportedDecoder:
         return max_lengths, results
 
     def _hypotheses(self, result, limit: int, options: dict) -> list[Hypothesis]:
-        """Those of a sentence, best first. What is longer than its own limit is cut there, as a greedy search would
-        have ended; the limit of a batch is that of its longest."""
+        """Those of a sentence, best first, at most `size`. What is longer than its own limit is cut there, as a greedy
+        search would have ended; the limit of a batch is that of its longest."""
         cut = [[self._ids[token] for token in hypothesis[:limit]] for hypothesis in result.hypotheses]
         scores = result.scores if result.scores else [0.0] * len(cut)
-        best = {tuple(ids): Hypothesis(ids, score) for ids, score in zip(reversed(cut), reversed(scores))}
-        return ranked(list(best.values()), options)
+        return ranked(list(map(Hypothesis, cut, scores)), options)[: options["beam_size"]]
 
     def _scored(self, examples, outputs, options: dict, max_tokens: int, done: set[int]) -> list[list[Hypothesis]]:
         """The same hypotheses with their log-probabilities under the model."""

@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 
 from paddle_tfm import runtime
 from paddle_tfm.data.vocabulary import BOS, SPECIAL, UNKNOWN, Vocabulary
-from paddle_tfm.export.decoder import IMPOSSIBLE, NO_PENALTY, ranked, search_options
+from paddle_tfm.export.decoder import IMPOSSIBLE, NO_PENALTY, PATIENCE, ranked, search_options
 from paddle_tfm.export.spec import open_export, tokens
 from paddle_tfm.inference.generate import OnToken, continue_ids, ignore
 from paddle_tfm.model.transformer import Transformer
@@ -68,7 +68,8 @@ class ExportedGenerator:
         (pending,) = self._generator.generate_batch(
             [[self._pieces[i] for i in [BOS, *seen]]],
             beam_size=size,
-            num_hypotheses=size,
+            num_hypotheses=size if size == 1 else PATIENCE * size,
+            patience=PATIENCE,
             return_scores=size > 1,
             length_penalty=NO_PENALTY,
             max_length=fed + most,
