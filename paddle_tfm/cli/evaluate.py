@@ -24,8 +24,8 @@ engine_option = click.option(
     show_default=True,
     help="What decodes. ctranslate2 (needs the extra [ctranslate2]): about twice as fast on a CPU; the run is "
     "exported once into its folder, if its greedy outputs are the same. Its beam search ends as soon as 2 · `size` "
-    "outputs are complete, so that some differ (docs/export.md: how many). auto: ctranslate2 where its search is the same (greedy), "
-    "else paddle_tfm.",
+    "outputs are complete, so that some differ (docs/export.md: how many). auto: ctranslate2 where its search is the "
+    "same (greedy), else paddle_tfm.",
 )
 
 
