@@ -17,7 +17,7 @@ from paddle_tfm.units import AT, listed
 
 Pieces = Sequence[str]
 
-FEW = 0.01  # of outputs that are cut where references fit: a sound model may have as many
+CUT_SHARE = 0.01  # of outputs that are cut where references fit: a sound model may have as many
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Reach:
             fits = "each reference fits, so they found no end by themselves"
             if self._is_narrow:
                 said.append(f"{cut}{beyond if self.beyond else ''}{self._remedy(test)}")
-            elif self.cut >= FEW * self.texts:
+            elif self.cut >= CUT_SHARE * self.texts:
                 said.append(cut + fits)
         if self.long and not self.beyond:
             said.append(

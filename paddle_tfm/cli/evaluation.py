@@ -26,8 +26,8 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
 from paddle_tfm.train.final_tests import changed, drift
-from paddle_tfm.train.fit import caveats
 from paddle_tfm.train.run import load_run
+from paddle_tfm.train.scorer import caveats
 from paddle_tfm.units import AT
 
 

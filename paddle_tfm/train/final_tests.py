@@ -12,8 +12,8 @@ from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.recipe.further_tests import FurtherTest
 from paddle_tfm.train.evaluate import DecodingTime, log_probs
-from paddle_tfm.train.fit import caveats
 from paddle_tfm.train.run import Run
+from paddle_tfm.train.scorer import caveats
 
 
 class Score(Protocol):

@@ -4,10 +4,8 @@ scored."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
-from paddle_tfm.caveats import Reach, looks_cut, repetition
+from paddle_tfm.caveats import Reach, looks_cut
 from paddle_tfm.data.codec import EncodedTexts
 from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import UserError
@@ -16,9 +14,6 @@ from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sites import BOTH
 from paddle_tfm.search.decoding import max_length
 from paddle_tfm.units import AT
-
-if TYPE_CHECKING:
-    from paddle_tfm.train.run import Run
 
 SAMPLE = 1000  # training examples that are looked at
 
@@ -67,23 +62,6 @@ def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
             for sentence in reach.sentences(label.partition(AT)[2])
         ),
     ]
-
-
-def caveats(
-    run: Run, label: str, search: Search, examples: EncodedTexts, predictions: Sequence[Prediction]
-) -> dict[str, dict[str, Any]]:
-    """What must stand beside the scores of examples. `label`: what they are of, a split or `test@name`. `predictions`:
-    none where no metric needs them."""
-    searched = search if predictions and run.model.decoder is not None else None
-    reach = reach_of(run.model.max_length, searched, examples, predictions)
-    counted: dict[str, dict[str, Any]] = {"reach": asdict(reach)}
-    if label in run.in_training:
-        counted["in_training"] = run.in_training[label]
-    if predictions and AT not in label:  # past the trained length a sound model may repeat itself too
-        texts = [(each.hypothesis, each.reference) for each in predictions]
-        pieces = [(each.hypothesis_pieces, each.reference_pieces) for each in predictions]
-        counted["repetition"] = repetition(texts, pieces)
-    return counted
 
 
 def reach_of(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from paddle_tfm.data.codec import Encoded
+from paddle_tfm.caveats import repetition
+from paddle_tfm.data.codec import Encoded, EncodedTexts
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import DecodingTime, likelihood, predict, score
-from paddle_tfm.train.fit import caveats
+from paddle_tfm.train.fit import reach_of
 from paddle_tfm.train.run import Run
+from paddle_tfm.units import AT
 
 
 class Scorer:
@@ -64,3 +67,20 @@ class Scorer:
         higher = name != "loss" and self.metrics[name].higher_is_better
         ranks = [metrics[name] if higher else -metrics[name], -metrics["loss"]]
         return [rank if math.isfinite(rank) else -math.inf for rank in ranks]
+
+
+def caveats(
+    run: Run, label: str, search: Search, examples: EncodedTexts, predictions: Sequence[Prediction]
+) -> dict[str, dict[str, Any]]:
+    """What must stand beside the scores of examples. `label`: what they are of, a split or `test@name`. `predictions`:
+    none where no metric needs them."""
+    searched = search if predictions and run.model.decoder is not None else None
+    reach = reach_of(run.model.max_length, searched, examples, predictions)
+    counted: dict[str, dict[str, Any]] = {"reach": asdict(reach)}
+    if label in run.in_training:
+        counted["in_training"] = run.in_training[label]
+    if predictions and AT not in label:  # past the trained length a sound model may repeat itself too
+        texts = [(each.hypothesis, each.reference) for each in predictions]
+        pieces = [(each.hypothesis_pieces, each.reference_pieces) for each in predictions]
+        counted["repetition"] = repetition(texts, pieces)
+    return counted
