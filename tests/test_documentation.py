@@ -20,7 +20,6 @@ from paddle_tfm.cli import VERBS
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
 from paddle_tfm.recipe.reading import shipped
-from paddle_tfm.sweep.check import check
 
 ROOT = Path(__file__).parent.parent
 READMES = ["README.md", "README.zh-CN.md"]
@@ -63,17 +62,6 @@ def test_the_python_of_the_readme_runs(readme, tmp_path):
     assert (tmp_path / "runs/from-python/default/seed-1/results.json").is_file()
 
 
-@pytest.mark.parametrize("readme", READMES)
-def test_the_recipe_of_the_readme_is_sound(readme, tmp_path):
-    """With the plugin of the page, which its variants name."""
-    (text,) = blocks(readme, "yaml")
-    (code,) = [block for block in blocks(readme, "python") if "hookimpl" in block]
-    (tmp_path / "mine.yaml").write_text(text, "utf-8")
-    (tmp_path / "scale_norm.py").write_text(code, "utf-8")
-    runs = check(load_recipe(str(tmp_path / "mine.yaml")), create_registry([tmp_path / "scale_norm.py"]))
-    assert len(runs) == len(yaml.safe_load(text)["variants"]) * 3
-
-
 def _check(folder, code, *options):
     """What `plugin check` prints of README's plugin."""
     folder.mkdir()
@@ -99,7 +87,7 @@ def test_the_check_of_the_readme_says_what_is_shown(options, tmp_path):
     right, wrong = _shown_checks(READMES[0])
     (code,) = [block for block in blocks(READMES[0], "python") if "hookimpl" in block]
     broken = code.replace("axis=-1", "axis=1")
-    assert broken != code and len(right) > 4 and len(wrong) > 5
+    assert broken != code and len(right) > 4 and len(wrong) > 4
     for shown, lines in (
         (right, _check(tmp_path / "right", code, *options)),
         (wrong, _check(tmp_path / "wrong", broken, *options)),
@@ -111,7 +99,7 @@ def test_the_check_of_the_readme_says_what_is_shown(options, tmp_path):
 
 def test_the_readme_is_one_screen_to_the_first_result():
     lines = _text("README.md").splitlines()
-    assert len(lines) <= 170
+    assert len(lines) <= 150
     assert next(i for i, line in enumerate(lines) if "exact match" in line) < 40
 
 

@@ -89,7 +89,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
 @pytest.mark.parametrize("name", ["copy", "quickstart"])  # without variants, and with some
 def test_a_product_of_too_many_variants_is_a_sentence(name):
     lists = [f"{path}={','.join(map(str, range(4, 404, 4)))}" for path in ("model.d_ff", "train.steps")]
-    with pytest.raises(UserError, match=r"would be (4 × )?100 × 100( × 2)? = [248]0,000 variants, but at most 10,000"):
+    with pytest.raises(UserError, match=r"would be (5 × )?100 × 100( × 2)? = [25]0,000 variants, but at most 10,000"):
         load(name, [*lists, *(["evaluate.every=10,20"] if name == "copy" else [])]).written_variants()
 
 

@@ -102,7 +102,7 @@ def group(no_color: bool) -> None:
 
     \b
     Start here:
-      paddle-tfm run quickstart          train and compare four variants in minutes
+      paddle-tfm run quickstart          train and compare five variants in minutes
       paddle-tfm ls components           what can be combined
       paddle-tfm cp quickstart mine.yaml change it, then: paddle-tfm run mine.yaml
       paddle-tfm plugin check FILE.py    is my variant right?

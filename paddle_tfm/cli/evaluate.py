@@ -71,7 +71,7 @@ def command(plugins, device, **options: Any) -> None:
     \b
     Examples:
       paddle-tfm evaluate runs/reverse/default/seed-1
-      paddle-tfm evaluate runs/quickstart/pre-layer/seed-1 --split valid --search "{name: beam, size: 10}"
+      paddle-tfm evaluate runs/quickstart/pointer/seed-1 --split valid --search "{name: beam, size: 10}"
       paddle-tfm evaluate runs/reverse --buckets 4,8 --by source --json scores.json
       paddle-tfm evaluate runs/reverse --hypotheses other-system.txt
       paddle-tfm evaluate runs/reverse --task "{test_min_length: 13, test_max_length: 14}"

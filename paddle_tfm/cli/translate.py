@@ -96,8 +96,8 @@ def command(
 
     \b
     Examples:
-      paddle-tfm translate runs/quickstart/pre-layer/seed-1 "Tuesday, March 5, 2024"
-      paddle-tfm translate runs/quickstart/pre-layer/seed-1 < dates.txt > out.txt
+      paddle-tfm translate runs/quickstart/pointer/seed-1 "Tuesday, March 5, 2024"
+      paddle-tfm translate runs/quickstart/pointer/seed-1 < dates.txt > out.txt
       paddle-tfm translate RUN --input test.de.gz --output test.en
       paddle-tfm translate RUN --nbest 5 --scores --search "{name: beam, size: 5}" < in > out.tsv
       paddle-tfm translate RUN --nbest 3 --search "{name: sampling, top_p: 0.9, samples: 3}" < in

@@ -37,7 +37,7 @@ def command(folder: Path, every: float, once: bool, form: str | None) -> None:
     \b
     Examples:
       paddle-tfm watch runs/quickstart
-      paddle-tfm watch runs/quickstart/post/seed-1 --every 10s
+      paddle-tfm watch runs/quickstart/post-norm/seed-1 --every 10s
       paddle-tfm watch --once
       paddle-tfm watch runs/quickstart --json | jq '.runs[] | select(.state == "killed")'
 

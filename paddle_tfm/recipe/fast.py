@@ -1,6 +1,6 @@
 """`fast:`, a smaller budget that a recipe states beside its own: values at dotted paths, which `--fast` sets.
 
-    fast: {train.steps: 100, seeds: [1, 2]}
+    fast: {train.steps: 100, seeds: [1, 2, 3]}
 
 It shows in minutes that everything runs and what comes out. It is no verdict on what the recipe claims.
 """

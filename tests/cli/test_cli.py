@@ -61,8 +61,8 @@ def test_help_names_every_verb():
 
 def test_help_of_a_recipe_says_what_it_compares_and_how_long_it_takes():
     message = call("run", "quickstart", "--help").out
-    assert "Compares 4 variants: pre-layer, post-layer, pre-batch, post-batch" in message
-    assert "Runs: 8 (2 seeds a variant)" in message
+    assert "Compares 5 variants: pre-norm, pointer, rms, post-warm-up, post-norm" in message
+    assert "Runs: 15 (3 seeds a variant)" in message
     assert f"Takes: {recipe.load('quickstart').data['duration']}" in message
     every = call("run", "--help").out
     assert all(name in every for name in shipped())
@@ -539,7 +539,7 @@ def test_show_prints_yaml_that_runs_again(tmp_path):
     (tmp_path / "mine.yaml").write_text(text)
     assert yaml_lines.load(text, "shown")[0]["train"]["steps"] == 9
     assert call("show", "mine.yaml").out == text
-    assert call("check", "mine.yaml").out.splitlines()[0] == "mine.yaml is sound: 4 variants × 2 seeds"
+    assert call("check", "mine.yaml").out.splitlines()[0] == "mine.yaml is sound: 5 variants × 3 seeds"
 
 
 def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong(tmp_path):

@@ -21,7 +21,7 @@ def test_a_page_says_all_that_a_recipe_needs():
         "eps number, above 0 1e-05 momentum number, in (0, 1], or cumulative 0.1",
         "causal_in_training: in training the statistics mix all tokens of the batch",
         "arXiv:1502.03167 https://arxiv.org/abs/1502.03167",
-        "quickstart: pre-batch, post-batch",
+        "compare-norms: batch",
         "in a recipe model: {norm: {name: batch, eps: 1e-05}}",
         'paddle-tfm run reverse "model.norm={name: batch, eps: 1e-05}"',
         "paddle-tfm plugin check norm:batch",

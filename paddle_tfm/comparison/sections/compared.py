@@ -26,6 +26,10 @@ class Compared(Section):
         table = _variants(facts)
         return {"variants": table} if table else {}
 
+    def text(self, facts: Facts) -> list[str]:
+        """What the recipe says that it compares: a table is not read without it."""
+        return _summaries(facts)
+
     def html(self, facts: Facts) -> str:
         """The facts, then the variants."""
         several = len(facts.recipes) > 1 and any(facts.recipes.values())
@@ -58,9 +62,13 @@ def _facts(facts: Facts) -> str:
 
 
 def _task(facts: Facts) -> str:
-    summaries = {str(recipe.get("summary", "")) for recipe in facts.recipes.values()} - {""}
     text = escape(describe.component(facts.recipe.get("task", "")))
-    return text + "".join(f"<br>“{escape(summary)}”" for summary in sorted(summaries)) if text else ""
+    return text + "".join(f"<br>{escape(summary)}" for summary in _summaries(facts)) if text else ""
+
+
+def _summaries(facts: Facts) -> list[str]:
+    summaries = {str(recipe.get("summary", "")) for recipe in facts.recipes.values()} - {""}
+    return [f"“{summary}”" for summary in sorted(summaries)]
 
 
 def _sizes(facts: Facts) -> str:
