@@ -12,8 +12,8 @@ from paddle_tfm.units import UNITS
 
 
 class Prediction(NamedTuple):
-    """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own, with
-    its case and rare characters. Pieces are the tokenizer's; texts that come from a file have none."""
+    """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own. Pieces
+    are the tokenizer's; texts that come from a file have none."""
 
     source: str
     reference: str
@@ -36,8 +36,8 @@ NO_LIKELIHOOD = Likelihood(0.0, 0, 0)  # of texts that came without a model
 
 
 class Metric(Component):
-    """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, as
-    most are: that is what resampling a test set works on. Otherwise write `compute`.
+    """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, on
+    which resampling a test set works. Otherwise write `compute`.
 
     Givens: none; the options are the constructor's keyword parameters.
     Invariances: the order of predictions does not matter; nothing is better than the reference, longer output neither.
