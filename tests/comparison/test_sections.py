@@ -95,7 +95,7 @@ def test_a_plugins_section_stands_where_it_says_in_the_page_the_terminal_and_the
     names = headings(html)
     assert names.index("What was compared") + 1 == names.index("Mine &amp; yours") == names.index("Learning curves") - 1
     assert "Slow" not in names and 'href="comparison/mine-too.pdf"' in html
-    assert report.lines() == ["mine says so"]
+    assert report.lines() == ["“<b>&”", "mine says so"], "what the recipe says of itself, and the plugin"
     sizes = [row.parameters for row in trial.facts.comparison.rows]
     assert json.loads(paths["json"].read_text("utf-8"))["sections"]["mine"] == {"sizes": sizes}
     folder = paths["page"].parent / "comparison"
