@@ -12,8 +12,8 @@ from paddle_tfm.units import UNITS
 
 
 class Prediction(NamedTuple):
-    """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own. Pieces
-    are the tokenizer's; texts that come from a file have none."""
+    """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own, with
+    its case and rare characters. Pieces are the tokenizer's; texts that come from a file have none."""
 
     source: str
     reference: str
@@ -55,7 +55,6 @@ class Metric(Component):
             def statistics(self, predictions):
                 lengths = [(len(p.hypothesis.split()), len(p.reference.split())) for p in predictions]
                 return np.array([(abs(ours - theirs), theirs) for ours, theirs in lengths], float)
-
             def value(self, total):
                 positive(words_of_references=total[1])
                 return total[0] / total[1]
