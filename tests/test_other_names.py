@@ -3,6 +3,7 @@
 import pytest
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.options import options_of
 from paddle_tfm.other_names import OTHER_NAMES, name_here
 from paddle_tfm.recipe.loading import load
@@ -64,9 +65,14 @@ def settings_named(text):
 def test_the_names_here_are_settings_and_the_others_are_none(place, registry: Registry):
     sections = {name: getattr(field.annotation, "model_fields", {}) for name, field in Settings.model_fields.items()}
     for here, names in OTHER_NAMES[place].items():
+        options = (
+            {key for entry in registry.names(place) for key in registry.options(place, entry)} if place in KINDS else ()
+        )
         for path in settings_named(here):
             section, _, key = path.partition(".")
-            assert section in sections and (not key or key.split(".")[0] in sections[section]), path
+            assert path in options or (section in sections and (not key or key.split(".")[0] in sections[section])), (
+                path
+            )
         for name in names.split():
             assert name_here(place, name) == here, f"{name} stands twice"
             if place in ("optimizer", "schedule"):

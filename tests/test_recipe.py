@@ -619,7 +619,7 @@ def test_what_show_prints_can_be_a_base():
     Path("shown.yaml").write_text(yaml_lines.dump(load("quickstart").data), "utf-8")
     data = load(write("train: {steps: 3}", base="base: shown.yaml\n")).data
     wanted = load("quickstart", ["train.steps=3"]).data
-    dropped = ("variants", "baseline", "duration")
+    dropped = ("variants", "baseline", "duration", "smallest_effect")
     assert data.pop("name") == "mine" and wanted.pop("name") == "quickstart"
     assert data == {key: value for key, value in wanted.items() if key not in dropped}
 

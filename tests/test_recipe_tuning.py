@@ -49,7 +49,7 @@ def problem(recipe):
         ("{PEAK}", "trials: 4\n  steps: 3\n  halving: 2", "line 9 tune.halving begins with fewer than 1 of 3 steps; halve fewer"),
         ("{train.schedule.peek: [1, 2, 3, 4]}", "trials: 4", "line 6 train.schedule.peek 'inverse_sqrt' has no option 'peek'; did you mean 'peak'?"),
         ("{train.stepps: [1, 2, 3, 4]}", "trials: 4", "line 6 train.stepps unknown key 'stepps'; did you mean 'steps'?"),
-        ("{train.schedule.warmup: [1, 2, 3, -1]}", "trials: 4", "line 6 train.schedule 'inverse_sqrt' refuses: `warmup` must be positive, but is -1"),
+        ("{train.schedule.warmup: [1, 2, 3, -1]}", "trials: 4", "line 6 train.schedule 'inverse_sqrt' refuses: `warmup` must be positive, as every rate is 0 without, but is -1"),
         ("{model.dropout: {linear: [0.5, 1.5]}}", "trials: 4", "line 6 model.dropout must be less than 1, but is"),
         ("{train.steps: [100, 200, 300, 400]}", "trials: 4", "line 6 tune.space.train.steps is the budget, which is equal for all"),
         ("{evaluate.best: [loss, exact_match]}", "trials: 2", "line 6 tune.space.evaluate.best cannot be tuned: settings of `model` and"),

@@ -480,7 +480,7 @@ TOKENIZER = {
     "char": held("ours", exact=False),
     "word": held("ours", lowercase=False),
     "mixed": held("ours", lowercase=False),
-    "space": held("ours: nothing to choose"),
+    "space": held("ours: nothing is joined unless a separator is named, as subword-nmt's is @@", separator=None),
     "sentencepiece": held(
         "google/sentencepiece: unigram, coverage 0.9995 there; ours keeps 0.9999, bytes for the rest, digits together",
         size="auto",
