@@ -8,20 +8,9 @@ import os
 import signal
 import sys
 
+from each_kernel import SA_RESTART, handle, libc
+
 from paddle_tfm.__main__ import main
-
-SA_RESTART = 0x10000000
-libc = ctypes.CDLL(None)
-
-
-class Action(ctypes.Structure):
-    _fields_ = (
-        ("where", ctypes.c_void_p),
-        ("mask", ctypes.c_uint64 * 16),
-        ("flags", ctypes.c_int),
-        ("restorer", ctypes.c_void_p),
-    )
-
 
 count = 0
 
@@ -37,8 +26,7 @@ def begin():
 
 signal.signal(signal.SIGALRM, counted)
 if sys.argv.pop(1) == "system":
-    does_nothing = ctypes.cast(libc.getpid, ctypes.c_void_p).value
-    libc.sigaction(signal.SIGALRM, ctypes.byref(Action(does_nothing, (ctypes.c_uint64 * 16)(), SA_RESTART, None)), None)
+    handle(signal.SIGALRM, ctypes.cast(libc.getpid, ctypes.c_void_p).value, SA_RESTART)  # which does nothing
 os.register_at_fork(after_in_child=begin)  # a fork inherits the handler, and no timer
 begin()
 try:
