@@ -10,7 +10,7 @@ Example::
 (norm, position, encoder-decoder) checks an ordinary layer as it is.
 
 pytest imports this module in every session of an environment where paddle_tfm is installed, so it stands outside the
-package and imports nothing of it before a test asks (docs/decisions/pytest-plugin.md).
+package and imports nothing of it before a test asks (docs/decisions/checks.md).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ C interface does not change within a major version, and of the C interface to th
 
 oneDNN's own product in float32, `dnnl_sgemm`, must not be called: with AVX-512 it computes with its stack pointer in a
 workspace on the heap, over which the frame of a signal that arrives meanwhile is written
-(docs/decisions/onednn-by-ctypes.md).
+(docs/decisions/products-on-a-cpu.md).
 """
 
 from __future__ import annotations
