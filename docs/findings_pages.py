@@ -80,8 +80,8 @@ class Page:
 
     def _claim(self, name: str, stored: Mapping[str, Any]) -> list[str]:
         """What is claimed, where it is from, what was measured, and the verdict."""
-        from paddle_tfm.comparison.claim_text import claimed, measured
-        from paddle_tfm.comparison.claims import Judgement
+        from paddle_tfm.comparison.claims.judge import Judgement
+        from paddle_tfm.comparison.claims.words import claimed, measured
         from paddle_tfm.recipe.claims import ClaimSettings
 
         claim = ClaimSettings.model_validate(stored["claim"])

@@ -119,7 +119,7 @@ def run(
     sweep.executor = None if executor is None else registry.build("executor", executor)
     cells = sweep.prepare()
     if recipe.seed_plan():
-        from paddle_tfm.comparison.of_recipe import undecided
+        from paddle_tfm.comparison.recipe_runs import undecided
 
         sweep.undecided = undecided(recipe, folder, warnings.warn)
     if not progress:

@@ -25,7 +25,7 @@ from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.plugin_errors import ENTRY_POINTS, FILE_MODULE
 
 # What the engine registers itself, as a plugin does: it comes with every installation, whatever its entry points.
-OWN = {"section": "paddle_tfm.comparison.sections"}
+OWN = {"section": "paddle_tfm.comparison.report.sections"}
 HASH = "sha256:"  # begins the version of a file
 HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(("register_", "on_")))
 

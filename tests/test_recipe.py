@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm.comparison.page import FILES
 from paddle_tfm.comparison.question import COMPARISON_FILE
+from paddle_tfm.comparison.report.report import FILES
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import yaml_lines

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm import units
-from paddle_tfm.comparison.alike import recipe_of
+from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.train.about import read_about

@@ -12,10 +12,10 @@ from paddle_tfm import units
 from paddle_tfm.card import attention, lengths, samples, speed
 from paddle_tfm.card.facts import DECODER_ONLY, RunFacts
 from paddle_tfm.caveats import said
-from paddle_tfm.comparison import describe
-from paddle_tfm.comparison.curves import AXES, mean_points, read_curves
-from paddle_tfm.comparison.runs import Result
-from paddle_tfm.comparison.sections.again import environment
+from paddle_tfm.comparison.report import recipe_words
+from paddle_tfm.comparison.report.sections.again import environment
+from paddle_tfm.comparison.runs.curves import AXES, mean_points, read_curves
+from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Series, line_chart
 from paddle_tfm.pages.document import Section, commands, definitions, document, table
@@ -148,18 +148,23 @@ def _curves(facts: RunFacts) -> str:
 
 def _what(facts: RunFacts) -> str:
     summary = str(facts.recipe.get("summary") or "")
-    task = escape(describe.component(facts.recipe.get("task", ""))) + (f"<br>“{escape(summary)}”" if summary else "")
+    task = escape(recipe_words.component(facts.recipe.get("task", ""))) + (
+        f"<br>“{escape(summary)}”" if summary else ""
+    )
     parameters = facts.results.get("parameters") or facts.about.get("parameters")
     return definitions(
         [
             ("task", task),
-            ("data", escape(describe.data(facts.about))),
-            ("for example", describe.pairs([(source, target) for source, target in facts.about.get("samples", [])])),
-            ("tokenizer", escape(describe.component(facts.recipe.get("tokenizer", "")))),
-            ("model", escape(describe.model(facts.section("model")))),
+            ("data", escape(recipe_words.data(facts.about))),
+            (
+                "for example",
+                recipe_words.pairs([(source, target) for source, target in facts.about.get("samples", [])]),
+            ),
+            ("tokenizer", escape(recipe_words.component(facts.recipe.get("tokenizer", "")))),
+            ("model", escape(recipe_words.model(facts.section("model")))),
             ("size", f"{parameters:,} parameters" if parameters else ""),
-            ("training", escape(describe.training(facts.section("train")))),
-            ("output by", escape(describe.component(facts.recipe.get("search", "")))),
+            ("training", escape(recipe_words.training(facts.section("train")))),
+            ("output by", escape(recipe_words.component(facts.recipe.get("search", "")))),
             ("folder", f"<code>{escape(str(facts.folder))}</code>"),
         ]
     )

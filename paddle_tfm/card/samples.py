@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from paddle_tfm.comparison.samples import similarity
+from paddle_tfm.comparison.report.samples import similarity
 from paddle_tfm.pages.marks import MAX_CHARACTERS, marked
 from paddle_tfm.protocols import Prediction
 

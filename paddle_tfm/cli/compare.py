@@ -13,7 +13,7 @@ from paddle_tfm.cli.common import console, create_registry, plugin_option, warn
 from paddle_tfm.cli.tables import table_options
 
 if TYPE_CHECKING:
-    from paddle_tfm.comparison.runs import Result
+    from paddle_tfm.comparison.runs.finished import Result
 
 
 @click.command(name="compare")
@@ -59,7 +59,7 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
         return
     if draws:
         raise UserError("--draws goes with --bootstrap")
-    from paddle_tfm.comparison.comparable import reasons
+    from paddle_tfm.comparison.runs.comparable import reasons
 
     comparison = comparison_of(folders, out, metric, baseline)
     if len(comparison.rows) > 1 and len(comparison.comparable) == 1:
@@ -76,9 +76,9 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     Raises:
         UserError: there is no finished run, or none can be compared so.
     """
-    from paddle_tfm.comparison.claim_values import recorded
+    from paddle_tfm.comparison.claims.values import recorded
     from paddle_tfm.comparison.question import Question
-    from paddle_tfm.comparison.runs import collect, sweep_of
+    from paddle_tfm.comparison.runs.finished import collect, sweep_of
     from paddle_tfm.comparison.table import compare
     from paddle_tfm.train.manifest import damage_of_best
     from paddle_tfm.units import metric_and_test
@@ -101,7 +101,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
 
 def _deciding(results: Sequence[Result]) -> str:
     """What the first recipe calls best that says so; the loss where there is none."""
-    from paddle_tfm.comparison.alike import RECIPE, recipe_of
+    from paddle_tfm.comparison.runs.trained_from import RECIPE, recipe_of
 
     for result in results:
         best = recipe_of(result.folder).get("evaluate", {}).get("best")
@@ -116,8 +116,8 @@ def recorded_baseline(results: Sequence[Result], report: Callable[[str], None] =
     """The baseline of finished runs, as rows name it: what the recipe of their sweep names, or else its first variant;
     None where that is not known, or not among them. Of several sweeps that of the first; where recipes name different
     ones, `report` gets a sentence."""
-    from paddle_tfm.comparison.runs import grouped
-    from paddle_tfm.comparison.sizes import at_largest
+    from paddle_tfm.comparison.runs.finished import grouped
+    from paddle_tfm.comparison.runs.sizes import at_largest
     from paddle_tfm.train.about import read_baseline
 
     largest, _ = at_largest(results)
@@ -134,7 +134,7 @@ def recorded_baseline(results: Sequence[Result], report: Callable[[str], None] =
 
 def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> str | None:
     """The row of a variant of a sweep, or of one of that name of another; None where there is neither."""
-    from paddle_tfm.comparison.sizes import as_trained
+    from paddle_tfm.comparison.runs.sizes import as_trained
 
     of_sweep = [(row, run) for row, runs in groups.items() for run in runs if run.folder.parent.parent == sweep]
     of_all = [(row, run) for row, runs in groups.items() for run in runs]
@@ -148,7 +148,7 @@ def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> s
 def _first_variants(sweep: Path, results: Sequence[Result]) -> list[str]:
     """The variants of a sweep that are here, as its recipe orders them; before these the baseline of its comparison, as
     that of an older sweep is recorded there alone."""
-    from paddle_tfm.comparison.sizes import written
+    from paddle_tfm.comparison.runs.sizes import written
     from paddle_tfm.train.about import read_runs
 
     variants = {run.variant: written(run) for run in results if run.folder.parent.parent == sweep}
@@ -175,9 +175,9 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     from rich.text import Text
 
     from paddle_tfm.cli.tables import emit, print_table
-    from paddle_tfm.comparison.report import Report
-    from paddle_tfm.comparison.samples import samples
-    from paddle_tfm.comparison.text_table import table
+    from paddle_tfm.comparison.columns import table
+    from paddle_tfm.comparison.report.report import Report
+    from paddle_tfm.comparison.report.samples import samples
     from paddle_tfm.comparison.verdict import verdict
     from paddle_tfm.units import in_shell, metric_name
 
@@ -253,7 +253,7 @@ def _claims(printer, claims) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from paddle_tfm.comparison.claim_text import claimed, measured, subject
+    from paddle_tfm.comparison.claims.words import claimed, measured, subject
 
     printer.print("claims:")
     if claims.remark():

@@ -98,9 +98,9 @@ def _of_folders(what: Sequence[str]) -> list[Side]:
 def _variants(folder: Path) -> list[Side]:
     """The variants in a folder, the recorded baseline first; a run or the runs of one variant are one."""
     from paddle_tfm.cli.compare import recorded_baseline
-    from paddle_tfm.comparison.runs import collect
+    from paddle_tfm.comparison.runs.finished import collect
+    from paddle_tfm.comparison.runs.sizes import at_largest
     from paddle_tfm.comparison.sides import of_runs
-    from paddle_tfm.comparison.sizes import at_largest
     from paddle_tfm.files import folders_with
     from paddle_tfm.recipe.tuning import is_beside
     from paddle_tfm.train.forms import RESULTS
@@ -174,7 +174,7 @@ def _show(base: Side, others: Sequence[Side], registry: Registry, form: str | No
 
     from rich.text import Text
 
-    from paddle_tfm.comparison.describe import component
+    from paddle_tfm.comparison.report.recipe_words import component
     from paddle_tfm.comparison.sides import confounds, gaps, last_bits
     from paddle_tfm.recipe.defaults import with_defaults
 

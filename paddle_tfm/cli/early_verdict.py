@@ -36,8 +36,8 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
         UserError: why they cannot be compared.
     """
     from paddle_tfm.comparison.question import Question
-    from paddle_tfm.comparison.runs import collect
-    from paddle_tfm.comparison.sizes import written
+    from paddle_tfm.comparison.runs.finished import collect
+    from paddle_tfm.comparison.runs.sizes import written
     from paddle_tfm.comparison.table import compare
     from paddle_tfm.train.about import read_baseline
 

@@ -87,7 +87,7 @@ def _runs(folder: Path) -> list[Path]:
 
 def _compare(folders, out: Path | None, registry, slow: bool, sentences: Sequence[str]) -> None:
     from paddle_tfm.cli.compare import comparison_of
-    from paddle_tfm.comparison.report import Report
+    from paddle_tfm.comparison.report.report import Report
 
     paths = Report(comparison_of(folders, out), registry, warn, slow, files=True, chosen=sentences).write()
     console().print(f"report  {paths['page']}", markup=False, soft_wrap=True)

@@ -37,8 +37,8 @@ def resample(
     load_paddle()
     from dataclasses import asdict
 
-    from paddle_tfm.comparison.alike import Trial, beyond_one, origin_of
     from paddle_tfm.comparison.bootstrap import DRAWS, SEED, paired_bootstrap, require_same_examples
+    from paddle_tfm.comparison.runs.trained_from import Trial, beyond_one, origin_of
     from paddle_tfm.files import json_text, write_whole
     from paddle_tfm.predictions import predictions_file, read_predictions
     from paddle_tfm.train.run import find_run

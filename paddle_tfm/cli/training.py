@@ -89,7 +89,7 @@ def _train_and_compare(
     with bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
     if recipe.seed_plan():
-        from paddle_tfm.comparison.of_recipe import undecided
+        from paddle_tfm.comparison.recipe_runs import undecided
 
         sweep.undecided = undecided(recipe, folder, lambda text: notes().print(text, markup=False))
     if wanted.save is not None:
@@ -186,8 +186,8 @@ def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
 
     # Imported after the training: it needs SciPy, which takes a second to load.
     from paddle_tfm.cli.compare import present
-    from paddle_tfm.comparison.claim_values import judge_all
-    from paddle_tfm.comparison.of_recipe import compare_recipe
+    from paddle_tfm.comparison.claims.values import judge_all
+    from paddle_tfm.comparison.recipe_runs import compare_recipe
     from paddle_tfm.plugins import Listeners
 
     recipe = sweep.recipe

@@ -154,7 +154,7 @@ def _print_verdict(sweep: SweepRuns, named: bool) -> None:
     """The table and the verdict of a finished sweep; of one among several, the verdict with its name; nothing of trials
     alone, which are compared with nothing."""
     from paddle_tfm.cli.early_verdict import comparison_of, final_verdict
-    from paddle_tfm.comparison.text_table import table
+    from paddle_tfm.comparison.columns import table
 
     if not sweep.reported:
         return

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from paddle_tfm.comparison.alike import recipe_of
+from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.size import training_flops
 from paddle_tfm.train import changes

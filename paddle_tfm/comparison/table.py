@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
+from typing import TypeVar
+
+import numpy as np
 
 from paddle_tfm import units
 from paddle_tfm.caveats import overlap, said
-from paddle_tfm.comparison.alike import beyond_one
-from paddle_tfm.comparison.claims import Claims
-from paddle_tfm.comparison.comparable import Obstacle, obstacles, other_pieces
-from paddle_tfm.comparison.pairing import standings, verdicts
+from paddle_tfm.comparison.claims.judge import Claims
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.runs import Result, directions, further_tests, grouped, numbered, pairs
-from paddle_tfm.comparison.sizes import as_trained, at_largest
-from paddle_tfm.comparison.statistics import Verdict, spread
+from paddle_tfm.comparison.runs.comparable import Obstacle, obstacles, other_pieces
+from paddle_tfm.comparison.runs.finished import Pairs, Result, directions, further_tests, grouped, numbered, pairs
+from paddle_tfm.comparison.runs.sizes import as_trained, at_largest
+from paddle_tfm.comparison.runs.trained_from import beyond_one
+from paddle_tfm.comparison.statistics import Verdict, decide, spread, worst_value
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.recipe.further_tests import why_not_measured
 
@@ -211,3 +213,31 @@ def _row(variant: str, group: Sequence[Result], metric: str, standing: float) ->
         diverged=sum(bool(run.results.get("diverged")) for run in group),
         standing=standing,
     )
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def verdicts(pairs: Mapping[Key, Pairs], unit: str, higher: bool, question: Question) -> dict[Key, Verdict]:
+    """A verdict on each variant, or each on each test, that has a pair: its value and the baseline's, NaN where a run
+    diverged."""
+    lowest, highest = units.bounds(unit, higher)
+    smallest = None if question.smallest_effect is None else units.stored(question.smallest_effect, unit)
+    some = {variant: values for variant, values in pairs.items() if values}
+    rules = {variant: question.rule(values.looks) for variant, values in some.items()}
+    return decide(some, rules, higher, smallest, highest - lowest)
+
+
+def standings(values: Mapping[str, Sequence[float | None]], unit: str, higher: bool) -> dict[str, float]:
+    """The mean by which each variant is ranked. A run that diverged, None, counts as the worst that the metric can be,
+    or, where it has no worst, as the worst here; NaN where no run of a variant has a value."""
+    known = [value for column in values.values() for value in column if value is not None]
+    worst = worst_value(np.array(known), higher, units.bounds(unit, higher)[0 if higher else 1])
+    return {variant: _standing(column, worst) for variant, column in values.items()}
+
+
+def _standing(values: Sequence[float | None], worst: float) -> float:
+    if not [value for value in values if value is not None and not math.isnan(value)]:
+        return math.nan
+    counted = [worst if value is None else value for value in values]
+    return fmean(value for value in counted if not math.isnan(value))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from paddle_tfm import units
-from paddle_tfm.comparison.comparable import NAMED, reasons
-from paddle_tfm.comparison.runs import grouped
+from paddle_tfm.comparison.runs.comparable import NAMED, reasons
+from paddle_tfm.comparison.runs.finished import grouped
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict, two_groups
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.units import listed, plural

@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.runs import collect
-from paddle_tfm.comparison.sizes import written
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.runs.finished import collect
+from paddle_tfm.comparison.runs.sizes import written
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.recipe.ladder import at
 from paddle_tfm.recipe.seeds import SeedPlan

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.comparison.report import Report
-from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.report.report import Report
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 

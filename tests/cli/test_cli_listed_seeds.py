@@ -10,7 +10,7 @@ from scipy import stats
 from test_cli_compare import finished
 
 from paddle_tfm.cli.compare import comparison_of
-from paddle_tfm.comparison.report import keep_look
+from paddle_tfm.comparison.report.report import keep_look
 from paddle_tfm.train.looks import FILE
 
 NOISE = np.random.default_rng(41).normal(0, 1, (2, 40))

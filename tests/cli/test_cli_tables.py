@@ -11,7 +11,7 @@ import sys
 import pytest
 from command_line import call, in_terminal
 
-from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 
 WIDTHS = (60, 80, 100, 140)

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from paddle_tfm import create_registry
-from paddle_tfm.comparison.facts import Facts
 from paddle_tfm.comparison.question import Question
-from paddle_tfm.comparison.runs import collect
-from paddle_tfm.comparison.sections.seeds import Seeds, decisions_of
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.report.sections.seeds import Seeds, decisions_of
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics import Looks, OpenEnded, at_look
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.recipe.seeds import SeedPlan

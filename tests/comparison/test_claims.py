@@ -9,11 +9,11 @@ from scipy import stats
 from test_comparison import finish, series, table, trained
 
 from paddle_tfm import create_registry
-from paddle_tfm.comparison.claim_text import claimed, measured, subject
-from paddle_tfm.comparison.claim_values import gradient_norm, judge_all, recorded
-from paddle_tfm.comparison.claims import allowed, judge
-from paddle_tfm.comparison.report import Report
-from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.claims.judge import allowed, judge
+from paddle_tfm.comparison.claims.values import gradient_norm, judge_all, recorded
+from paddle_tfm.comparison.claims.words import claimed, measured, subject
+from paddle_tfm.comparison.report.report import Report
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.recipe.claims import ClaimSettings
 
 

@@ -8,7 +8,7 @@ import math
 import pytest
 from scipy import stats
 
-from paddle_tfm.comparison.runs import collect, grouped
+from paddle_tfm.comparison.runs.finished import collect, grouped
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.errors import UserError

@@ -12,18 +12,18 @@ import pytest
 
 from paddle_tfm import create_registry
 from paddle_tfm.colours import colour
-from paddle_tfm.comparison import paper
-from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.runs import collect
-from paddle_tfm.comparison.sections.beside import Beside
-from paddle_tfm.comparison.sections.chance import Chances
-from paddle_tfm.comparison.sections.costs import Costs
-from paddle_tfm.comparison.sections.differences import Differences
-from paddle_tfm.comparison.sections.gradients import Gradients
-from paddle_tfm.comparison.sections.layers import Layers
-from paddle_tfm.comparison.sections.lengths import Lengths
-from paddle_tfm.comparison.sections.norms import Norms
-from paddle_tfm.comparison.sections.outputs import Outputs
+from paddle_tfm.comparison.report import paper
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.report.sections.beside import Beside
+from paddle_tfm.comparison.report.sections.chance import Chances
+from paddle_tfm.comparison.report.sections.costs import Costs
+from paddle_tfm.comparison.report.sections.differences import Differences
+from paddle_tfm.comparison.report.sections.gradients import Gradients
+from paddle_tfm.comparison.report.sections.layers import Layers
+from paddle_tfm.comparison.report.sections.lengths import Lengths
+from paddle_tfm.comparison.report.sections.norms import Norms
+from paddle_tfm.comparison.report.sections.outputs import Outputs
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 
 ROOT = Path(__file__).parent.parent.parent

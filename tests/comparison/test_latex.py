@@ -12,8 +12,8 @@ import pytest
 from test_report import series, table
 
 from paddle_tfm import create_registry, latex
-from paddle_tfm.comparison import paper
-from paddle_tfm.comparison.facts import Facts
+from paddle_tfm.comparison.report import paper
+from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.component_source import ComponentSource, papers
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.testing.trial_comparison import trials

@@ -12,11 +12,11 @@ import pytest
 import paddle_tfm
 from paddle_tfm import create_registry
 from paddle_tfm.cli.compare import comparison_of
-from paddle_tfm.comparison.encodings import BY_DISTANCE, POSITIONS, PRODUCTS, VECTORS, pictures, untrained
-from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.sections.attention import Attention
-from paddle_tfm.comparison.sections.batches import Batches
-from paddle_tfm.comparison.sections.encodings import Encodings
+from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, PRODUCTS, VECTORS, pictures, untrained
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.report.sections.attention import Attention
+from paddle_tfm.comparison.report.sections.batches import Batches
+from paddle_tfm.comparison.report.sections.encodings import Encodings
 from paddle_tfm.inference.align import align
 from paddle_tfm.inference.heads import head_weights, read_by
 from paddle_tfm.inference.translate import Translation

@@ -17,12 +17,11 @@ import pytest
 from whole_figures import cut_off
 
 from paddle_tfm import create_registry, plotting
-from paddle_tfm.comparison import figure as figures
-from paddle_tfm.comparison.curves import mean_points, read_curves
-from paddle_tfm.comparison.markdown import markdown
-from paddle_tfm.comparison.report import Report
-from paddle_tfm.comparison.runs import collect
-from paddle_tfm.comparison.samples import samples, side_by_side, similarity
+from paddle_tfm.comparison.report.figures import overview as figures
+from paddle_tfm.comparison.report.report import Report, markdown
+from paddle_tfm.comparison.report.samples import samples, side_by_side, similarity
+from paddle_tfm.comparison.runs.curves import mean_points, read_curves
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 

@@ -14,13 +14,13 @@ from whole_figures import cut_off, repeated
 
 from paddle_tfm import create_registry, plotting
 from paddle_tfm.colours import COLOURS, colour
-from paddle_tfm.comparison import figure as figures
-from paddle_tfm.comparison.charts import Bar, ForestPlot, LineChart
-from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.heat import HeatMap, heat_figure
-from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.columns import table as text_table
+from paddle_tfm.comparison.report.figures import overview as figures
+from paddle_tfm.comparison.report.figures.charts import Bar, ForestPlot, LineChart
+from paddle_tfm.comparison.report.figures.heat import HeatMap, heat_figure
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
-from paddle_tfm.comparison.text_table import table as text_table
 from paddle_tfm.pages.axis import fit
 from paddle_tfm.pages.chart import Point, Series, short
 from paddle_tfm.pages.style import DARK, LIGHT, css

@@ -11,8 +11,8 @@ import textwrap
 import pytest
 
 from paddle_tfm import create_registry, latex
-from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.report import Report
+from paddle_tfm.comparison.report.report import Report
+from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import section as page_of_the_kind
 from paddle_tfm.registry import Registry

@@ -7,9 +7,8 @@ import pytest
 
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.columns import around
-from paddle_tfm.comparison.markdown import markdown
-from paddle_tfm.comparison.report import Report
-from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.report.report import Report, markdown
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import change
 from paddle_tfm.errors import UserError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paddle_tfm.comparison.bootstrap import resampled_values
-from paddle_tfm.comparison.chance import ITEM, MAX_GROUPS, SEED, chance, pseudo_values
+from paddle_tfm.comparison.report.sections.chance import ITEM, MAX_GROUPS, SEED, chance, pseudo_values
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm_plugins.metric.bleu import Bleu
 from paddle_tfm_plugins.metric.exact_match import ExactMatch

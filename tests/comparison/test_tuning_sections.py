@@ -11,12 +11,12 @@ from statistics import fmean
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.comparison import paper
-from paddle_tfm.comparison.facts import Facts
-from paddle_tfm.comparison.parts import parts
-from paddle_tfm.comparison.runs import collect
-from paddle_tfm.comparison.sections.tuning import Tuning
-from paddle_tfm.comparison.sections.untuned import Untuned
+from paddle_tfm.comparison.report import paper
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.report.section_output import parts
+from paddle_tfm.comparison.report.sections.tuning import Tuning
+from paddle_tfm.comparison.report.sections.untuned import Untuned
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 
 HOSTILE = "<u>a_b & 50%"

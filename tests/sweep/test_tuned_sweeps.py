@@ -6,7 +6,7 @@ import json
 import pytest
 
 from paddle_tfm import create_registry, protocols
-from paddle_tfm.comparison.of_recipe import undecided
+from paddle_tfm.comparison.recipe_runs import undecided
 from paddle_tfm.recipe import loading, yaml_lines
 from paddle_tfm.sweep.sweep import Sweep
 

@@ -11,8 +11,8 @@ from recipe_text import TINY_MODEL
 
 from paddle_tfm import UserError, create_registry, files
 from paddle_tfm.cli import main
-from paddle_tfm.comparison.report import Report
-from paddle_tfm.comparison.runs import collect
+from paddle_tfm.comparison.report.report import Report
+from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.files import read_json, write_whole
 from paddle_tfm.predictions import (

@@ -16,7 +16,7 @@ from paddle_tfm.testing.results import Failed, Note, Passed, Result
 from paddle_tfm.testing.subject import Subject
 
 if TYPE_CHECKING:  # what reports are written with takes a second to load, and no other kind needs it
-    from paddle_tfm.comparison.parts import Part
+    from paddle_tfm.comparison.report.section_output import Part
     from paddle_tfm.plotting import Picture
     from paddle_tfm.testing.trial_comparison import Trial
 
@@ -69,7 +69,7 @@ def _trials(subject: Subject) -> AbstractContextManager[Sequence[Trial]]:
 def _part(subject: Subject, trial: Trial, formats: Sequence[Picture]) -> Part | None:
     """What it says of a trial, with its tables and figures as files, unless only the page is looked at; None where it
     does not apply."""
-    from paddle_tfm.comparison.parts import part
+    from paddle_tfm.comparison.report.section_output import part
 
     section = subject.build()
     applies = section.applies(trial.facts)
@@ -87,7 +87,7 @@ def _part(subject: Subject, trial: Trial, formats: Sequence[Picture]) -> Part | 
     decisive=True,
 )
 def renders(subject: Subject) -> Result:
-    from paddle_tfm.comparison.parts import FORMATS
+    from paddle_tfm.comparison.report.section_output import FORMATS
 
     said = 0
     with _trials(subject) as all_trials:

@@ -1,0 +1,1 @@
+"""What a recipe claims, and whether its runs reproduce it."""

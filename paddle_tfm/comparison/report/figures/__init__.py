@@ -1,0 +1,1 @@
+"""The figures of a report, each with one description: drawn on the page, and by matplotlib for a paper."""

@@ -1,0 +1,160 @@
+"""A comparison as files: numbers for programs, a table for a paper's draft, a page and a figure for people, and each
+table and figure of the page by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from paddle_tfm.comparison.claims import values as claim_values
+from paddle_tfm.comparison.columns import cells, header, notes
+from paddle_tfm.comparison.report.figures.overview import draw
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.report.section_output import Part, parts
+from paddle_tfm.comparison.runs.finished import grouped
+from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.comparison.verdict import verdict
+from paddle_tfm.files import json_text, refuse_links, write_whole
+from paddle_tfm.pages.document import Section, document
+from paddle_tfm.plotting import image
+from paddle_tfm.registry import Registry
+from paddle_tfm.train.about import COMMAND_FILE
+from paddle_tfm.train.looks import write_look
+from paddle_tfm.units import visible
+
+
+class Report:
+    """What is said of a comparison.
+
+    Args:
+        registry: has the sections. warn: takes a sentence for each section that failed. slow: also sections that take
+            long. files: also every table as CSV and LaTeX, and every figure as SVG and PDF. chosen: texts on which
+            attention is shown, instead of some of the test's.
+    """
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        registry: Registry,
+        warn: Callable[[str], None],
+        slow: bool = False,
+        files: bool = False,
+        chosen: Sequence[str] = (),
+    ):
+        self.comparison, self.registry, self.warn, self.slow, self.files = comparison, registry, warn, slow, files
+        self.facts = Facts(comparison, registry, chosen)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """What each section says."""
+        return parts(self.facts, self.registry, self.warn, self.slow, self.files)
+
+    def data(self) -> dict[str, Any]:
+        """What `comparison.json` holds."""
+        sections = {part.name: part.data for part in self.parts if part.data}
+        return {**self.comparison.data(), "sections": sections}
+
+    def lines(self) -> list[str]:
+        """What the sections say on a terminal."""
+        return [line for part in self.parts for line in part.lines]
+
+    def page(self) -> str:
+        """The HTML page."""
+        return page(self.facts, self.parts)
+
+    def write(self) -> dict[str, Path]:
+        """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, `claims.json` where the
+        recipe claims something, and with `files` every table and figure into `comparison/` there. Returns where each
+        is, but for the last.
+
+        The page is one file that needs no other, and no network.
+        """
+        keep_look(self.comparison)
+        folder = Path(self.comparison.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
+        paths = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
+        for part in self.parts:
+            for name, content in part.files.items():
+                refuse_links(folder / FILES)
+                (folder / FILES).mkdir(exist_ok=True)
+                content = visible(content) if isinstance(content, str) else content
+                write_whole(folder / FILES / name, content, shared=True)
+        write_whole(paths["json"], json_text(self.data()), shared=True)
+        write_whole(paths["markdown"], visible(markdown(self.comparison)), shared=True)
+        write_whole(paths["page"], visible(self.page()), shared=True)
+        write_whole(paths["figure"], image(draw(self.comparison), "png"), shared=True)
+        if self.comparison.claims is not None:
+            paths["claims"] = folder / claim_values.FILE
+            claims = claim_values.record(self.comparison, self.comparison.claims)
+            write_whole(paths["claims"], json_text(claims), shared=True)
+        return paths
+
+
+def keep_look(comparison: Comparison) -> None:
+    """Of listed seeds: with each sweep that these runs are of, that somebody saw them compared, which counts where more
+    seeds are listed. A sweep in a folder for reading only gets none."""
+    seen = {row.variant for row in comparison.rows if row.difference}
+    if comparison.question.plan is not None or not seen:
+        return
+    sweeps: dict[Path, list[str]] = {}
+    for variant, runs in grouped(comparison.runs).items():
+        for folder in (run.folder.resolve() for run in runs if variant in (*seen, comparison.baseline)):
+            sweeps.setdefault(folder.parent.parent, []).append(f"{folder.parent.name}/{folder.name}")
+    for sweep, names in sweeps.items():
+        if (sweep / COMMAND_FILE).exists():
+            with suppress(OSError):
+                write_look(sweep, names)
+
+
+KINDS = {"csv": "CSV", "tex": "LaTeX", "svg": "SVG", "pdf": "PDF"}  # ending → what a link says
+FILES = "comparison"  # the folder of tables and figures, beside the page
+
+
+def page(facts: Facts, parts: Sequence[Part]) -> str:
+    """The whole comparison on one page: what came out first, then what was done."""
+    comparison = facts.comparison
+    first = [facts.sentence(), *comparison.caveats(even_none=True)]
+    return document(
+        f"{comparison.name} · comparison",
+        "Comparison",
+        comparison.name,
+        verdict(comparison),
+        "".join(f'<p class="compared">{escape(sentence)}</p>' for sentence in first),
+        [Section(part.heading, part.html + _links(part)) for part in parts],
+    )
+
+
+def _links(part: Part) -> str:
+    """The tables and figures of a section, as files for a paper."""
+    kinds = []
+    for name, files in groupby(part.files, key=lambda file: file.partition(".")[0]):
+        links = " ".join(f'<a href="{FILES}/{file}">{KINDS[file.partition(".")[2]]}</a>' for file in files)
+        kinds.append(f"{name} {links}")
+    return f'\n<p class="note files">For a paper: {" · ".join(kinds)}</p>' if kinds else ""
+
+
+def markdown(comparison: Comparison) -> str:
+    """The table, the verdict above it and what its columns mean below."""
+
+    def line(texts: list[str]) -> str:
+        return f"| {' | '.join(_plain(text) for text in texts)} |"
+
+    names = header(comparison)
+    lines = [f"# {_plain(comparison.name)}", "", _plain(verdict(comparison)), ""]
+    lines += [*(f"- {_plain(sentence)}" for sentence in comparison.caveats(even_none=True)), "", line(names)]
+    lines += [f"|{'|'.join([':---', *['---:'] * (len(names) - 1)])}|"]
+    lines += [line(cells(comparison, row)) for row in comparison.rows]
+    lines += ["", *(f"- {_plain(note)}" for note in notes(comparison)), "", "![Curves and values](comparison.png)", ""]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\`*|<>\[\]#])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,246 @@
+"""What a report says of runs beside their scores, read from their folders: recipes, texts, machine, command. All of it
+may be missing, in a folder that was copied in part or that an older version wrote."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from paddle_tfm import units
+from paddle_tfm.comparison import sides
+from paddle_tfm.comparison.columns import how_many_seeds
+from paddle_tfm.comparison.report import recipe_words
+from paddle_tfm.comparison.runs.curves import RunCurves, read_curves
+from paddle_tfm.comparison.runs.finished import Result, grouped
+from paddle_tfm.comparison.runs.trained_from import recipe_of
+from paddle_tfm.comparison.sides import Side
+from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.errors import UserError
+from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.protocols import Metric, Prediction
+from paddle_tfm.registry import Registry
+from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
+from paddle_tfm.train.forms import read_stored_identity
+from paddle_tfm.units import in_shell, listed
+
+if TYPE_CHECKING:
+    from paddle_tfm.train.run import Run
+
+
+class Models:
+    """Loads the best checkpoints of runs. `remarks`: what is to be known of them (code that changed since)."""
+
+    def __init__(self, registry: Registry):
+        self.registry = registry
+        self.remarks: list[str] = []
+        self._loaded: dict[str, Run | str] = {}
+
+    def __call__(self, result: Result) -> Run | None:
+        """The run with its model; None where it cannot be loaded."""
+        run = self._load(result)
+        return None if isinstance(run, str) else run
+
+    def why(self, result: Result) -> str:
+        """Why a run cannot be loaded, a sentence; "" where it can."""
+        run = self._load(result)
+        return run if isinstance(run, str) else ""
+
+    def _load(self, result: Result) -> Run | str:
+        from paddle_tfm.train.run import load_run
+
+        key = str(result.folder)
+        if key not in self._loaded:
+            try:
+                self._loaded[key] = load_run(result.folder, self.registry, warn=self.remarks.append)
+            except (UserError, OSError) as error:
+                self._loaded[key] = str(error)
+        return self._loaded[key]
+
+
+T = TypeVar("T")
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+class Facts:
+    """The facts of a comparison: of each variant its recipe; of all runs together what they share.
+
+    Args:
+        chosen: texts on which attention is shown; of none, some of the test's.
+    """
+
+    def __init__(self, comparison: Comparison, registry: Registry, chosen: Sequence[str] = ()):
+        self.comparison, self.registry, self.chosen = comparison, registry, chosen
+        self._made: dict[Callable[[Facts], Any], Any] = {}
+        self.groups = grouped(comparison.runs)
+        self.recipes = {variant: recipe_of(runs[0].folder) for variant, runs in self.groups.items()}
+        self.abouts = [read_about(run.folder) for run in comparison.runs]
+        self.baseline = comparison.baseline or next(iter(self.groups))
+        self.recipe = self.recipes[self.baseline]
+        first = self.groups[self.baseline][0]
+        self.about = read_about(first.folder)
+        baseline_first = sorted(self.groups, key=lambda variant: variant != self.baseline)
+        self.numbers = {variant: comparison.numbers[variant] for variant in baseline_first}
+
+    def once(self, make: Callable[[Facts], T]) -> T:
+        """`make(facts)`, computed the first time that it is asked for: a section needs it to say whether it applies,
+        and again for each thing that it shows."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
+
+    def sides(self) -> list[Side]:
+        """All that is known of each variant, the baseline first."""
+        return self.once(_sides)
+
+    @cached_property
+    def models(self) -> Models:
+        """Loads the models of runs."""
+        return Models(self.registry)
+
+    def run_of(self, variant: str, seed: int | None = None) -> Result:
+        """The run of a variant that stands for it: of a seed, where it has that, or else the first that did not
+        diverge."""
+        runs = sorted(
+            self.groups[variant], key=lambda run: (run.seed != seed, bool(run.results.get("diverged")), run.seed)
+        )
+        return runs[0]
+
+    @cached_property
+    def curves(self) -> dict[str, list[RunCurves]]:
+        """variant → what the logs of its runs hold."""
+        return {variant: [read_curves(run.folder) for run in runs] for variant, runs in self.groups.items()}
+
+    @cached_property
+    def predictions(self) -> dict[str, dict[int, list[Prediction]]]:
+        """variant → seed → what the run wrote for each example of the deciding test; runs that diverged, or wrote
+        nothing, are left out."""
+        test = units.metric_and_test(self.comparison.metric)[1]
+        read = {
+            variant: {
+                run.seed: read_undamaged_predictions(predictions_file(run.folder, test=test))
+                for run in runs
+                if not run.results.get("diverged")
+            }
+            for variant, runs in self.groups.items()
+        }
+        return {variant: {seed: rows for seed, rows in runs.items() if rows} for variant, runs in read.items()}
+
+    def text_metrics(self) -> dict[str, Metric]:
+        """name → metric, of those that texts suffice for and that are installed here: the deciding one, then the
+        recipe's others."""
+        stated = (self.recipe.get("evaluate") or {}).get("metrics") or []
+        specs = {str(spec.get("name")) if isinstance(spec, Mapping) else str(spec): spec for spec in stated}
+        metrics: dict[str, Metric] = {}
+        for name in dict.fromkeys((self.comparison.learned, *specs)):
+            plan = self.registry.resolve("metric", specs.get(name, name), "metric")
+            metric = None if plan.problems else plan.build()
+            if metric and metric.needs_search and not metric.needs_pieces:
+                metrics[name] = metric
+        return metrics
+
+    def identities(self) -> list[dict[str, Any]]:
+        """From what each run was trained; empty where that cannot be read."""
+        identities = []
+        for run in self.comparison.runs:
+            with suppress(UserError, OSError):
+                identities.append(read_stored_identity(run.folder))
+        return identities
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section of the baseline's recipe; empty where there is none."""
+        settings = self.recipe.get(name)
+        return settings if isinstance(settings, dict) else {}
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        task = self.recipe.get("task")
+        return str(task.get("name", "")) if isinstance(task, Mapping) else str(task or "")
+
+    def sentence(self) -> str:
+        """What was compared, in one sentence."""
+        comparison, rows = self.comparison, self.comparison.rows
+        recipes = list(dict.fromkeys(run.results["recipe"] for run in comparison.runs))
+        number = len(rows)
+        what = NUMBERS[number].capitalize() if number < len(NUMBERS) else str(number)
+        names = " and ".join(recipes)
+        text = f"{what} {'variant' if number == 1 else 'variants'} of {names}, "
+        text += f"{'each ' if number > 1 else ''}trained with {how_many_seeds(comparison)} for {self.steps()}"
+        text += f" on {self.task}" if self.task else ""
+        text += f", and scored by {units.metric_name(comparison.metric)}"
+        examples = self.about.get("examples", {}).get("test" if comparison.split == "test" else "valid")
+        if test := units.metric_and_test(comparison.metric)[1]:
+            examples = next((run.tests[test].get("examples") for run in comparison.runs if test in run.tests), None)
+        return text + (
+            f" on {examples:,} {comparison.split} examples." if examples else f" on the {comparison.split} split."
+        )
+
+    def seeds(self) -> str:
+        """`1, 2, 3`, or of which variants: `1, 2 and 3 of base; 1 and 2 of rms, batch`."""
+        variants: dict[tuple[int, ...], list[str]] = {}
+        for name in sorted(self.groups, key=lambda name: -len(self.groups[name])):
+            variants.setdefault(tuple(sorted(run.seed for run in self.groups[name])), []).append(name)
+        if len(variants) == 1:
+            return ", ".join(map(str, *variants))
+        return "; ".join(f"{listed(seeds)} of {', '.join(names)}" for seeds, names in variants.items())
+
+    def training(self) -> tuple[str, bool]:
+        """The budget of the baseline's training, and whether other variants have another one."""
+        same = all(recipe.get("train") == self.recipe.get("train") for recipe in self.recipes.values())
+        return recipe_words.training(self.section("train")), not same
+
+    def padding(self) -> dict[str, float]:
+        """Variant → the share of padding in its training batches, of those whose runs say so."""
+        abouts = {variant: read_about(runs[0].folder) for variant, runs in self.groups.items()}
+        return {variant: about["padding"] for variant, about in abouts.items() if "padding" in about}
+
+    def steps(self) -> str:
+        """`500 steps`, or `480 to 500 steps` where runs ended early."""
+        steps = [run.results["steps"] for run in self.comparison.runs]
+        low, high = min(steps), max(steps)
+        return f"{high:,} step{'' if high == 1 else 's'}" if low == high else f"{low:,} to {high:,} steps"
+
+    def samples(self) -> list[tuple[str, str]]:
+        """Examples of the task: training examples, or test examples where none were recorded."""
+        if stored := self.about.get("samples"):
+            return [(source, target) for source, target in stored]
+        for run in self.comparison.runs:
+            if rows := read_undamaged_predictions(predictions_file(run.folder), NUM_SAMPLES):
+                return [(row.source, row.reference) for row in rows]
+        return []
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """When and where each run was trained, a run that was resumed several times."""
+        return [training for about in self.abouts for training in about.get("trainings", [])]
+
+    def commands(self) -> list[str]:
+        """What trains all of this again; of runs that no command is known of, their recipes."""
+        of_sweep = cache(read_command)  # it lists all runs, each of which would read it
+        commands = [_command(run, of_sweep(run.folder.parent.parent)) for run in self.comparison.runs]
+        return list(dict.fromkeys(commands))
+
+    def top(self) -> Path:
+        """The folder that all runs are in, as short as the user would type it."""
+        top = Path(self.comparison.folder).resolve()
+        folders = [run.folder.resolve() for run in self.comparison.runs]
+        if not all(folder.is_relative_to(top) for folder in folders):
+            top = Path(os.path.commonpath(folders))
+        return top.relative_to(Path.cwd()) if top.is_relative_to(Path.cwd()) else top
+
+
+def _sides(facts: Facts) -> list[Side]:
+    return [
+        sides.of_runs(name, [run.folder for run in facts.groups[name]], facts.recipes[name]) for name in facts.numbers
+    ]
+
+
+def _command(run: Result, command: Sequence[str]) -> str:
+    """What trains the sweep that a run belongs to: the command that is recorded there, if there is one."""
+    if command:
+        return shlex.join(command)
+    return f"paddle-tfm run {in_shell(run.folder / 'recipe.yaml')} --out runs/again"

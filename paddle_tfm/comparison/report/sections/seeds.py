@@ -1,0 +1,172 @@
+"""Which seeds were added, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import Any
+
+from paddle_tfm import units
+from paddle_tfm.comparison.columns import adjustment
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.runs.finished import Result, grouped, pairs
+from paddle_tfm.comparison.statistics import SIGNIFICANCE, AtLook, Verdict, at_look
+from paddle_tfm.comparison.table import Comparison, compare
+from paddle_tfm.comparison.verdict import change, verdict_text
+from paddle_tfm.protocols import Section
+from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.tabular import Column, Table
+from paddle_tfm.units import plural
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a look after `seeds` seeds decided of a variant that was open: its verdict with the seeds so far, None where
+    nothing can be compared; the test of this look alone, where it is a t test; and what came of it in words."""
+
+    seeds: int
+    variant: str
+    difference: Verdict | None
+    test: AtLook | None
+    decided: str
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the variant got no more seeds because the question was answered."""
+        return self.difference is not None and self.difference.is_settled
+
+
+def decisions(comparison: Comparison) -> list[Decision]:
+    """Look by look, and the variants in the order of the table; empty where seeds were listed.
+
+    A look sees what the sweep saw then (`sweep.stages`): the seeds up to it, of each variant that was open. Of looks
+    after every seed come the first and those after which a variant got no more.
+    """
+    plan = comparison.question.plan
+    return [] if plan is None else list(_decisions(comparison, plan))
+
+
+def _decisions(comparison: Comparison, plan: SeedPlan) -> Iterator[Decision]:
+    groups = grouped(comparison.runs)
+    base = str(comparison.baseline)
+    open_variants = [row.variant for row in comparison.rows if row.variant != base]
+    seen: list[Result] = []
+    for size in _sizes(plan, comparison):
+        before = max((run.seed for run in seen), default=0)
+        seen += [run for name in (base, *open_variants) for run in groups[name] if before < run.seed <= size]
+        if not open_variants or any(size not in {run.seed for run in groups[name]} for name in (base, *open_variants)):
+            return  # all was settled, or the look is yet to come
+        then = _at(comparison, seen)
+        made = [_decision(then, name, size, size >= plan.at_most) for name in open_variants]
+        yield from made
+        open_variants = [decision.variant for decision in made if not decision.is_settled]
+
+
+def _sizes(plan: SeedPlan, comparison: Comparison) -> list[int]:
+    """The looks that are told."""
+    ends = {max(row.seeds) for row in comparison.rows}
+    return plan.looks or [size for size in plan.stages if size == plan.stages[0] or size in ends]
+
+
+def _at(comparison: Comparison, seen: Sequence[Result]) -> Comparison:
+    """The comparison of the runs that a look saw."""
+    among = {id(run) for run in seen}
+    runs = [run for run in comparison.runs if id(run) in among]
+    asked = comparison.metric, comparison.baseline, comparison.question
+    return compare(runs, comparison.name, comparison.folder, *asked)
+
+
+def _decision(then: Comparison, variant: str, size: int, is_last: bool) -> Decision:
+    """What a look saw of one variant, `then`, and what came of it."""
+    difference = next(row.difference for row in then.rows if row.variant == variant)
+    groups = grouped(then.runs)
+    values = pairs(groups[variant], groups[str(then.baseline)], then.metric)
+    test = at_look(values, then.question.rule(), difference.level) if difference else None
+    if difference is not None and difference.is_settled:
+        return Decision(size, variant, difference, test, f"settled: {verdict_text(then, difference)}")
+    obstacle = then.obstacles.get(variant)
+    why = "open" if difference else obstacle.words if obstacle else "no seed in common"
+    return Decision(size, variant, difference, test, f"{why}; {'no more are allowed' if is_last else 'gets more'}")
+
+
+class Seeds(Section):
+    """What each look at the seeds so far decided: which variants were open, the test, and who got more seeds."""
+
+    heading = "Seeds added, and why"
+    place = 130
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether the recipe adds seeds, and a look was taken."""
+        return bool(facts.once(decisions_of))
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each look and each variant that was open at it."""
+        return {"seeds-added": _table(facts)}
+
+    def html(self, facts: Facts) -> str:
+        """The table, and what its numbers are."""
+        return f'{_table(facts).html()}<p class="note">{escape(_note(facts.comparison))}</p>'
+
+    def text(self, facts: Facts) -> Sequence[str]:
+        """How many seeds each variant got."""
+        last = {item.variant: item for item in facts.once(decisions_of)}
+        parts = [f"“{name}” {plural(item.seeds, 'seed')} ({item.decided})" for name, item in last.items()]
+        return [f"Seeds added: {', '.join(parts)}."]
+
+    def data(self, facts: Facts) -> Mapping[str, Any]:
+        """The rows of the table."""
+        return {"looks": _table(facts).records()}
+
+
+def decisions_of(facts: Facts) -> list[Decision]:
+    """What each look decided; none where seeds were listed, or another metric decided then."""
+    deciding = facts.section("evaluate").get("best", facts.comparison.metric)
+    return decisions(facts.comparison) if deciding == facts.comparison.metric else []
+
+
+def _note(comparison: Comparison) -> str:
+    return (
+        "A look saw the seeds up to it, of the variants that were open then. “p” is the two-sided paired t test of "
+        "that look alone; “must be below” is what makes all tests together wrong in at most "
+        f"{SIGNIFICANCE:.0%} of comparisons{adjustment(comparison)}. A settled variant got no more seeds. Where a "
+        "pair has a run that diverged, a look is a test of signs and has neither number."
+    )
+
+
+def _table(facts: Facts) -> Table[Decision]:
+    comparison = facts.comparison
+    unit = comparison.unit(comparison.metric)
+
+    def difference(item: Decision) -> str:
+        return change(comparison, item.difference) if item.difference else "–"
+
+    columns = [
+        Column[Decision]("seeds", lambda item: str(item.seeds), lambda item: {"seeds": item.seeds}, right=True),
+        Column[Decision]("variant", lambda item: item.variant, lambda item: {"variant": item.variant}),
+        Column[Decision]("difference", difference, _numbers),
+        Column[Decision]("p", partial(_test, "p"), lambda item: {"p": item.test and item.test.p}, right=True),
+        Column[Decision](
+            "must be below", partial(_test, "bound"), lambda item: {"bound": item.test and item.test.bound}, right=True
+        ),
+        Column[Decision]("decided", lambda item: item.decided, lambda item: {"decided": item.decided}),
+    ]
+    points = ", points" if unit else ""
+    title = f"Looks at {comparison.split} {units.metric_name(comparison.metric)}{points}, and what they decided"
+    return Table(columns, facts.once(decisions_of), title)
+
+
+def _test(name: str, item: Decision) -> str:
+    """A p-value to two digits: `0.031`; 0 is one that is too small to be told."""
+    if item.test is None:
+        return "–"
+    value = getattr(item.test, name)
+    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"
+
+
+def _numbers(item: Decision) -> dict[str, object]:
+    verdict = item.difference
+    names = ("mean", "low", "high", "p", "verdict")
+    numbers = {name: getattr(verdict, name) if verdict else None for name in names}
+    return {"p_adjusted" if name == "p" else name: value for name, value in numbers.items()}

@@ -1,0 +1,127 @@
+"""What tuning left: `tuning.json` of a sweep, and the runs with the recipe's own values beside the tuned ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paddle_tfm.comparison.runs.finished import collect, sweep_of
+from paddle_tfm.comparison.statistics.tuning import expected_best
+from paddle_tfm.comparison.table import Comparison, compare
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
+from paddle_tfm.recipe.space import Axis
+from paddle_tfm.recipe.tuning import FOLDER, RECORD, UNTUNED
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What tuning chose for a variant.
+
+    Args:
+        scores: of all its trials on the validation split, in their order; NaN where one diverged. stopped: how many
+            trials did not get all steps (halving). at_edge: the settings whose chosen value is the outermost that was
+            tried. rungs: after each rung the steps of all trials so far and the best score of any; NaN without one.
+    """
+
+    number: int
+    values: Mapping[str, Any]
+    at_edge: Sequence[str]
+    scores: Sequence[float]
+    stopped: int
+    rungs: Sequence[tuple[int, float]] = ()
+
+    @property
+    def score(self) -> float:
+        """Of the trial that was chosen."""
+        return self.scores[self.number - 1]
+
+    def text(self) -> str:
+        """`train.schedule.peak 0.002, train.schedule.warmup 200`."""
+        return ", ".join(f"{path} {shown(value)}" for path, value in self.values.items())
+
+    @property
+    def diverged(self) -> int:
+        """How many trials."""
+        return sum(math.isnan(score) for score in self.scores)
+
+
+def shown(value: object) -> str:
+    """A value of a setting."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning left of a sweep. `spaces`: path → axis as it was written, before and after each widening."""
+
+    metric: str
+    higher_is_better: bool
+    spaces: Sequence[Mapping[str, Any]]
+    variants: Mapping[str, Chosen]
+
+    def space(self, paths: Iterable[str] | None = None, first: bool = False) -> str:
+        """The space as it became, or as it was at `first`; of all paths or some: `model.dropout 0 to 0.3 (linear)`."""
+        space = self.spaces[0 if first else -1]
+        return "; ".join(f"{path} {Axis.parse(path, space[path])}" for path in (space if paths is None else paths))
+
+    @property
+    def is_halved(self) -> bool:
+        """Whether some trials did not get all steps."""
+        return any(chosen.stopped for chosen in self.variants.values())
+
+    def expected(self) -> dict[str, np.ndarray]:
+        """variant → the expected best of 1 … n of its trials; none where trials were halved: most have no score."""
+        if self.is_halved:
+            return {}
+        return {name: expected_best(item.scores, self.higher_is_better) for name, item in self.variants.items()}
+
+
+def read_tuned(comparison: Comparison) -> Tuned | None:
+    """What tuning left of the sweep whose runs these are; None without one, of several sweeps, or where its record is
+    damaged."""
+    folder = sweep_of([run.folder for run in comparison.runs])
+    try:
+        record = read_json(folder / RECORD, ("metric", "higher_is_better", "spaces", "variants")) if folder else None
+        return _tuned(record) if record else None
+    except (UserError, KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return None
+
+
+def _tuned(record: Mapping[str, Any]) -> Tuned:
+    variants = {}
+    for name, item in record["variants"].items():
+        scores = [_number(each["score"]) for each in item["trials"]]
+        stopped = sum(each["stopped"] for each in item["trials"])
+        rungs = [(each["steps"], _number(each["best"])) for each in item.get("rungs", ())]
+        variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped, rungs)
+        variants[name].score  # noqa: B018 an IndexError is damage
+    tuned = Tuned(record["metric"], record["higher_is_better"], list(record["spaces"]), variants)
+    tuned.space()  # a ValueError too
+    return tuned
+
+
+def _number(score: float | None) -> float:
+    """NaN of a trial that diverged."""
+    return math.nan if score is None else float(score)
+
+
+def untuned(comparison: Comparison) -> Comparison | None:
+    """The same comparison of the runs with the recipe's own values; None where there are none."""
+    folder = sweep_of([run.folder for run in comparison.runs])
+    files = sorted((folder / FOLDER).glob(f"*/{UNTUNED}*/results.json")) if folder else []
+    if not files:
+        return None
+    order = [run.variant for run in comparison.runs]
+    try:
+        results = collect([file.parent for file in files], with_curves=False)
+        results = sorted((run for run in results if run.variant in order), key=lambda run: order.index(run.variant))
+        return compare(
+            results, comparison.name, comparison.folder, comparison.metric, comparison.baseline, comparison.question
+        )
+    except UserError:  # the baseline, or the metric, is not among them, or results are damaged
+        return None

@@ -1,0 +1,227 @@
+"""Finished runs: read from their folders, grouped by variant, paired by seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+
+from paddle_tfm import units
+from paddle_tfm.comparison.runs.trained_from import Origin, origin_of, unlike
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import folders_with
+from paddle_tfm.recipe.tuning import is_beside
+from paddle_tfm.train import manifest
+from paddle_tfm.train.about import variant_numbers
+from paddle_tfm.train.forms import RESULTS, read_results
+from paddle_tfm.train.logs import read_rows
+from paddle_tfm.train.looks import read_looks
+
+REQUIRED_KEYS = (
+    *("recipe", "variant", "seed", "steps", "parameters", "seconds", "tokens_per_second"),
+    *("directions", "units", "signatures", "valid", "test"),
+)
+
+
+@dataclass
+class Result:
+    """A finished run, as its folder describes it."""
+
+    folder: Path
+    variant: str
+    seed: int
+    results: dict
+    source: Path = Path()  # the folder that the user named, which holds it
+    curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
+    look: float = math.inf  # of those at its sweep's listed seeds, the first that saw it; infinite for none so far
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What it was trained from."""
+        return origin_of(self.folder)
+
+    @property
+    def tests(self) -> dict[str, dict]:
+        """name → what is known of each further test."""
+        return self.results.get("tests") or {}
+
+    def texts(self, metric: str) -> str:
+        """The hash of the texts that a metric is of; behind it the batches of a further test, where these are other
+        than usual. "" where it had no such test."""
+        _, test = units.metric_and_test(metric)
+        if not test:
+            return self.results.get("data", "")
+        facts = self.tests.get(test, {})
+        batches = (f"{key} {facts[key]}" for key in ("max_rows", "padding", "max_length") if facts.get(key))
+        return " ".join([str(facts.get("data", "")), *batches])
+
+    def metric(self, name: str) -> float:
+        """The value on the test split, or on the validation split where the task has no test split; that of a further
+        test, `exact_match@beyond`. NaN if diverged."""
+        if self.results.get("diverged"):
+            return math.nan
+        metric, test = units.metric_and_test(name)
+        scored = self.results["test"] or self.results["valid"]
+        scored = self.tests.get(test, {}).get("scores", {}) if test else scored
+        return scored.get(metric, math.nan)
+
+    def outcome(self, name: str) -> float | None:
+        """The value of a metric, NaN where the run has none; None where it diverged, which is an outcome too."""
+        return None if self.results.get("diverged") else self.metric(name)
+
+
+def collect(
+    folders: Iterable[Path], with_curves: bool = True, warn: Callable[[str], None] | None = None
+) -> list[Result]:
+    """Finished runs in `folders`, each a run or a folder that holds some; trials of tuning only where they are named.
+
+    Args:
+        with_curves: with their evaluations, for which their whole logs are read.
+        warn: takes a sentence for each run whose results are damaged, which is left out; None: such a run is an error.
+    Raises:
+        UserError: a folder holds none, what is known of looks at it is damaged, or a result cannot be read: without
+            `warn` any, else one of a run that is named, or the last of a folder without a sound one.
+    """
+    results: dict[Path, Result] = {}
+    for folder in folders:
+        is_run = (folder / RESULTS).is_file()  # then nothing below it is looked at
+        runs = [folder] if is_run else [run for run in folders_with(folder, RESULTS) if not is_beside(run)]
+        if not runs:
+            raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
+        left = len(runs)
+        for run in runs:
+            try:
+                results[run.resolve()] = _read(run, folder, with_curves)
+            except UserError as error:
+                left -= 1
+                if warn is None or not left:
+                    raise
+                warn(f"{error}; this run is left out")
+    looks = {sweep: read_looks(sweep) for sweep in {run.parent.parent for run in results}}
+    for run, result in results.items():
+        result.look = looks[run.parent.parent].get(f"{run.parent.name}/{run.name}", math.inf)
+    return list(results.values())
+
+
+def _read(run: Path, source: Path, with_curves: bool) -> Result:
+    results = read_results(run, REQUIRED_KEYS)
+    if sentence := manifest.damage_of_run(run):
+        raise UserError(sentence)
+    rows = read_rows(run / "metrics.jsonl") if with_curves else []
+    curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
+    return Result(run, results["variant"], results["seed"], results, source, curve)
+
+
+def sweep_of(runs: Iterable[Path]) -> Path | None:
+    """The folder of the sweep that all of these runs are of, whichever of its folders were named; None of several."""
+    sweeps = {run.parent.parent for run in runs}
+    return sweeps.pop() if len(sweeps) == 1 else None
+
+
+def directions(results: Sequence[Result]) -> dict[str, bool]:
+    """metric → whether higher is better, of all that were measured."""
+    return {"loss": False} | {name: higher for run in results for name, higher in run.results["directions"].items()}
+
+
+def further_tests(results: Sequence[Result]) -> list[str]:
+    """The names of the further tests of these runs, in the order of their recipes."""
+    return list(dict.fromkeys(name for run in results for name in run.tests))
+
+
+def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Runs by variant, as rows name it: with the recipe before it where there are several recipes, and with the folder
+    that the user named where only that distinguishes runs.
+
+    Raises:
+        UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
+    """
+    recipes = _recipes(results)
+    several = len(set(recipes.values())) > 1
+
+    def name(run: Result) -> str:
+        return f"{recipes[run.folder]}/{run.variant}" if several else run.variant
+
+    by_recipe = _groups(results, name)
+    if _twins(by_recipe) is None:
+        return by_recipe
+    by_folder = _groups(results, lambda run: f"{run.source}/{name(run)}")
+    if (twins := _twins(by_folder)) is not None:
+        one, other = twins
+        raise UserError(
+            f"{one.folder} and {other.folder} are both '{one.variant}' with seed {one.seed}; compare one of them"
+        )
+    return by_folder
+
+
+def _recipes(results: Sequence[Result]) -> dict[Path, str]:
+    """Folder of a run → the name of its recipe: of one sweep the first, as a recipe may have got another name while it
+    was trained; but each its own where runs of several recipes lie in one folder."""
+    names = {run.folder: run.results["recipe"] for run in results}
+    for runs in _groups(results, lambda run: str(run.folder.parent.parent)).values():
+        if len({names[run.folder] for run in runs}) > 1 and _is_one_sweep(runs):
+            names |= dict.fromkeys((run.folder for run in runs), names[runs[0].folder])
+    return names
+
+
+def _is_one_sweep(runs: Sequence[Result]) -> bool:
+    """Whether they lie where those of one sweep would, and those of a variant differ in their seeds alone."""
+    in_place = all(run.folder.parent.name == run.variant for run in runs)
+    return in_place and not any(map(unlike, _groups(runs, lambda run: run.variant).values()))
+
+
+def _groups(results: Sequence[Result], label: Callable[[Result], str]) -> dict[str, list[Result]]:
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(label(result), []).append(result)
+    return groups
+
+
+def _twins(groups: dict[str, list[Result]]) -> tuple[Result, Result] | None:
+    """Two runs of one group with the same seed, if there are any."""
+    for group in groups.values():
+        by_seed: dict[int, Result] = {}
+        for run in group:
+            if run.seed in by_seed:
+                return by_seed[run.seed], run
+            by_seed[run.seed] = run
+    return None
+
+
+def numbered(groups: Mapping[str, Sequence[Result]]) -> dict[str, int]:
+    """Variant, as rows name it → the number of its colour: that which it has in its sweep, whichever of its runs are
+    compared and whatever the order of their folders; of several sweeps, its place among them."""
+    sweep = sweep_of(run.folder for runs in groups.values() for run in runs)
+    known = variant_numbers(sweep) if sweep else {}
+    more = count(len(known))
+    numbers = {name: known.get(runs[0].folder.parent.name) for name, runs in groups.items()}
+    return {name: next(more) if number is None else number for name, number in numbers.items()}
+
+
+class Pairs(list[tuple[float, float]]):
+    """(variant, baseline) over common seeds, NaN where a run diverged, in the order in which they were looked at first,
+    and then of their seeds. `looks`: after how many of them there was a look, the one at all of them included."""
+
+    looks: Sequence[int] = ()
+
+
+def pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> Pairs:
+    """Those of two variants; where a run has not the metric, its pair is left out."""
+    others = {run.seed: run for run in base}
+    both = [
+        (max(run.look, other.look), run.seed, (run, other))
+        for run in group
+        if (other := others.get(run.seed)) and not any(_is_without(each, metric) for each in (run, other))
+    ]
+    both.sort(key=lambda item: item[:2])
+    paired = Pairs((one.metric(metric), other.metric(metric)) for _, _, (one, other) in both)
+    seen = [look for look, _, _ in both]
+    paired.looks = [size for size, (look, following) in enumerate(zip(seen, [*seen[1:], None]), 1) if look != following]
+    return paired
+
+
+def _is_without(run: Result, metric: str) -> bool:
+    value = run.outcome(metric)
+    return value is not None and math.isnan(value)
