@@ -88,9 +88,6 @@ setup(
         "moses": ["sacremoses>=0.1.1"],  # BLEU as papers on Multi30k print it: the metric `moses_bleu`
         # Runs on a cluster: the executor `ray`. All machines of a cluster have the same version of it.
         "ray": ["ray>=2.50"],
-        # Runs on machines that share no disk, kept at a URL: --store. Each protocol has a package of its own beside it
-        # (s3fs, gcsfs, paramiko for SFTP).
-        "store": ["fsspec>=2024.2"],
         "bench": ["torch>=2.5", "ctranslate2>=4.8.1"],  # what `paddle-tfm bench` stands beside
         # Whose components stand beside ours with the same weights, in tests/peers.
         "peers": [
@@ -103,7 +100,6 @@ setup(
         ],
         "test": [
             "ctranslate2>=4.8.1",  # what exports are checked against
-            "fsspec>=2024.2",  # sweeps that are kept in a store
             "hypothesis>=6.100",  # inputs that nobody would think of
             "pytest>=8.0",
             "pytest-xdist>=3.5",  # as many processes as there are cores

@@ -88,7 +88,6 @@ def run(
     resume: bool = False,
     workers: int = 1,
     executor: object = None,
-    store: str | None = None,
     fast: bool = False,
     progress: bool = True,
     plugins: Iterable[str | Path] = (),
@@ -99,7 +98,6 @@ def run(
         out: their parent folder; default runs/<recipe>. resume: continue the runs in it. workers: the number of runs
             trained at the same time, each in its own process (with more than one, a script needs
             `if __name__ == "__main__":`). executor: who trains the runs instead, a name or ``{"name": …, option: …}``.
-            store: a URL of fsspec where runs are kept beside `out`, for machines without a shared disk.
             fast: the smaller budget that the recipe states, in runs/<recipe>-fast.
         progress: show on standard error what `paddle-tfm run` shows: evaluations, on a terminal a table of the runs.
     Raises:
@@ -107,7 +105,6 @@ def run(
     """
     plugins = list(plugins)
     registry, device = create_registry(plugins), runtime.load_paddle().get_device()
-    from paddle_tfm.sweep.store import Store
     from paddle_tfm.sweep.sweep import Sweep
 
     recipe, files = recipes.load(name, overrides, fast), tuple(map(Path, plugins))
@@ -115,7 +112,6 @@ def run(
     sweep = Sweep(
         recipe, registry, folder, resume, report=warnings.warn, workers=workers, plugin_files=files, device=device
     )
-    sweep.store = None if store is None else Store(store)
     sweep.executor = None if executor is None else registry.build("executor", executor)
     cells = sweep.prepare()
     if recipe.seed_plan():

@@ -57,7 +57,7 @@ def train_again(wanted: Request, folder: Path, runs: Sequence[Path]) -> bool:
         again.mkdir(exist_ok=True)
         write_whole(again / solutions.FILE, content(solved), shared=True)
     note(f"trained again, in {again}")
-    words = replace(wanted, out=again, paranoid=False, form=None, store=None).words_to_resume()
+    words = replace(wanted, out=again, paranoid=False, form=None).words_to_resume()
     command = [*runtime.python(), "-m", "paddle_tfm", *words]
     process = subprocess.Popen(command, env=runtime.users_environment(), stdout=subprocess.DEVNULL)
     with Stop() as stop:

@@ -135,11 +135,10 @@ def recipe_command(name: str) -> click.Command:
         help="Train this run only, and compare nothing: for whoever distributes the runs of a recipe.",
     )
     @click.option(
-        "--store",
-        default=None,
-        metavar="URL",
-        help="Where runs are kept beside --out, such as s3://bucket/sweep or sftp://host/folder: they are copied there "
-        "while they are trained, and brought from there, for machines without a shared disk.",
+        "--of-sweep",
+        is_flag=True,
+        help="The folder of --out is that of a sweep, and must be there: executors say so to a --cell, which a machine "
+        "that does not see the folder refuses.",
     )
     @click.option(
         "--paranoid",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ class Request:
     workers: int | None = None
     executor: str | None = None
     cell: str | None = None
-    store: str | None = None
+    of_sweep: bool = False
     nproc: int | None = None
     nodes: int | None = None
     node: int | None = None
@@ -63,8 +64,11 @@ class Request:
             raise UserError("--paranoid trains everything twice, and --dry-run trains nothing: use one of the two")
         if self.paranoid and self.nodes:
             raise UserError("--paranoid trains again on this machine, and --nodes on several: use one of the two")
-        if self.store is not None and self.dry_run:
-            raise UserError("--store keeps what is trained, and --dry-run trains nothing: use one of the two")
+        if self.of_sweep and self.out is not None and not self.out.is_dir():
+            raise UserError(
+                f"{self.out} is not there on {platform.node()}, which does not see the folder of this sweep: share it "
+                "with this machine, or have the `template` of the executor `command` copy it there and back"
+            )
         self._require_few_processes()
         self._require_sound_ranks()
 
@@ -121,7 +125,6 @@ class Request:
         """The words of that command behind `paddle-tfm`."""
         values = {"out": self.out, "device": self.device, "workers": self.workers, "executor": self.executor}
         values |= {"cell": self.cell, "nproc": self.nproc, "nodes": self.nodes, "address": self.address}
-        values["store"] = self.store
         values["node"] = None if self.node is None else str(self.node)
         options = [*(f"--plugin={file}" for file in self.plugins)]
         options += [f"--{name}={value}" for name, value in values.items() if value]

@@ -66,7 +66,6 @@ def _train_and_compare(
 ) -> None:
     """What `train` does where nothing is wrong with the options, in the process that the user started."""
     from paddle_tfm.cli.data import bars
-    from paddle_tfm.sweep.store import Store
     from paddle_tfm.sweep.sweep import Sweep
 
     if wanted.paranoid:
@@ -83,7 +82,6 @@ def _train_and_compare(
         device=device,
         executor=executor,
         only=wanted.cell,
-        store=None if wanted.store is None else Store(wanted.store),
         cell_options=[f"--device={wanted.device}"] if wanted.device else [],
     )
     with bars():
@@ -153,7 +151,7 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     from rich.markup import escape
 
     from paddle_tfm.cli.progress import SweepProgress
-    from paddle_tfm.sweep.sweep import NotCopied, RunsFailed
+    from paddle_tfm.sweep.sweep import RunsFailed
     from paddle_tfm.train.trainer import Interrupted
 
     again = escape(wanted.to_resume())
@@ -167,9 +165,6 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
         if error.filename is None or error.errno not in OF_THE_MACHINE:
             raise
         raise UserError(f"{error.filename}: {error.strerror}. {CutShort.how}: {wanted.to_resume()}") from None
-    except NotCopied as end:
-        notes().print(f"[red]{escape(str(end))}.[/] Copy them with: {again}", soft_wrap=True)
-        raise click.exceptions.Exit(1) from None
     except RunsFailed as end:
         notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)
         raise click.exceptions.Exit(1) from None
@@ -195,7 +190,6 @@ def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
     comparison.claims = judge_all(comparison, recipe.claims(), recipe.arguments[1:])
     Listeners(sweep.registry.plugins, sweep.report, sweep.strict).emit("on_comparison_end", comparison=comparison)
     present(comparison, console(), sweep.registry, form=wanted.form)
-    sweep.keep_looks()
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
         again = shlex.join(["paddle-tfm", "lr", wanted.name, *wanted.settings])
         notes().print(

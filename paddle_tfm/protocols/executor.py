@@ -14,11 +14,11 @@ class Cell:
 
     name: variant/seed-n. folder: where its run goes.
     command: what trains it, or resumes it, in a process of its own: in the current folder, on any machine that has the
-        same files. Status 0: the run is finished. SIGTERM ends it after its next step, with a checkpoint. A second
+        same files; on one that does not see the folder of the sweep it ends with status 2 and a sentence. Status 0: the
+        run is finished. SIGTERM ends it after its next step, with a checkpoint. A second
         process of the same cell finds the run finished, or says who trains it and ends with status 2.
     environment: the variables for that process, without those that paddle_tfm chose for this machine.
-    is_finished: whether its folder holds results: only that makes a run finished, and no exit status. Where the sweep
-        has a store, to which the command copies its run, they are brought from there.
+    is_finished: whether its folder holds results: only that makes a run finished, and no exit status.
     is_claimed: whether a process trains it now, as far as its file system carries locks.
     """
 

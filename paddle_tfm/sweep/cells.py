@@ -16,8 +16,6 @@ from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep import claim
-from paddle_tfm.sweep.store import Store, StoreError
-from paddle_tfm.sweep.stored_run import State, StoredRun
 from paddle_tfm.train import manifest
 from paddle_tfm.train.changes import (
     DESCRIPTIVE_KEYS,
@@ -43,14 +41,12 @@ class Cell(protocols.Cell):
 
     Args:
         command, environment: what trains it in a process of its own: `protocols.Cell`.
-        store: where its run is kept beside its folder; None: nowhere.
     """
 
     spec: RunSpec
     folder: Path
     command: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    store: Store | None = None
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -63,53 +59,11 @@ class Cell(protocols.Cell):
         return (self.folder / "identity.json").exists()
 
     @property
-    def has_results(self) -> bool:
+    def is_finished(self) -> bool:  # type: ignore[override]
         """Whether its folder holds results, whole."""
         try:
             return "variant" in read_results(self.folder)
         except UserError:
-            return False
-
-    @property
-    def is_finished(self) -> bool:  # type: ignore[override]
-        """Whether its folder holds results, which are brought from its store where that has them.
-
-        Raises:
-            StoreError: the store has them, but damaged. UserError: they are another run's than its folder's.
-        """
-        return self.has_results or (self.store is not None and self._bring())
-
-    def _bring(self) -> bool:
-        try:
-            state = self.stored().look()
-        except StoreError:  # it may come back
-            return False
-        if state is None or not state.is_finished or self.is_claimed:
-            return False
-        self.require_same_run(state)
-        with claim.claimed(self.folder):
-            return self.stored().fetch_newest(self.folder, lambda state: state.is_finished)
-
-    def require_same_run(self, state: State) -> None:
-        """Raises UserError where its folder holds another run than its store, of which `state` is one."""
-        stored = self.stored()
-        if self.is_begun and read_identity(self.folder).get("hash") != stored.identity(state):
-            raise UserError(
-                f"{self.folder} and {stored} hold two different runs; remove the one that is not to be continued"
-            )
-
-    def stored(self) -> StoredRun:
-        """Its run as it is in its store. Raises ValueError where it has none."""
-        if self.store is None:
-            raise ValueError(f"{self.name} is kept in no store")
-        return StoredRun(self.store, self.name)
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether its store holds its results, if it has one; whether that cannot be said counts as no."""
-        try:
-            return self.store is None or bool((state := self.stored().look()) and state.is_finished)
-        except StoreError:
             return False
 
     @property

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, naming, not_waiting, opened, refuse_links
 from paddle_tfm.train.forms import Claim, read_form
 
 FILE = "claim.json"
-ELSEWHERE = "store"  # in a claim: it is a copy of the one in a store, of a process that has no lock on it
 TRIES, PAUSE = 5, 0.05  # whoever asks whether a run is claimed locks its claim for an instant
 
 
 class Owner(NamedTuple):
     """Who claimed a run. `holds`: whether that process still has the lock; None where nobody can say, because the file
-    system has no locks, the file cannot be read, or it is a copy of a claim in a store."""
+    system has no locks or the file cannot be read."""
 
     host: str
     pid: int
@@ -75,9 +73,10 @@ def claimed(folder: Path) -> Iterator[Held]:
     refuse_links(folder)
     file = _locked(path)
     held = Held(path, file)
+    since = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
         with naming(path):
-            file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": now()}))
+            file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": since}))
             file.flush()
         yield held
     finally:
@@ -97,7 +96,6 @@ def owner(folder: Path) -> Owner | None:
     holds = _is_locked(path)
     try:
         stored = read_form(path, Claim)
-        holds = None if ELSEWHERE in stored and not holds else holds
         return Owner(stored["host"], stored["pid"], stored["since"], holds)
     except UserError:  # it is being written
         return Owner("?", 0, "", holds)
@@ -158,26 +156,8 @@ def _locked(path: Path) -> TextIO:
 
 def _holder(path: Path) -> str:
     try:
-        who = described(read_form(path, Claim))
+        claim = read_form(path, Claim)
+        who = f"process {claim['pid']} on {claim['host']}, since {claim['since']}"
     except UserError:
         who = "another process"
     return f"{path.parent} is being trained by {who}; wait for its end, or stop it"
-
-
-def parsed(content: bytes) -> dict[str, Any]:
-    """What a claim in a store holds; nothing where it is being written."""
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-def described(claim: Mapping[str, Any]) -> str:
-    """Whose a claim is, in words."""
-    return f"process {claim['pid']} on {claim['host']}, since {claim['since']}"
-
-
-def now() -> str:
-    """The time in UTC, as a claim holds it."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

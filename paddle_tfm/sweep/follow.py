@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,12 +12,9 @@ from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event
-from paddle_tfm.sweep.store import StoreError
 from paddle_tfm.train import about, checkpoint, manifest
 from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import NewRows, is_before
-
-BRING_SECONDS = 10  # between two looks into a store
 
 
 class Follower:
@@ -33,17 +29,14 @@ class Follower:
             if point := manifest.resume_point(cell.folder / "checkpoints"):
                 self.resumed = checkpoint.load_state(point, ("step", "evaluated"))
         self.card: Card | None = None
-        self.stored = cell.stored() if cell.store is not None and not cell.is_begun else None
-        self.brought_at = 0.0
         self.new_rows = NewRows(cell.folder / "metrics.jsonl")
         self.evaluated, self.has_ended = -1, False  # the step of the evaluation that was passed on last
 
     def look(self) -> None:
         """Pass on what happened since the last look."""
-        self._bring()
         if self.has_ended or (self.card is None and self._trainings() == self.trainings):
             return
-        is_finished = self.cell.has_results  # before the log is read, whose last rows precede the results
+        is_finished = self.cell.is_finished  # before the log is read, whose last rows precede the results
         if self.card is None:
             step = self.resumed["step"] if self.resumed else 0
             self.card = Card.of_folder(self.cell.folder, plan_run(self.cell.spec, self.registry), step)
@@ -58,15 +51,6 @@ class Follower:
         if is_finished:
             self.has_ended = True
             self.on_event(Event("end", self.card, read_results(self.cell.folder)))
-
-    def _bring(self) -> None:
-        """Have what a store says of the run in its folder."""
-        if self.stored is None or self.has_ended or time.monotonic() < self.brought_at + BRING_SECONDS:
-            return
-        self.brought_at = time.monotonic()
-        if not self.cell.is_begun and not self.cell.is_claimed:  # neither trained here nor finished
-            with suppress(StoreError):  # it may come back
-                self.stored.fetch_progress(self.cell.folder)
 
     def _trainings(self) -> int:
         return len(about.read_about(self.cell.folder).get("trainings", []))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from paddle_tfm.caveats import overlap
@@ -15,7 +14,6 @@ from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.claim import Held, claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.sweep.texts import OncePerTexts
-from paddle_tfm.sweep.uploads import Uploads, kept
 from paddle_tfm.train.fit import remarks
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import create
@@ -45,16 +43,20 @@ class Serial:
         """Train all cells; a corpus that several need is read once.
 
         Raises:
-            UserError: what is wrong with a cell's data, folder or store, or who else trains it.
+            UserError: what is wrong with a cell's data or folder, or who else trains it.
             Interrupted: `stop` said so, and the run under way saved a checkpoint.
         """
-        with self._listening(Watcher(self.on_event)):
+        watcher, manager = Watcher(self.on_event), self.registry.plugins.manager
+        manager.register(watcher)
+        try:
             corpus_of = OncePerTexts(self._load)
             for cell in cells:
-                with claimed(cell.folder) as held, kept(cell, self.stop, self.report) as uploads:
+                with claimed(cell.folder) as held:
                     plan = plan_run(cell.spec, self.registry)
-                    self._train(cell, plan, corpus_of(plan), held, uploads)
+                    self._train(cell, plan, corpus_of(plan), held)
                 yield Outcome(cell)
+        finally:
+            manager.unregister(watcher)
 
     def _load(self, plan: Plan) -> Corpus:
         """The texts of a run; where texts of its tests were trained on, that is said."""
@@ -63,7 +65,7 @@ class Serial:
             self.report(sentence)
         return corpus
 
-    def _train(self, cell: Cell, plan: Plan, corpus: Corpus, held: Held, uploads: Uploads | None) -> None:
+    def _train(self, cell: Cell, plan: Plan, corpus: Corpus, held: Held) -> None:
         resume = self.resume or cell.is_begun  # by another command, since the sweep was begun
         run = create(plan, cell.folder, corpus, resume)
         run.processes = 1 if self.others is None else self.others.size
@@ -77,19 +79,5 @@ class Serial:
         if cell.is_finished:
             self.on_event(Event("finished", Card.of_run(run)))
             return
-        stop = self.stop if uploads is None else lambda: self.stop() or uploads.is_lost
-        trainer = Trainer(run, self.registry.plugins, stop, self.report, self.strict, self.others, held.require)
-        with self._listening(uploads):
-            trainer.train(resume=resume)
-
-    @contextmanager
-    def _listening(self, listener: object) -> Iterator[None]:
-        """Within this block a training's events reach `listener`, unless it is None."""
-        manager = self.registry.plugins.manager
-        if listener is not None:
-            manager.register(listener)
-        try:
-            yield
-        finally:
-            if listener is not None:
-                manager.unregister(listener)
+        trainer = Trainer(run, self.registry.plugins, self.stop, self.report, self.strict, self.others, held.require)
+        trainer.train(resume=resume)

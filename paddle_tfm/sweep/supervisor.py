@@ -44,10 +44,9 @@ class Supervisor(protocols.Supervisor):
         return self._followed(executor.run(cells, self))
 
     def _followed(self, outcomes: Iterator[protocols.Outcome]) -> Iterator[protocols.Outcome]:
-        """The outcomes, each after all that its run has to show; of one in a store that is here only at its end."""
+        """The outcomes, each after all that its run has to show."""
         for outcome in outcomes:
-            if outcome.cell.is_finished:
-                self.follow(outcome.cell)
+            self.follow(outcome.cell)
             yield outcome
 
     def follow(self, cell: protocols.Cell) -> None:

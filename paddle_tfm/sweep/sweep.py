@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.files import write_whole
 from paddle_tfm.recipe.equal import of
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -23,11 +21,9 @@ from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.stages import Undecided, require_same_looks, stages
-from paddle_tfm.sweep.store import Store, StoreError
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
-from paddle_tfm.train import looks, solutions
 from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.trainer import Interrupted
@@ -35,10 +31,6 @@ from paddle_tfm.train.trainer import Interrupted
 
 class RunsFailed(UserError):
     """Some runs of a sweep failed; the others are finished."""
-
-
-class NotCopied(UserError):
-    """All runs of a sweep are finished, but some are not in its store."""
 
 
 @dataclass
@@ -53,7 +45,6 @@ class Sweep:
         plugin_files, device: what `--plugin` and `--device` named, for the workers.
         executor: who trains the runs; None: this machine.
         only: the name of one run, where the others are somebody else's.
-        store: where runs are kept beside the folder, for machines that do not share it.
         cell_options: more options of `paddle-tfm run` for runs trained by a command of their own.
         others: the other ranks, where several processes train each run.
         undecided: which variants need more seeds, by what is finished; for recipes that add seeds (`stages`).
@@ -72,7 +63,6 @@ class Sweep:
     device: str = "cpu"
     executor: protocols.Executor | None = None
     only: str | None = None
-    store: Store | None = None
     cell_options: Sequence[str] = ()
     others: Ranks | None = None
     undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
@@ -88,18 +78,11 @@ class Sweep:
         """
         equal, only = bool(of(self.recipe.data).setting), self._only()
         plans = check(self.recipe, self.registry, only=None if equal else only)
-        if self.store is not None:
-            self.store.require_usable()
         cells = self._cells(plans, only)
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
                 f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
                 "another place (in Python resume=True, or out=DIR)"
-            )
-        if not self.resume and self._holds_any(cells):
-            raise UserError(
-                f"{self.store} holds runs of this recipe already; add --resume to continue them, or give another store "
-                "(in Python resume=True)"
             )
         self._make_folder()
         for sentence in remarks(plans):
@@ -112,31 +95,9 @@ class Sweep:
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
-        self._bring_command()
         require_same_looks(self.recipe, self.folder, cells)
         _fetch(plans)
         return cells
-
-    def _bring_command(self) -> None:
-        """What was asked of the runs that are in the store, and when they were compared, where this folder does not say
-        it."""
-        for file in (self.folder / COMMAND_FILE, self.folder / looks.FILE):
-            if self.store is not None and not file.exists() and (content := self.store.read(file.name)):
-                write_whole(file, content, shared=True)
-
-    def keep_looks(self) -> None:
-        """That the runs were compared, in the store too."""
-        file = self.folder / looks.FILE
-        if self.store is not None and file.exists():
-            with suppress(StoreError):
-                self.store.write(file.name, file.read_bytes())
-
-    def _holds_any(self, cells: Iterable[Cell]) -> bool:
-        """Whether any of the cells has files in the store."""
-        if self.store is None:
-            return False
-        top = set(self.store.names(""))
-        return any(cell.name.split("/")[0] in top and self.store.names(cell.name) for cell in cells)
 
     def _make_folder(self) -> None:
         try:
@@ -161,13 +122,8 @@ class Sweep:
         """The plans of the runs that are wanted, once every variant gets as much as the baseline."""
         _fetch(plans)
         by_name = {plan.run.variant: plan for plan in reversed(plans)}
-        file = self.folder / solutions.FILE
-        if self.store is not None and (content := self.store.read(solutions.FILE)):
-            write_whole(file, content, shared=True)  # equal seconds were measured once, by whoever began the sweep
         keep = self.resume or self.only is not None
         self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers, keep)
-        if self.store is not None and sentences:
-            self.store.write(solutions.FILE, file.read_bytes())
         for sentence in sentences:
             self.report(sentence)
         return check(self.recipe, self.registry, only=self._only())
@@ -198,9 +154,8 @@ class Sweep:
         name = run.name
         options = [*self._plugin_options(), *self.cell_options, *(["--strict"] if self.strict else [])]
         command = [*runtime.python(), "-m", "paddle_tfm", "run", *self.recipe.arguments, *options]
-        command += [f"--out={self.folder}", "--resume", f"--cell={name}"]
-        command += [f"--store={self.store}"] if self.store is not None else []
-        return Cell(run, self.folder / name, command, runtime.users_environment(), self.store)
+        command += [f"--out={self.folder}", "--resume", "--of-sweep", f"--cell={name}"]
+        return Cell(run, self.folder / name, command, runtime.users_environment())
 
     def _plugin_options(self) -> list[str]:
         return [f"--plugin={file}" for file in self.plugin_files]
@@ -211,7 +166,6 @@ class Sweep:
 
         Raises:
             RecipeError, UserError: as `prepare`, and where data cannot be read.
-            NotCopied: all are finished, but some are not in the store; `resume` copies them.
             RunsFailed: some runs failed, as `report` was told; `resume` trains them again.
             Interrupted: `stop` said so; `resume` continues.
         """
@@ -260,10 +214,6 @@ class Sweep:
         if missing:
             names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
             raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
-        if absent := [cell.name for cell in cells if not self._is_kept(cell)]:
-            raise NotCopied(
-                f"{len(absent)} of {len(cells)} runs are trained, but not in {self.store}: {', '.join(absent)}"
-            )
 
     def _trained_otherwise(self, cell: Cell) -> str:
         """How a run that was finished elsewhere differs from what was asked for, as where that machine has another
@@ -278,10 +228,6 @@ class Sweep:
         """Whether runs are trained by this process and its workers: by an executor without `at_once`."""
         return getattr(self.executor, "at_once", None) is None
 
-    def _is_kept(self, cell: Cell) -> bool:
-        """Whether a finished cell is in the store, if that is for this process to do; commands copy their runs."""
-        return not self._trains_here or cell.is_stored
-
     def _write_command(self, names: Sequence[str]) -> None:
         """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""
         if self.only is not None and (self.folder / COMMAND_FILE).exists():
@@ -291,9 +237,6 @@ class Sweep:
         plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
         question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
         write_command(self.folder, command, names, self.recipe.data.get("baseline"), question, self.recipe.varied())
-        if self.store is not None:
-            with suppress(StoreError):  # it costs no step
-                self.store.write(COMMAND_FILE, (self.folder / COMMAND_FILE).read_bytes())
 
     def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that are to be trained. Of the others it is made sure that their texts are still the same, and that
@@ -306,7 +249,7 @@ class Sweep:
         waiting = []
         for cell in cells:
             cell.refuse_links()
-            if not cell.is_finished or not self._is_kept(cell):
+            if not cell.is_finished:
                 waiting.append(cell)
                 continue
             plan = plan_run(cell.spec, self.registry)

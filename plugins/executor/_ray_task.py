@@ -33,23 +33,20 @@ except OSError as error:
 """
 
 
-def train(command, environment, folder, num_cpus, num_gpus, pin, own=False):
+def train(command, environment, folder, sweep, num_cpus, num_gpus, pin):
     """Run a command in a folder to its end, and return (its exit status, its last lines, the name of this node).
 
     `ray.cancel` asks it to stop, by SIGTERM. Whatever ends the worker ends it too.
 
     Args:
-        command, environment: of a cell. num_cpus, num_gpus: what Ray set aside for it. pin: whether it gets cores for
-            itself. own: whether the folder is this node's own, with its variables, and is made where it is missing.
+        command, environment: of a cell. sweep: the folder of its sweep. num_cpus, num_gpus: what Ray set aside for it.
+        pin: whether it gets cores for itself.
     Raises:
-        NotADirectoryError: this node has no such folder.
+        NotADirectoryError: this node has no such folder, or does not see that of the sweep.
     """
-    if own:
-        folder = os.path.expanduser(os.path.expandvars(folder))  # noqa: PTH111  # as above
-        with suppress(OSError):
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-    if not os.path.isdir(folder):  # noqa: PTH112  # one import less in every worker
-        raise NotADirectoryError(f"{folder} is not there on {platform.node()}")
+    for needed in (folder, sweep):
+        if not os.path.isdir(needed):  # noqa: PTH112  # one import less in every worker
+            raise NotADirectoryError(f"{needed} is not there on {platform.node()}")
     variables = {"OMP_NUM_THREADS": str(max(1, int(num_cpus))), **environment}
     if num_gpus and "CUDA_VISIBLE_DEVICES" in os.environ:  # which of the node's Ray chose
         variables["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]

@@ -21,8 +21,8 @@ CLAIM_SECONDS = 120  # until the lock is free of a run that died with its machin
 KILL_SECONDS = 10  # until tasks that are killed have ended; those of a cluster that is lost never do
 SEEN_SECONDS = 60  # until files that another machine wrote are seen here
 NO_SHARED_FOLDER = (
-    "the nodes of a cluster must share the folder of a sweep, or the sweep needs a store (--store URL), and the "
-    "executor the option `folder`, a folder of each node's own"
+    "the nodes of a cluster must share the folder of a sweep; where they cannot, the `template` of the executor "
+    "`command` may copy it there and back"
 )
 
 
@@ -30,8 +30,8 @@ class Ray(Executor):
     """A task of Ray for each run: wherever a cluster has room for it, or without a cluster on this machine.
 
     The task starts the run's command in the folder where the sweep was started, so every node needs this folder and
-    the same Python; with --store, `folder` may be one of its own. A run that fails costs only itself. One that dies, by
-    a signal, with Ray's worker or with its node, is started again where there is room, and resumes from its checkpoint.
+    the same Python. A run that fails costs only itself. One that dies, by a signal, with Ray's worker or with its node,
+    is started again where there is room, and resumes from its checkpoint.
 
     Options:
         num_cpus, num_gpus: what a run takes of its node; so many threads compute it, unless OMP_NUM_THREADS is set.
@@ -39,8 +39,6 @@ class Ray(Executor):
         at_once: how many runs at the same time; 0: as many as the cluster has room for.
         address: of the cluster, HOST:PORT; without it RAY_ADDRESS, or the cluster on this machine: one is started if
             there is none.
-        folder: where runs are started on a node, with its variables ($SCRATCH/work); made where it is missing. Without
-            it the folder where the sweep was started, which must be there.
         pin: whether each run is kept on cores of its own. Only where nothing else computes on the nodes.
 
     Raises:
@@ -54,13 +52,12 @@ class Ray(Executor):
         retries: int = 2,
         at_once: int = 0,
         address: str | None = None,
-        folder: str | None = None,
         pin: bool = False,
     ):
         positive(num_cpus=num_cpus)
         not_negative(num_gpus=num_gpus, retries=retries, at_once=at_once)
         self.num_cpus, self.num_gpus, self.retries, self.at_once = num_cpus, num_gpus, retries, at_once
-        self.address, self.folder, self.pin = address, folder, pin
+        self.address, self.pin = address, pin
 
     def run(self, cells: Sequence[Cell], supervisor: Supervisor) -> Iterator[Outcome]:
         with connected(self.address) as ray:
@@ -128,9 +125,9 @@ class _Tasks:
         for job in [job for job, _ in zip(free, range(most - len(self.jobs)))]:
             self.waiting.remove(job)
             cell, needs = job.cell, (*self.needs.values(), self.executor.pin)
-            named, own = self.task.options(name=cell.name), self.executor.folder
-            place = str(Path.cwd()) if own is None else own
-            job.task = named.remote(list(cell.command), dict(cell.environment), place, *needs, own is not None)
+            sweep = cell.folder.absolute().parents[cell.name.count("/")]
+            named, places = self.task.options(name=cell.name), (str(Path.cwd()), str(sweep))
+            job.task = named.remote(list(cell.command), dict(cell.environment), *places, *needs)
             self.jobs.append(job)
 
     def _stop(self) -> None:

@@ -116,7 +116,7 @@ def test_its_variant_alone_is_checked():
         (["--cell", "post/sed-2"], "--cell: unknown run 'post/sed-2'; did you mean 'post/seed-2'? Known: post/seed-1, "),
         (["--cell", "post"], "--cell: unknown run 'post'"),
         (["--cell", "pre/seed-1", "--executor", "local"], "--cell trains one run, here; --executor distributes all of"),
-        (["--store", ""], "--store : must be a URL of fsspec, such as "),
+        (["--cell", "pre/seed-1", "--of-sweep"], "out is not there on "),
         (["--executor", "lokal"], "--executor  unknown executor 'lokal'; did you mean 'local'? Known: command, local, ray"),
         (["--executor", "{name: command, atonce: 2}"], "--executor.atonce  'command' has no option 'atonce'; did you mean 'at_once'"),
         (["--executor", "command"], "--workers=1: command says itself how many runs it trains side by side"),

@@ -1,15 +1,19 @@
 """A cell that another command begins while a sweep trains those before it."""
 
 import pytest
-from stored_sweeps import RECIPE, VARIANTS
+from recipe_text import TINY_MODEL
 
 from paddle_tfm import create_registry, hookimpl, load_recipe
 from paddle_tfm.errors import UserError
-from paddle_tfm.sweep.store import Store
 from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.train.trainer import Interrupted
 
 CELL = "post/seed-1"
+RECIPE = [
+    *TINY_MODEL, "model.max_length=10", "train.max_tokens=128", "evaluate.examples=5", "train.steps=8",
+    "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}",
+    "variants={pre: {}, post: {model.placement: post}}", "evaluate.every=2",
+]  # fmt: skip
 
 
 class Steps:
@@ -26,24 +30,20 @@ class Steps:
 def sweep(folder, steps, *overrides, **options):
     registry = create_registry()
     registry.plugins.manager.register(steps)
-    return Sweep(load_recipe("base", [*RECIPE[2:], VARIANTS, *overrides]), registry, folder, **options)
+    return Sweep(load_recipe("base", [*RECIPE, *overrides]), registry, folder, **options)
 
 
-def begin_elsewhere(folder, *overrides, **options):
+def begin_elsewhere(folder, *overrides):
     """Train three steps of the cell, as `--cell` does."""
     steps = Steps()
     with pytest.raises(Interrupted):
-        sweep(folder, steps, *overrides, only=CELL, resume=True, stop=lambda: len(steps.steps) >= 3, **options).run()
+        sweep(folder, steps, *overrides, only=CELL, resume=True, stop=lambda: len(steps.steps) >= 3).run()
 
 
-@pytest.mark.parametrize("place", ["the same folder", "a store"])
-def test_it_is_resumed(place, tmp_path):
-    if place == "a store":
-        pytest.importorskip("fsspec")
-    store = Store(f"memory://{tmp_path}") if place == "a store" else None
-    ours = sweep(tmp_path / "one", steps := Steps(), store=store)
+def test_it_is_resumed(tmp_path):
+    ours = sweep(tmp_path, steps := Steps())
     cell = next(cell for cell in ours.prepare() if cell.name == CELL)
-    begin_elsewhere(tmp_path / ("one" if store is None else "other"), store=store)
+    begin_elsewhere(tmp_path)
     ours.run([cell])
     assert steps.steps == [4, 5, 6, 7, 8]
 

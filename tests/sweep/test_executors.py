@@ -43,13 +43,13 @@ def register_norms():
 """
 
 
-def start(*arguments):
-    command = [sys.executable, "-m", "paddle_tfm", "run", "base", *TINY, *map(str, arguments)]
+def start(*arguments, recipe="base"):
+    command = [sys.executable, "-m", "paddle_tfm", "run", recipe, *TINY, *map(str, arguments)]
     return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run(*arguments):
-    process = start(*arguments)
+def run(*arguments, recipe="base"):
+    process = start(*arguments, recipe=recipe)
     out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
@@ -121,6 +121,36 @@ def test_ctrl_c_saves_the_runs_under_way_and_resume_continues_them(tmp_path):
         state = json.loads((out / name / "seed-1/checkpoints/last/state.json").read_text())
         assert state["step"] == json.loads(rows[-1])["step"]
         assert not (out / name / "seed-1/claim.json").exists()
+
+
+# What docs/cluster.md shows with ssh and rsync: the folder goes to a machine that does not share it, and comes back.
+COPIED = """
+node=$1
+mkdir -p "$node" && cp -ru *.yaml runs "$node"
+(cd "$node" && sh -c "$2"); status=$?
+cp -ru "$node/runs" .
+exit $status
+"""
+
+
+def test_a_machine_that_shares_no_folder_refuses_its_run_until_the_template_copies_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("base: base\n")
+    (tmp_path / "copied.sh").write_text(COPIED)
+    (tmp_path / "bare").mkdir()
+    command = [*SHORT, TASK, VARIANTS]
+
+    def sweep(template, *more):
+        executor = f'--executor={{name: command, template: "{template}", at_once: 2}}'
+        return run(*command, executor, "--out=runs/mine", *more, recipe="mine.yaml")
+
+    code, _, err = sweep("cp mine.yaml bare && cd bare && {cell}")
+    assert code == 1 and "2 of 2 runs failed: pre/seed-1, post/seed-1" in err
+    assert err.count("Error: runs/mine is not there on ") == 2 and "`template` of the executor `command` copy it" in err
+    code, _, err = sweep("sh copied.sh $(mktemp -d -p .) '{cell}'", "--resume")
+    assert code == 0, err
+    assert run(*command, "--workers=1", "--out=here", recipe="mine.yaml")[0] == 0
+    assert logs(tmp_path / "runs/mine") == logs(tmp_path / "here") != {}
 
 
 # ------------------------------------------------------------------------------- what the sweep makes of an executor

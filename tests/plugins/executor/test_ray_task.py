@@ -19,7 +19,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "MINE": "1"}
 
 
 def train(command, folder, num_cpus=1, num_gpus=0, pin=False, environment=ENVIRONMENT):
-    return _ray_task.train(command, environment, str(folder), num_cpus, num_gpus, pin)
+    return _ray_task.train(command, environment, str(folder), str(folder), num_cpus, num_gpus, pin)
 
 
 def test_a_run_gets_its_folder_and_its_variables_and_no_others(tmp_path, monkeypatch):
@@ -40,8 +40,9 @@ def test_how_it_ends_is_told_with_its_last_lines(tmp_path):
     assert train(["sh", "-c", "kill -9 $$"], tmp_path)[0] == -signal.SIGKILL
     status, lines, _ = train(["/no/python"], tmp_path)
     assert (status, lines) == (1, ["/no/python cannot be started on this node: No such file or directory"])
-    with pytest.raises(NotADirectoryError, match="/gone is not there on "):
-        train(["true"], tmp_path / "gone")
+    for folder, sweep in ((tmp_path / "gone", tmp_path), (tmp_path, tmp_path / "gone")):
+        with pytest.raises(NotADirectoryError, match="/gone is not there on "):
+            _ray_task.train(["true"], ENVIRONMENT, str(folder), str(sweep), 1, 0, False)
 
 
 def test_a_request_to_stop_is_passed_on_and_waited_for(tmp_path):
@@ -59,9 +60,8 @@ def test_a_request_to_stop_is_passed_on_and_waited_for(tmp_path):
 
 def test_with_the_worker_the_run_is_gone(tmp_path):
     program = f"import sys; sys.path.insert(0, {str(Path(_ray_task.__file__).parent)!r})\nimport _ray_task\n"
-    program += (
-        f"_ray_task.train(['sh', '-c', 'echo $$ > pid; sleep 60'], {ENVIRONMENT!r}, {str(tmp_path)!r}, 1, 0, False)"
-    )
+    program += f"_ray_task.train(['sh', '-c', 'echo $$ > pid; sleep 60'], {ENVIRONMENT!r}, "
+    program += f"{str(tmp_path)!r}, {str(tmp_path)!r}, 1, 0, False)"
     worker = subprocess.Popen([sys.executable, "-c", program])
     while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()):
         time.sleep(0.05)
