@@ -103,7 +103,7 @@ class Side:
         """The loss of the first batch, by the code of the training, without dropout."""
         model, batch = self.trainer.run.model, self.batches[0].tensors()
         model.eval()
-        loss = float(model.loss(batch)) / batch.tokens
+        loss = float(model.loss(batch))
         model.train()
         return loss
 

@@ -155,26 +155,50 @@ class Transformer(Layer):
         """The target ids [B, T]: those with ids of copied source words, if the head extends the vocabulary by them."""
         return batch.target_copy if self.head.extends_vocabulary else batch.target_out
 
-    def cross_entropy(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
-        """Σ over real target tokens of −log p(token), in nats: a scalar. Auxiliary losses are not in it; they are added
-        to `tap`."""
-        h, memory = self(batch, tap)
-        losses = self.head.loss(h, self.target(batch), memory, smoothing)  # [B, T]
-        return (losses * batch.target_valid.astype(losses.dtype)).sum()
+    def loss(
+        self,
+        batch: Batch[Tensor],
+        smoothing: float = 0.0,
+        tap: Tap | None = None,
+        r_drop: float = 0.0,
+        tokens: int | None = None,
+        batches: int = 1,
+    ) -> Tensor:
+        """The training loss in nats per token, a scalar:
 
-    def loss(self, batch: Batch[Tensor], smoothing: float = 0.0, tap: Tap | None = None) -> Tensor:
-        """The training loss, summed over real target tokens: a scalar. Divide by `batch.tokens`:
+            loss = Σ over real target tokens of −log p(token) / tokens + Σ auxiliary losses / batches
 
-            loss / tokens = Σ cross entropy / tokens + Σ auxiliary losses (`Tap.add_aux_loss`: a mixture's balance, …)
+        Auxiliary losses (`Tap.add_aux_loss`: a mixture's balance, …) belong to a batch and not to its tokens.
 
         Args:
             smoothing: ε of label smoothing (Szegedy et al. 2016, arXiv:1512.00567).
-            tap: also receives the auxiliary losses by name and the activations that layers record.
+            tap: also receives the auxiliary losses by name, as they are in the loss, and what layers record.
+            r_drop: α of R-Drop (arXiv:2106.14448): two passes p and q with independent dropout, and half of the paper's
+                loss, ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p)), so that its scale is that of one pass.
+            tokens, batches: of the whole step, of which this batch is a part; None and 1: it is all of it.
         """
         tap = Tap() if tap is None else tap
         pass_tap = replace(tap, aux_losses={})  # `tap` may hold losses of other passes
-        loss = self.cross_entropy(batch, smoothing, pass_tap)
+        losses = self._r_drop(batch, smoothing, r_drop, pass_tap) if r_drop else self._nll(batch, smoothing, pass_tap)
+        loss = (losses * batch.target_valid.astype(losses.dtype)).sum() / (tokens or batch.tokens)
         for name, aux_loss in pass_tap.aux_losses.items():
-            loss = loss + batch.tokens * aux_loss
+            aux_loss = aux_loss / batches
+            loss = loss + aux_loss
             tap.add_aux_loss(name, aux_loss)
         return loss
+
+    def _nll(self, batch: Batch[Tensor], smoothing: float, tap: Tap) -> Tensor:
+        """−log p of each target token [B, T]."""
+        h, memory = self(batch, tap)
+        return self.head.loss(h, self.target(batch), memory, smoothing)
+
+    def _r_drop(self, batch: Batch[Tensor], smoothing: float, alpha: float, tap: Tap) -> Tensor:
+        """R-Drop's loss of each target token [B, T]."""
+        # Every row twice, [2B, …].
+        doubled = batch.map_arrays(lambda part: paddle.stack([part, part], 1).reshape([-1, part.shape[1]]))
+        h, memory = self(doubled, tap)
+        losses = self.head.loss(h, self.target(doubled), memory, smoothing)  # [2B, T]
+        log_probs = self.head.log_probs(h, memory)  # [2B, T, V]
+        p, q = log_probs.reshape([-1, 2, *log_probs.shape[1:]]).unbind(1)  # [B, T, V] each
+        divergence = ((p.exp() - q.exp()) * (p - q)).sum(-1)  # KL(p ‖ q) + KL(q ‖ p)
+        return losses.reshape([-1, 2, losses.shape[1]]).mean(1) + 0.25 * alpha * divergence

@@ -67,7 +67,7 @@ class ModelUnderTest(ABC, Generic[Model]):
 
     @abstractmethod
     def losses(self, model: Model, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-        """(cross entropy in nats a token, what training minimizes): scalars."""
+        """(cross entropy, what training minimizes), summed over real target tokens: scalars."""
 
     @abstractmethod
     def padded_batches(self) -> Iterator[tuple[str, Batch]]:

@@ -184,8 +184,8 @@ class Scene(ModelUnderTest[Transformer]):
     def losses(self, model: Transformer, batch: Batch, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         tap = Tap()
         with same_draws(model):
-            cross_entropy = model.cross_entropy(batch, smoothing, tap)
-        return cross_entropy, sum((batch.tokens * each for each in tap.aux_losses.values()), cross_entropy)
+            loss = batch.tokens * model.loss(batch, smoothing, tap)
+        return loss - sum(batch.tokens * each for each in tap.aux_losses.values()), loss
 
     def gradients_by_position(self, model: Transformer, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
         if model.decoder is None or model.target_embedding is None:

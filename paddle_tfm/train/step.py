@@ -1,9 +1,8 @@
 """One training step: forward, loss, backward, clip, update.
 
-    loss = Σ cross entropy of real tokens / number of real tokens + mean over batches of the auxiliary losses
-
-over all batches of the step, so that several small batches with accumulated gradients train as one large batch does
-(except for layers with statistics over a batch). `train/shared_step.py` divides this step among several processes.
+The loss (`Transformer.loss`) is one over all batches of the step, so that several small batches with accumulated
+gradients train as one large batch does (except for layers with statistics over a batch). `train/shared_step.py` divides
+this step among several processes.
 
 Sources: cross entropy with label smoothing and Adam as in Vaswani et al. 2017, arXiv:1706.03762; clipping of the joint
 norm: Pascanu et al. 2013, arXiv:1211.5063.
@@ -27,7 +26,6 @@ from paddle_tfm.onednn import products
 from paddle_tfm.protocols import Tap
 from paddle_tfm.recipe.settings import TrainSettings
 from paddle_tfm.train.averaging import MovingAverage
-from paddle_tfm.train.objective import objective
 
 HELD = 3  # numbers for each parameter, beside itself: its gradient and two moments
 EPS = 1e-6  # added to the norm in the denominator of clipping
@@ -99,12 +97,10 @@ class Gradients:
         tap, settings = Tap(), self.settings
         with products.using(self.products):
             with paddle.amp.auto_cast(enable=settings.precision != "float32", dtype="bfloat16"):
-                loss = objective(self.model, batch.tensors(), settings.label_smoothing, settings.r_drop, tap) / tokens
-                aux_losses = {name: aux_loss / num_batches for name, aux_loss in tap.aux_losses.items()}
-                for aux_loss in aux_losses.values():
-                    loss = loss + aux_loss
+                smoothing, r_drop = settings.label_smoothing, settings.r_drop
+                loss = self.model.loss(batch.tensors(), smoothing, tap, r_drop, tokens, num_batches)
             loss.backward()
-        return float(loss), {name: float(aux_loss) for name, aux_loss in aux_losses.items()}
+        return float(loss), {name: float(aux_loss) for name, aux_loss in tap.aux_losses.items()}
 
 
 class Step(Gradients):

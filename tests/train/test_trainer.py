@@ -7,6 +7,7 @@ import numpy as np
 import paddle
 import pytest
 
+from paddle_tfm import UserError, memory, randomness
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.hookspecs import hookimpl
@@ -14,7 +15,7 @@ from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import create, load_run
 from paddle_tfm.train.step import StepMetrics
-from paddle_tfm.train.trainer import Interrupted
+from paddle_tfm.train.trainer import Interrupted, Trainer
 
 NORMS = ["layer", "batch"]
 
@@ -160,7 +161,7 @@ def test_the_loss_averages_over_real_tokens(make_trainer):
         total -= sum(log_probs[t, token] for t, token in enumerate(example.target))
         count += len(example.target)
     both = collate(chosen).tensors()
-    assert float(model.loss(both)) / both.tokens == pytest.approx(total / count, rel=1e-5)
+    assert float(model.loss(both)) == pytest.approx(total / count, rel=1e-5)
 
 
 def test_a_step_lowers_the_loss_and_training_learns(make_trainer):
@@ -342,3 +343,31 @@ def test_a_listener_that_failed_in_one_run_is_called_again_in_the_next(make_trai
     assert [sentence.split("OSError: ")[1] for sentence in said] == [
         f"{folder}; training continues" for folder in ("first", "second")
     ]
+
+
+def test_a_model_whose_training_fills_the_memory_is_refused_before(make_trainer, registry, monkeypatch):
+    """Its parameters fit; its gradients and moments do not."""
+    run = make_trainer().run
+    numbers = run.parameters()
+    monkeypatch.setattr(memory, "MUCH", 0)
+    monkeypatch.setattr(memory, "free", lambda: 12.0 * numbers)
+    Trainer(run, registry.plugins)
+    monkeypatch.setattr(memory, "free", lambda: 12.0 * numbers - 1)
+    with pytest.raises(MemoryError, match=f"the training of {numbers:,} parameters needs .* GB, but"):
+        Trainer(run, registry.plugins)
+
+
+@pytest.mark.parametrize(("smoothing", "alpha"), [(0.0, 2.0), (0.3, 0.0), (0.3, 2.0), (0.0, 0.0)])
+def test_a_step_makes_the_recipe_s_objective_small(make_trainer, smoothing, alpha):
+    """What is logged is the objective of the recipe's settings, under the dropout of that step."""
+    trainer = make_trainer(f"train.r_drop={alpha}", f"train.label_smoothing={smoothing}")
+    model, batch = trainer.run.model, collate(trainer.run.encoded["train"][:8])
+    model.train()
+    with randomness.random_context(trainer.run.seed, 1), paddle.no_grad():
+        expected = float(model.loss(batch.tensors(), smoothing, r_drop=alpha))
+    assert trainer.step(1, [batch]).loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_mixed_precision_is_refused_on_a_cpu(make_trainer):
+    with pytest.raises(UserError, match=r"train\.precision=bfloat16 needs a GPU"):
+        make_trainer("train.precision=bfloat16")

@@ -89,7 +89,7 @@ def _observed(scene: Scene) -> Iterator[np.ndarray]:
         with same_draws(model), randomness.random_context(SEED, step):
             loss = model.loss(batch, SMOOTHING, tap)
         yield from [part.numpy() for part in (loss, *tap.aux_losses.values())]
-        (loss / batch.tokens).backward()
+        loss.backward()
         gradients = [(p, p.grad.numpy().copy()) for p in model.parameters() if p.grad is not None]
         yield from [gradient for _, gradient in gradients]
         for parameter, gradient in gradients:

@@ -41,7 +41,7 @@ def initial_loss(subject: Subject) -> Result:
             continue
         model.eval()
         with paddle.no_grad():
-            losses[head] = loss = float(model.loss(batch)) / batch.tokens
+            losses[head] = loss = float(model.loss(batch))
         if not abs(loss - even) < MAX_EXCESS:
             factor = f"; vectors of tables are multiplied by `site.factor`, {DEEP.d_model**0.5:g}" * (
                 head == SHARED_TABLE
