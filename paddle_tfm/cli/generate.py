@@ -9,6 +9,7 @@ import click
 from paddle_tfm.cli.common import create_registry, device_option, echo, note, plugin_option, use_device, warn
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option
 from paddle_tfm.errors import UserError
+from paddle_tfm.units import in_shell
 
 
 @click.command(name="generate")
@@ -66,7 +67,11 @@ def command(
     options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     spec = yaml_lines.value(search) if search else loaded.settings.search
     search = _build_search(registry, spec, {name: value for name, value in options.items() if value is not None})
-    loaded.require_decoder_only()
+    if not loaded.is_decoder_only:
+        raise UserError(
+            f"{loaded.folder} is {loaded.settings.model.shape}: it reads a source; use "
+            f"`paddle-tfm translate {in_shell(loaded.folder)}`"
+        )
     decode = open_generator(loaded, engine, search, checkpoint, device, note)
     for number in range(count):
         if number:
@@ -83,7 +88,7 @@ def _write_text(run, prompt: str, length: int, search, number: int, decode) -> N
         echo(before + text, nl=False)
         before = ""
 
-    output = run.generate(prompt, length, search, number, write, decode)
+    output = run.generate(prompt, length, search, number=number, on_text=write, decode=decode)
     if before:
         echo(before, nl=False)
     if not (prompt + output.text).endswith("\n"):

@@ -15,7 +15,7 @@ from paddle_tfm.cli.common import create_registry, device_option, note, notes, p
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option, search_option
 from paddle_tfm.cli.lines import STANDARD, LineSource, check_output, chunks, open_lines, writing
 from paddle_tfm.errors import UserError
-from paddle_tfm.units import plural
+from paddle_tfm.units import in_shell, plural
 
 if TYPE_CHECKING:
     from paddle_tfm.inference.translate import Translation
@@ -117,14 +117,21 @@ def command(
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
-    loaded.require_source()
+    if loaded.is_decoder_only:
+        raise UserError(
+            f"{loaded.folder} is decoder-only: it has no source to translate, but continues a text; use `paddle-tfm "
+            f"generate {in_shell(loaded.folder)}`"
+        )
     built = registry.build("search", yaml_lines.value(search), "--search") if search else None
     alignments = _alignment_folder(folder, pictures)
     decoder = open_engine(loaded, engine, built or loaded.search(), checkpoint, scores, device, note)
     remarks = Remarks(loaded.model, loaded.codec, built or loaded.search())
 
     def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
-        outputs = loaded.hypotheses(chunk, built, nbest or 1, prefix, batch_tokens, progress, first, decoder)
+        outputs = loaded.hypotheses(
+            chunk, built, nbest=nbest or 1, prefix=prefix, max_tokens=batch_tokens, progress=progress, first=first,
+            decode=decoder,
+        )  # fmt: skip
         best = [of_line[0] for of_line in outputs]
         remarks.add(chunk, best)
         if alignments is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from paddle_tfm.data.codec import Codec, Encoded
@@ -29,49 +30,57 @@ class Translation(NamedTuple):
         return self.score / (len(self.ids) + 1)
 
 
-def translate(
-    model: Transformer,
-    codec: Codec,
-    texts: Sequence[str],
-    search: Search,
-    nbest: int = 1,
-    prefix: str | Sequence[str] = "",
-    max_tokens: int = 4096,
-    progress: Callable[[int], None] | None = None,
-    first: int = 0,
-    decode: Callable[..., list[list[Hypothesis]]] | None = None,
-) -> list[list[Translation]]:
-    """Up to `nbest` outputs of each text, best first; one empty output for a text without a piece.
+@dataclass(frozen=True)
+class TranslateOptions:
+    """How texts are translated, whoever asks for it.
 
     Args:
+        nbest: outputs of each text, at most.
         prefix: what outputs must begin with, one for all texts or one for each. It is cut into pieces like a whole
             target text, and these are forced: the output continues after its last piece, so that a word cut in two is
             completed only where the tokenizer has a piece for its rest. White space at its ends does not count.
+        max_tokens: source tokens of a batch, padding included.
+        progress: called with the number of texts that are done since its last call.
         first: the number of the first text, where these are part of more: draws of a search depend on numbers.
         decode: what `decode_all` does for this model, done by another engine (`paddle_tfm.export.decoder`).
+    """
+
+    nbest: int = 1
+    prefix: str | Sequence[str] = ""
+    max_tokens: int = 4096
+    progress: Callable[[int], None] | None = None
+    first: int = 0
+    decode: Callable[..., list[list[Hypothesis]]] | None = None
+
+
+def translate(
+    model: Transformer, codec: Codec, texts: Sequence[str], search: Search, options: TranslateOptions
+) -> list[list[Translation]]:
+    """Up to `nbest` outputs of each text, best first; one empty output for a text without a piece.
+
     Raises:
         UserError: the search gives fewer than `nbest`; a prefix has a piece that the model lacks, or is too long.
     """
-    _check_nbest(nbest, search)
-    prefixes = [prefix] * len(texts) if isinstance(prefix, str) else prefix
+    _check_nbest(options.nbest, search)
+    prefixes = [options.prefix] * len(texts) if isinstance(options.prefix, str) else options.prefix
     examples = [codec.encode(Example(text, beginning)) for text, beginning in zip(texts, prefixes)]
     prefix_ids = [_prefix_ids(model, codec, example) for example in examples]
     nonempty = [i for i, example in enumerate(examples) if len(example.source) > 1]  # more than the end token
-    if progress is not None and len(nonempty) < len(texts):
-        progress(len(texts) - len(nonempty))
-    decode = functools.partial(decode_all, model) if decode is None else decode
+    if options.progress is not None and len(nonempty) < len(texts):
+        options.progress(len(texts) - len(nonempty))
+    decode = options.decode or functools.partial(decode_all, model)
     hypotheses = decode(
         [examples[i] for i in nonempty],
         search,
-        max_tokens,
-        progress,
+        options.max_tokens,
+        options.progress,
         [prefix_ids[i] for i in nonempty],
-        [first + i for i in nonempty],
-        nbest,
+        [options.first + i for i in nonempty],
+        options.nbest,
     )
     outputs = [[Translation()] for _ in texts]
     for i, several in zip(nonempty, hypotheses):
-        outputs[i] = [_translation(codec, examples[i], *hypothesis) for hypothesis in several[:nbest]]
+        outputs[i] = [_translation(codec, examples[i], *hypothesis) for hypothesis in several[: options.nbest]]
     return outputs
 
 
@@ -79,7 +88,7 @@ def _check_nbest(nbest: int, search: Search) -> None:
     if nbest > search.nbest:
         raise UserError(
             f"{nbest} outputs of each text are required, but the search gives at most {search.nbest}; `paddle-tfm ls "
-            "components --kind search` says which give more"
+            "components search` says which give more"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,17 +17,15 @@ from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.files import folders_with, sync_all, write_whole
-from paddle_tfm.inference.generate import generate
-from paddle_tfm.inference.translate import Translation, translate
+from paddle_tfm.inference.trained_model import TrainedModel
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import num_parameters
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Hypothesis, Metric, Search
+from paddle_tfm.protocols import Metric
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.settings import Settings
-from paddle_tfm.recipe.sites import DECODER_ONLY
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
@@ -38,13 +36,9 @@ from paddle_tfm.units import in_shell
 
 
 @dataclass
-class Run:
+class Run(TrainedModel):
     """Everything about one training. Every event passes it to the listeners."""
 
-    folder: Path
-    plan: Plan
-    codec: Codec
-    model: Transformer
     fingerprint: dict[str, str]  # split, or `test@name` of a further test → hash of its texts
     start_time: float = 0.0  # when it was created, by `time.perf_counter`
     step: int = 0
@@ -58,11 +52,6 @@ class Run:
     def name(self) -> str:
         """variant/seed-n."""
         return self.plan.run.name
-
-    @property
-    def settings(self) -> Settings:
-        """The resolved recipe, as validated fields."""
-        return self.plan.settings
 
     @property
     def recipe(self) -> dict:
@@ -97,74 +86,6 @@ class Run:
     def metrics(self) -> dict[str, Metric]:
         """The recipe's metrics by name."""
         return {name: metric.build() for name, metric in self.plan.metrics().items()}
-
-    def search(self) -> Search:
-        """The recipe's search."""
-        return self.plan.components["search"].build()
-
-    def require_source(self) -> None:
-        """Raises UserError for a decoder-only model, which reads no source."""
-        if self.settings.model.shape == DECODER_ONLY:
-            raise UserError(
-                f"{self.folder} is decoder-only: it has no source to translate, but continues a text; use `paddle-tfm "
-                f"generate {in_shell(self.folder)}`"
-            )
-
-    def require_decoder_only(self) -> None:
-        """Raises UserError for a model that reads a source."""
-        if self.settings.model.shape != DECODER_ONLY:
-            raise UserError(
-                f"{self.folder} is {self.settings.model.shape}: it reads a source; use "
-                f"`paddle-tfm translate {in_shell(self.folder)}`"
-            )
-
-    def generate(
-        self,
-        prompt: str = "",
-        length: int = 200,
-        search: Search | None = None,
-        number: int = 0,
-        on_text: Callable[[str], None] = lambda text: None,
-        decode: Callable[..., Hypothesis] | None = None,
-    ) -> Translation:
-        """A continuation of `prompt` by a decoder-only model: `paddle_tfm.inference.generate`.
-
-        Raises:
-            UserError: the model reads a source, or `inference.generate` raises.
-        """
-        self.require_decoder_only()
-        return generate(self.model, self.codec, prompt, length, search or self.search(), number, on_text, decode)
-
-    def translate(
-        self,
-        texts: Sequence[str],
-        search: Search | None = None,
-        max_tokens: int = 4096,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[str]:
-        """One output text for each input text, in order; an empty one for a text without tokens."""
-        texts = [texts] if isinstance(texts, str) else texts
-        return [best.text for best, *_ in self.hypotheses(texts, search, max_tokens=max_tokens, progress=progress)]
-
-    def hypotheses(
-        self,
-        texts: Sequence[str],
-        search: Search | None = None,
-        nbest: int = 1,
-        prefix: str | Sequence[str] = "",
-        max_tokens: int = 4096,
-        progress: Callable[[int], None] | None = None,
-        first: int = 0,
-        decode: Callable[..., list[list[Hypothesis]]] | None = None,
-    ) -> list[list[Translation]]:
-        """Up to `nbest` outputs of each text, best first, with scores and pieces: `paddle_tfm.inference.translate`.
-
-        Raises:
-            UserError: the model is decoder-only, or `inference.translate` raises.
-        """
-        self.require_source()
-        search = search or self.search()
-        return translate(self.model, self.codec, texts, search, nbest, prefix, max_tokens, progress, first, decode)
 
 
 def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Run:

@@ -76,7 +76,7 @@ def likelihood(run, text, ids):
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_outputs_begin_with_the_prefix(trained_run, search):
-    for several in trained_run.hypotheses(["1 2 3", "4", "5 6"], search, search.nbest, prefix="6  6 "):
+    for several in trained_run.hypotheses(["1 2 3", "4", "5 6"], search, nbest=search.nbest, prefix="6  6 "):
         for output in several:
             assert output.pieces[:2] == ("▁6", "▁6")
             assert output.text.startswith("6 6")

@@ -1,0 +1,69 @@
+"""A model with its codec and its recipe: translating texts, and continuing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paddle_tfm.data.codec import Codec
+from paddle_tfm.errors import UserError
+from paddle_tfm.inference.generate import generate
+from paddle_tfm.inference.translate import TranslateOptions, Translation, translate
+from paddle_tfm.model.transformer import Transformer
+from paddle_tfm.protocols import Search
+from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.recipe.settings import Settings
+from paddle_tfm.recipe.sites import DECODER_ONLY
+
+
+@dataclass
+class TrainedModel:
+    """What a run's folder holds for whoever uses it. An encoder translates, a decoder alone continues texts."""
+
+    folder: Path
+    plan: Plan
+    codec: Codec
+    model: Transformer
+
+    @property
+    def settings(self) -> Settings:
+        """The resolved recipe, as validated fields."""
+        return self.plan.settings
+
+    @property
+    def is_decoder_only(self) -> bool:
+        """Whether it reads no source, but continues a text."""
+        return self.settings.model.shape == DECODER_ONLY
+
+    def search(self) -> Search:
+        """The recipe's search."""
+        return self.plan.components["search"].build()
+
+    def translate(self, texts: Sequence[str], search: Search | None = None, **options: Any) -> list[str]:
+        """One output text for each input text, in order; an empty one for a text without tokens."""
+        texts = [texts] if isinstance(texts, str) else texts
+        return [best.text for best, *_ in self.hypotheses(texts, search, **options)]
+
+    def hypotheses(self, texts: Sequence[str], search: Search | None = None, **options: Any) -> list[list[Translation]]:
+        """Outputs of each text, best first, with scores and pieces. `options`: the fields of `TranslateOptions`.
+
+        Raises:
+            UserError: the model is decoder-only, or `inference.translate` raises.
+        """
+        if self.is_decoder_only:
+            raise UserError(f"{self.folder} is decoder-only: it has no source to translate, but continues a text")
+        return translate(self.model, self.codec, texts, search or self.search(), TranslateOptions(**options))
+
+    def generate(
+        self, prompt: str = "", length: int = 200, search: Search | None = None, **options: Any
+    ) -> Translation:
+        """A continuation of `prompt` by a decoder-only model; `options` are those of `inference.generate`.
+
+        Raises:
+            UserError: the model reads a source, or `inference.generate` raises.
+        """
+        if not self.is_decoder_only:
+            raise UserError(f"{self.folder} is {self.settings.model.shape}: it reads a source, and continues no text")
+        return generate(self.model, self.codec, prompt, length, search or self.search(), **options)
