@@ -88,7 +88,7 @@ setup(
         "moses": ["sacremoses>=0.1.1"],  # BLEU as papers on Multi30k print it: the metric `moses_bleu`
         # Runs on a cluster: the executor `ray`. All machines of a cluster have the same version of it.
         "ray": ["ray>=2.50"],
-        "bench": ["torch>=2.5", "ctranslate2>=4.8.1"],  # what `paddle-tfm bench` stands beside
+        "bench": ["torch>=2.5", "ctranslate2>=4.8.1"],  # what `python -m benchmarks` stands beside
         # Whose components stand beside ours with the same weights, in tests/peers.
         "peers": [
             "torch>=2.9",  # attention, norms, LSTM, adaptive softmax, whole Transformers, optimizers (Muon from 2.9 on)

@@ -110,7 +110,7 @@ REPEATED = {
     "loops": "repeat the same pieces over and over",
 }
 CAUSES = (
-    "little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit (`paddle-tfm lr`); "
+    "little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit; "
     "see docs/translate-your-own.md, “Troubleshooting”"
 )
 

@@ -204,7 +204,7 @@ def test_a_sweep_of_which_every_run_diverged_ends_with_1_and_says_what_to_try(tm
         main([str(argument) for argument in ("run", "reverse", *arguments)])
     said = capsys.readouterr()
     assert left.value.code == 1
-    assert "Every run diverged." in said.err and "paddle-tfm lr reverse" in said.err and "train.clip_norm" in said.err
+    assert "Every run diverged." in said.err and "train.schedule.peak" in said.err and "train.clip_norm" in said.err
     assert "every run diverged" in said.out and (tmp_path / "runs/comparison.html").is_file()
 
 

@@ -63,6 +63,7 @@ def test_every_package_and_data_file_is_in_the_wheel(monkeypatch):
         for name in arguments["packages"]
         if name.startswith("paddle_tfm_plugins.")
     }
+    assert not [name for name in arguments["packages"] if name.split(".")[0] == "benchmarks"], "of a clone alone"
     modules = {file for place in places.values() for file in (ROOT / place).glob("*.py")}
     for folder in ("paddle_tfm", "plugins", "recipes"):
         assert {file for file in (ROOT / folder).rglob("*.py") if "__pycache__" not in file.parts} <= modules, folder

@@ -255,7 +255,6 @@ LEVELS = [
     {"export"},
     {"sweep", "comparison"},
     {"card", "testing"},
-    {"bench"},
     {"cli"},
     {"api"},
     {"__main__", "__init__"},

@@ -42,7 +42,7 @@ SETTINGS = {
     },
     "my-compare.yaml": {"train.steps": 4, "evaluate.every": 4, "seeds": [1]},
 }
-OPTIONS = {"paddle-tfm lr": " --steps 40 --to 100", "paddle-tfm run my-compare.yaml": " --workers 1"}
+OPTIONS = {"paddle-tfm run my-compare.yaml": " --workers 1"}
 
 
 def blocks(page):
@@ -100,7 +100,11 @@ def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatc
 
     assert of("comm -12").strip() == "0"
     assert "my.yaml is sound" in of("check my.yaml")
-    assert "Try a peak of" in of("paddle-tfm lr") and Path("lr.png").stat().st_size
+    assert {path.name for path in Path("runs/peaks").iterdir() if path.is_dir()} == {
+        "peak=0.003",
+        "peak=0.01",
+        "peak=0.03",
+    }
     assert Path(RUN, "results.json").is_file() and "bleu" in of('run my.yaml "seeds=[1]"')
     assert re.fullmatch(r".+\n", of(f'translate {RUN} "'))
     assert len(Path("test.out.de").read_text("utf-8").splitlines()) == 12

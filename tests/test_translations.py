@@ -16,7 +16,7 @@ CHINESE = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.zh-CN.md"), *ROOT.glob("docs/**/*.zh-CN.*")]
 )
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-MEASURED = re.compile(r"^<!-- paddle-tfm bench .*?^<!-- end of the table -->$", re.DOTALL | re.MULTILINE)
+MEASURED = re.compile(r"^<!-- python -m benchmarks .*?^<!-- end of the table -->$", re.DOTALL | re.MULTILINE)
 HAN = r"[\u4e00-\u9fff]"
 FULL_WIDTH = "，。；：？！、（）“”《》"
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -182,7 +182,7 @@ paddle-tfm run reverse   # a minute
 |---|---|
 | small | 1,500 |
 
-<!-- paddle-tfm bench --size all -->
+<!-- python -m benchmarks --size all -->
 | size | ms |
 <!-- end of the table -->
 """
@@ -202,7 +202,7 @@ paddle-tfm run reverse   # 约一分钟
 |---|---|
 | small | 1500 |
 
-<!-- paddle-tfm bench --size all -->
+<!-- python -m benchmarks --size all -->
 | size | ms |
 <!-- end of the table -->
 """

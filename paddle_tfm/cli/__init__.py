@@ -31,7 +31,6 @@ VERBS = {
     "cp": "Copy a shipped recipe to a file of your own.",
     "check": "Find all problems of a recipe without training.",
     "plugin": "Check that a component is right; write a plugin; list them.",
-    "lr": "Find a learning rate: the range test.",
     "compare": "Put finished runs side by side.",
     "diff": "Say in what two runs, or variants of a recipe, differ.",
     "report": "One page: a run's model card, or the comparison of several.",
@@ -43,7 +42,6 @@ VERBS = {
     "generate": "Continue a text with a decoder-only run.",
     "export": "Write a trained run for an engine made for decoding.",
     "board": "Open the curves in VisualDL.",
-    "bench": "Measure training speed against Paddle's, PyTorch's and JoeyNMT's.",
     "doctor": "Say what is wrong with the installation, and how to mend it.",
     "completion": "Print the shell's completion script.",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -177,7 +176,6 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
 
 def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
     """What the runs say together; exit status 1 if every one of them diverged."""
-    from rich.markup import escape
 
     # Imported after the training: it needs SciPy, which takes a second to load.
     from paddle_tfm.cli.compare import present
@@ -191,10 +189,9 @@ def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
     Listeners(sweep.registry.plugins, sweep.report, sweep.strict).emit("on_comparison_end", comparison=comparison)
     present(comparison, console(), sweep.registry, form=wanted.form)
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
-        again = shlex.join(["paddle-tfm", "lr", wanted.name, *wanted.settings])
         notes().print(
-            "[red]Every run diverged.[/] A smaller learning rate or a longer warmup (`train.schedule`) may help, or "
-            f"`train.clip_norm=1.0`; this finds a rate: {escape(again)}",
+            "[red]Every run diverged.[/] A smaller learning rate (`train.schedule.peak=1e-4,3e-4,1e-3` tries three) or "
+            "a longer warmup may help, or `train.clip_norm=1.0`",
             soft_wrap=True,
         )
         raise click.exceptions.Exit(1)

@@ -82,7 +82,7 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["rn"], "unknown command 'rn'; did you mean 'run'? Known: bench, board, "),
+        (["rn"], "unknown command 'rn'; did you mean 'run'? Known: board, "),
         (["run", "revers"], "unknown recipe 'revers'; did you mean 'reverse'? Known: answer-by-copying, base, "),
         (["check", "absent.yaml"], "absent.yaml: no such file; shipped recipes: answer-by-copying, base, "),
         (["show", "broken.yaml"], "broken.yaml line 3: not valid YAML: "),
@@ -105,12 +105,6 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["ls", "tables"], "unknown list 'tables'. Known: components, plugins, recipes, runs"),
         (["ls", "norms"], "'norms' cannot be listed; did you mean `paddle-tfm ls components norm`?"),
         (["ls", "recipes", "norm"], "`ls recipes` takes no kind, but 'norm' was passed; components have kinds"),
-        (["bench", "--decode", "a_run", "--size", "tiny"], "--size: not with --decode, which takes everything from the"),
-        (["bench", "--decode", "a_run", "seeds=1"], "overrides: not with --decode"),
-        (["bench", "--sentences", "3"], "--sentences: only with --decode RUN"),
-        (["bench", "--markdown", "page.md"], "--markdown: only with --size all"),
-        (["bench", "--size", "all", "--growth", "batch"], "--growth: not with --size all"),
-        (["bench", "--size", "all", "--markdown", "a_file"], "a_file exists, and has no lines '<!-- paddle-tfm bench"),
         (["ls", "--colour"], "No such option"),
         (["completion", "tcsh"], "Invalid value for "),
         (["cp"], "Missing argument 'RECIPE'"),
@@ -127,13 +121,6 @@ def test_what_the_user_can_mend_is_one_sentence_and_exit_status_2(arguments, mes
     assert "Traceback" not in done.err
     assert not done.out
     assert not (tmp_path / "runs").exists()
-
-
-def test_a_run_that_cannot_be_timed_is_refused_before_any_step_is():
-    done = call("bench", "--size", "all", "--decode", "nowhere")
-    assert done.status == 2
-    assert "nowhere: no run is here" in done.err
-    assert "size tiny" not in done.err
 
 
 # ---------------------------------------------------------------------------------------------------------------- run

@@ -64,9 +64,3 @@ def test_what_cannot_be_is_said_in_one_sentence_before_anything_is_written(optio
     done = call("run", "reverse", *TINY, *options)
     assert done.status == 2 and sentence in done.err and "Traceback" not in done.err
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("verb", [("lr", "reverse"), ("bench",)])
-def test_what_takes_one_model_refuses_several(verb):
-    done = call(*verb, "model.dropout=0.1,0.2")
-    assert done.status == 2 and "'model.dropout': several values are for `run`, `check` and `show`; give" in done.err

@@ -68,11 +68,11 @@ def log_probs(model, source, source_valid, target, valid):
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_the_transformer_is_pytorchs(make, precision, agree, texts, placement, activation):
-    """torch.nn.Transformer between torch.nn.Embedding and torch.nn.Linear, as `paddle-tfm bench` builds it; beside it
-    stand only the sinusoids. tests/bench compares losses and gradients. A post-norm stack of PyTorch's ends with a
+    """torch.nn.Transformer between torch.nn.Embedding and torch.nn.Linear, as `python -m benchmarks` builds it; beside it
+    stand only the sinusoids. tests/benchmarks compares losses and gradients. A post-norm stack of PyTorch's ends with a
     second norm, which is taken away."""
-    from paddle_tfm.bench.pytorch import Peer, copy_weights, counterparts
-    from paddle_tfm.bench.workload import PeerSizes
+    from benchmarks.libraries.pytorch import Peer, copy_weights, counterparts
+    from benchmarks.workload import PeerSizes
 
     model, w = make(
         f"model.placement={placement}", f"model.feed_forward={activation}", f"model.norm={{name: layer, eps: {EPS}}}"

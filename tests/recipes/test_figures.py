@@ -1,4 +1,4 @@
-"""The figures of README, trained for real: `pytest -m slow`, a few minutes. Times are for `paddle-tfm bench` and the
+"""The figures of README, trained for real: `pytest -m slow`, a few minutes. Times are for `python -m benchmarks` and the
 clock; here it is what was learned that counts."""
 
 import json

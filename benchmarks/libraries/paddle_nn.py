@@ -1,15 +1,17 @@
-"""The side `paddle`: the same model and training step, written with `paddle.nn.Transformer` as its manual describes."""
+"""The sides `paddle` and `paddle-tuned`: the same model and training step, written with `paddle.nn.Transformer` as
+its manual describes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.bench.workload import PeerSizes, Workload, sinusoids
+from benchmarks import libraries
+from benchmarks.workload import PeerSizes, Workload, counterparts_of, sinusoids
 
 
 class Peer(nn.Layer):
@@ -69,26 +71,7 @@ class Peer(nn.Layer):
         return F.cross_entropy(logits, target_out, ignore_index=self.pad_id)
 
 
-def copy_weights(weights: Mapping[str, np.ndarray], peer: Peer) -> None:
-    """Set the parameters of `peer` to those of one of our Transformers: `weights` is its state, path → array.
-
-    Raises:
-        ValueError: a parameter of either has no counterpart, or another shape.
-    """
-    parameters, names = dict(peer.named_parameters()), dict(counterparts(peer))
-    lacking = sorted((parameters.keys() - names.keys()) | (set(names.values()) ^ weights.keys()))
-    if lacking:
-        raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
-    for name, parameter in parameters.items():
-        array = weights[names[name]]
-        if list(array.shape) != list(parameter.shape):
-            raise ValueError(
-                f"`{names[name]}` must have the shape {list(parameter.shape)}, but has {list(array.shape)}"
-            )
-        parameter.set_value(array)
-
-
-def counterparts(peer: Peer) -> Iterator[tuple[str, str]]:
+def counterparts(peer: Peer) -> Iterator[tuple[str, Sequence[str]]]:
     """(our peer's name, the engine's name) of every parameter."""
     attention = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
     feed_forward = {"linear1": "feed_forward.inner", "linear2": "feed_forward.output"}
@@ -107,18 +90,22 @@ def counterparts(peer: Peer) -> Iterator[tuple[str, str]]:
             modules[f"transformer.{stack}.norm"] = f"{stack}.final_norm"
     for their_name, our_name in modules.items():
         for part in ("weight", "bias"):
-            yield f"{their_name}.{part}", f"{our_name}.{part}"
+            yield f"{their_name}.{part}", [f"{our_name}.{part}"]
     for name in ("source_embedding.weight", "target_embedding.weight"):
-        yield name, name
+        yield name, [name]
 
 
-class Side:
+class Training(libraries.Training):
     """The step of `Peer`."""
 
-    def __init__(self, workload: Workload):
-        self.model = Peer(workload.peer_sizes)
-        copy_weights(workload.weights, self.model)
-        self.batches = workload.batches
+    def __init__(self, folder: Path, side: str = "paddle"):
+        workload = Workload.read(folder)
+        self.model, self.batches = Peer(workload.peer_sizes), workload.batches
+        parameters = dict(self.model.named_parameters())
+        shapes = {name: parameter.shape for name, parameter in parameters.items()}
+        names = counterparts(self.model)
+        for name, array in counterparts_of(workload.weights, shapes, names, transposed=False):
+            parameters[name].set_value(array)
         self.optimizer = paddle.optimizer.Adam(
             workload.learning_rate,
             beta1=0.9,

@@ -9,45 +9,46 @@ from pathlib import Path
 
 import ctranslate2
 
-from paddle_tfm.bench.workload import Workload, longest_output
+from benchmarks import libraries
+from benchmarks.workload import ALPHA, BEAM, Workload, longest_output
 from paddle_tfm.data.vocabulary import BOS, PAD, SPECIAL
 
 
-class Decoder:
+class Search(libraries.Search):
     """CTranslate2's search with the export of a run (`paddle_tfm.export`), in float32. Batches are divided among as
     many workers as there are threads; a single sentence uses all threads. Its length penalty differs from ours:
     |output|^alpha."""
 
-    def __init__(self, workload: Workload, request: dict):
-        folder, threads = Path(workload.sizes["export"]), int(os.environ["OMP_NUM_THREADS"])
-        num_threads = {"beam": (threads, 1), "single": (1, threads)}
+    def __init__(self, folder: Path, side: str = "ctranslate2"):
+        workload = Workload.read(folder)
+        export, threads = Path(workload.sizes["export"]), int(os.environ["OMP_NUM_THREADS"])
+        num_threads = {"beam": (threads, 1), "greedy": (1, threads)}
         self.translators = {
             job: ctranslate2.Translator(
-                str(folder), device="cpu", compute_type="float32", inter_threads=inter, intra_threads=intra
+                str(export), device="cpu", compute_type="float32", inter_threads=inter, intra_threads=intra
             )
             for job, (inter, intra) in num_threads.items()
         }
-        self.source, self.target = (_pieces(folder, side) for side in ("source", "target"))
+        self.source, self.target = (_pieces(export, texts) for texts in ("source", "target"))
         self.ids = {piece: i for i, piece in enumerate(self.target)}
-        self.request, self.max_length, self.batches = request, workload.sizes["max_length"], workload.jobs()
+        self.max_length, self.batches = workload.sizes["max_length"], workload.jobs()
 
-    def decode(self, job: str) -> list[list[int]]:
+    def turn(self, job: str, number: int = 0) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end token."""
-        size = self.request["beam"] if job == "beam" else 1
         pending = []
         for source, valid, *_ in self.batches[job]:
             lengths = valid.sum(1).tolist()  # with the end token, which the export adds
             texts = [[self.source[i] for i in row[: n - 1]] for row, n in zip(source.tolist(), lengths)]
             pending += self.translators[job].translate_batch(
                 texts,
-                beam_size=size,
-                length_penalty=self.request["alpha"],
+                beam_size=BEAM if job == "beam" else 1,
+                length_penalty=ALPHA,
                 max_decoding_length=longest_output(source.shape[1], self.max_length),
                 suppress_sequences=[[SPECIAL[PAD]], [SPECIAL[BOS]]],
                 max_input_length=0,
                 asynchronous=True,
             )
-            if job == "single":
+            if job == "greedy":
                 pending[-1].result()
         return [[self.ids[piece] for piece in output.result().hypotheses[0]] for output in pending]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paddle_tfm.bench import pytorch
-from paddle_tfm.bench.workload import Workload, longest_output
+from benchmarks import libraries
+from benchmarks.libraries import pytorch
+from benchmarks.workload import Workload, longest_output
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 
 RACE_STEPS = 2  # of each candidate in a round; one round warms up
@@ -35,19 +37,18 @@ class Candidate(NamedTuple):
 CANDIDATES = (Candidate("float32", False), Candidate("bfloat16 autocast", True))
 
 
-class Side(pytorch.Side):
+class Training(pytorch.Training):
     """The step of `Peer` under the fastest of `CANDIDATES`; `seconds` has the fastest round of each."""
 
     settings = "fused Adam, denormals flushed, clipping in one call, no padding in the head"
 
-    def __init__(self, workload: Workload):
-        self.workload = workload
-        super().__init__(workload)
+    def __init__(self, folder: Path, side: str = "torch-tuned"):
+        super().__init__(folder, side)
         torch.set_flush_denormal(True)
         self.use(CANDIDATES[0])
         self.seconds = self._race()
         self.use(min(CANDIDATES, key=self.seconds.__getitem__))
-        pytorch.copy_weights(workload.weights, self.peer, self.counterparts())
+        pytorch.copy_weights(self.workload.weights, self.peer, pytorch.counterparts(self.peer))
         self.reset()
 
     def use(self, candidate: Candidate) -> None:
@@ -89,13 +90,14 @@ class Side(pytorch.Side):
         return {candidate: min(rounds[1:]) for candidate, rounds in seconds.items()}
 
 
-class Decoder:
+class Search(libraries.Search):
     """Greedy search with the weights of a run in `nn.Transformer`, under `torch.inference_mode`, where its encoder
     takes PyTorch's fast path. `nn.Transformer` has no cache: each step decodes the whole prefix."""
 
     settings = "inference_mode, the encoder's fast path"
 
-    def __init__(self, workload: Workload, request: dict):
+    def __init__(self, folder: Path, side: str = "torch-tuned"):
+        workload = Workload.read(folder)
         pytorch.set_threads()
         torch.set_flush_denormal(True)
         weights = dict(workload.weights)
@@ -108,7 +110,7 @@ class Decoder:
         self.peer.eval()
         self.max_length, self.batches = workload.peer_sizes.max_length, workload.jobs()
 
-    def decode(self, job: str) -> list[list[int]]:
+    def turn(self, job: str, number: int = 0) -> list[list[int]]:
         """The ids of the greedy output of each sentence, without the end token."""
         with torch.inference_mode():
             return [ids for source, valid, *_ in self.batches[job] for ids in self._each(source, valid)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paddle_tfm.bench.workload import PeerSizes, Workload, sinusoids
+from benchmarks import libraries
+from benchmarks.workload import PeerSizes, Workload, counterparts_of, sinusoids
 
 
 class Peer(nn.Module):
@@ -81,25 +83,12 @@ class Peer(nn.Module):
 def copy_weights(
     weights: Mapping[str, np.ndarray], peer: nn.Module, names: Iterator[tuple[str, Sequence[str]]]
 ) -> None:
-    """Set the parameters of a PyTorch model to those of one of our Transformers: `weights` is its state, path → array,
-    and `names` pairs each parameter of `peer` with those of ours that are concatenated in it.
-
-    Raises:
-        ValueError: a parameter of either has no counterpart, or another shape.
-    """
-    parameters, sources = dict(peer.named_parameters()), dict(names)
-    lacking = sorted(
-        (parameters.keys() ^ sources.keys()) | (weights.keys() - {one for ours in sources.values() for one in ours})
-    )
-    if lacking:
-        raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
+    """Set the parameters of a PyTorch model to those of one of our Transformers; see `counterparts_of`."""
+    parameters = dict(peer.named_parameters())
+    shapes = {name: parameter.shape for name, parameter in parameters.items()}
     with torch.no_grad():
-        for name, parameter in parameters.items():
-            array = np.concatenate([weights[one] for one in sources[name]], -1)
-            array = array if "embed" in name else array.T  # our matrices are [in, out]
-            if array.shape != tuple(parameter.shape):
-                raise ValueError(f"`{name}` must have the shape {list(parameter.shape)}, but has {list(array.shape)}")
-            parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+        for name, array in counterparts_of(weights, shapes, names, transposed=True):
+            parameters[name].copy_(torch.from_numpy(array))
 
 
 def counterparts(peer: Peer) -> Iterator[tuple[str, Sequence[str]]]:
@@ -135,7 +124,7 @@ def set_threads() -> None:
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
-class TorchSide:
+class TorchTraining(libraries.Training):
     """The step of any PyTorch model; a subclass says how it takes the loss of a batch (`backward`)."""
 
     settings = "fused Adam"
@@ -178,21 +167,18 @@ class TorchSide:
         raise NotImplementedError
 
 
-class Side(TorchSide):
+class Training(TorchTraining):
     """The step of `Peer`, eager or compiled."""
 
-    def __init__(self, workload: Workload, compiled: bool = False):
-        self.peer = Peer(workload.peer_sizes)
-        copy_weights(workload.weights, self.peer, counterparts(self.peer))
-        self.loss = torch.compile(self.peer.loss) if compiled else self.peer.loss
-        super().__init__(self.peer, workload)
+    def __init__(self, folder: Path, side: str = "torch"):
+        self.workload = Workload.read(folder)
+        self.peer = Peer(self.workload.peer_sizes)
+        copy_weights(self.workload.weights, self.peer, counterparts(self.peer))
+        self.loss = torch.compile(self.peer.loss) if side == "torch-compile" else self.peer.loss
+        super().__init__(self.peer, self.workload)
 
     def backward(self, number: int) -> float:
         """The loss on batch `number`, after its backward pass."""
         loss = self.loss(*map(torch.from_numpy, self.batches[number % len(self.batches)]))
         loss.backward()
         return loss.item()
-
-    def counterparts(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """(the model's name, ours) of every parameter."""
-        return counterparts(self.peer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import joeynmt.model
 import numpy as np
@@ -11,16 +12,18 @@ from joeynmt.batch import Batch
 from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
 
-from paddle_tfm.bench import pytorch
-from paddle_tfm.bench.workload import Workload, longest_output
+from benchmarks import libraries
+from benchmarks.libraries import pytorch
+from benchmarks.workload import ALPHA, BEAM, Workload, longest_output
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN
 
 
-class Side(pytorch.TorchSide):
+class Training(pytorch.TorchTraining):
     """The step of JoeyNMT's training manager, on our batches. Its output matrix has no bias, and its norms add 1e-6
     to the variance where ours add 1e-5."""
 
-    def __init__(self, workload: Workload):
+    def __init__(self, folder: Path, side: str = "joeynmt"):
+        workload = Workload.read(folder)
         model = build(workload.sizes)
         model.loss_function = ("crossentropy", 0.0)
         weights = {name: array for name, array in workload.weights.items() if name != "head.output.bias"}
@@ -36,29 +39,25 @@ class Side(pytorch.TorchSide):
         loss.backward()
         return loss.item()
 
-    def counterparts(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """(the model's name, ours) of every parameter."""
-        return counterparts(self.model)
 
-
-class Decoder:
+class Search(libraries.Search):
     """JoeyNMT's search with the weights of a run."""
 
-    def __init__(self, workload: Workload, request: dict):
+    def __init__(self, folder: Path, side: str = "joeynmt"):
+        workload = Workload.read(folder)
         pytorch.set_threads()
         self.model = build({**workload.sizes, "tied": "head.output.weight" not in workload.weights})
         pytorch.copy_weights(workload.weights, self.model, counterparts(self.model))
         self.model.eval()
-        self.request, self.max_length, self.batches = request, workload.sizes["max_length"], workload.jobs()
+        self.max_length, self.batches = workload.sizes["max_length"], workload.jobs()
 
-    def decode(self, job: str) -> list[list[int]]:
+    def turn(self, job: str, number: int = 0) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end token."""
         outputs_of_batch = []
         for arrays in self.batches[job]:
             peer_batch = batch(arrays)
             length = longest_output(int(peer_batch.src_length.max()), self.max_length)
-            size = self.request["beam"] if job == "beam" else 1
-            outputs, _, _ = search(self.model, peer_batch, length, size, self.request["alpha"])
+            outputs, _, _ = search(self.model, peer_batch, length, BEAM if job == "beam" else 1, ALPHA)
             for ids in outputs.tolist():
                 ids = ids[: ids.index(EOS)] if EOS in ids else ids
                 outputs_of_batch.append([i for i in ids if i != PAD])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+BEAM, ALPHA = 5, 1.0  # of the beam search
+STEPS = 4  # of a turn of training, each on another batch
 
 FIELDS = ("source", "source_valid", "target_in", "target_valid", "target_out")
 
@@ -86,7 +89,7 @@ class Workload:
         return PeerSizes(**{name: self.sizes[name] for name in names if name in self.sizes})
 
     def jobs(self) -> dict[str, list[list[np.ndarray]]]:
-        """The batches of each job of `decode.JOBS`; `sizes` has their numbers."""
+        """The batches of each job of `sides.SEARCH`; `sizes` has their numbers."""
         batches = iter(self.batches)
         return {job: [next(batches) for _ in range(number)] for job, number in self.sizes["jobs"].items()}
 
@@ -94,6 +97,33 @@ class Workload:
 def _save(file: Path, arrays: Mapping[str, Any]) -> None:
     """Arrays by name. (`Any`, as `savez` has one keyword that is no array.)"""
     np.savez(file, **arrays)
+
+
+def counterparts_of(
+    weights: Mapping[str, np.ndarray],
+    shapes: Mapping[str, Sequence[int]],
+    names: Iterator[tuple[str, Sequence[str]]],
+    transposed: bool,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, array) of each parameter of another library's model, from the state of one of our Transformers.
+
+    Args:
+        weights: our state, path → array; matrices are [in, out]. shapes: of their parameters. names: pairs each of
+            theirs with those of ours that are concatenated in it. transposed: whether their matrices are [out, in].
+
+    Raises:
+        ValueError: a parameter of either has no counterpart, or another shape.
+    """
+    sources = dict(names)
+    used = {one for ours in sources.values() for one in ours}
+    if lacking := sorted((shapes.keys() ^ sources.keys()) | (weights.keys() ^ used)):
+        raise ValueError(f"`weights` must be those of the same model, but without counterpart are {', '.join(lacking)}")
+    for name, shape in shapes.items():
+        array = np.concatenate([weights[one] for one in sources[name]], -1)
+        array = array.T if transposed and "embed" not in name else array
+        if array.shape != tuple(shape):
+            raise ValueError(f"`{name}` must have the shape {list(shape)}, but has {list(array.shape)}")
+        yield name, np.ascontiguousarray(array)
 
 
 def longest_output(source_length: int, max_length: int) -> int:

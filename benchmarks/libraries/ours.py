@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import paddle
 
-from paddle_tfm.bench.decode import EXPORTED, PEERS, PEERS_HAVE
-from paddle_tfm.bench.sides import KINDS
-from paddle_tfm.bench.workload import FIELDS, Workload
+from benchmarks import libraries
+from benchmarks.workload import ALPHA, BEAM, FIELDS, STEPS, Workload
 from paddle_tfm.component_source import recipe_text
 from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
@@ -38,48 +37,50 @@ from paddle_tfm.train.step import Step
 from paddle_tfm.train.trainer import Trainer
 
 MAX_TOKENS = 4096  # of a batch that is decoded, as in `paddle-tfm translate`
+SINGLES = 50  # sentences that are decoded one at a time
+PEERS, EXPORTED = ("torch-tuned", "joeynmt"), ("ours-ctranslate2", "ctranslate2")
+# The components of the peers' Transformers: weights can be copied between equal models only.
+PEERS_HAVE = {
+    "attention": ("multihead",),
+    "norm": ("layer",),
+    "position": ("sinusoidal",),
+    "placement": ("pre", "post"),
+    "feed_forward": ("relu",),
+    "head": ("linear", "tied"),
+}
 
 
-class Side:
-    """The engine's training step, with the overrides of the side `name`. It also creates the `workload` of the other
-    sides."""
+class Training(libraries.Training):
+    """The engine's training step. The side `ours` also writes the workload of the other sides."""
 
-    def __init__(self, folder: Path, name: str = "ours"):
+    def __init__(self, folder: Path, side: str = "ours"):
         request = json.loads((folder / "request.json").read_text("utf-8"))
-        (spec,) = recipes.load(str(folder / "recipe.yaml"), KINDS[name].overrides).runs()
-        plugins = create_plugins(request["plugins"])
-        registry = Registry(plugins)
-        plan = plan_run(spec, registry).require_sound(spec.recipe)
-        run = create(plan, folder / f"run-{name}", load_corpus(plan, ["train"]))
+        overrides = ["train.products=bfloat16"] if side == "ours-bfloat16" else []
+        (spec,) = recipes.load(str(folder / "recipe.yaml"), overrides).runs()
+        plugins = create_plugins()
+        plan = plan_run(spec, Registry(plugins)).require_sound(spec.recipe)
+        run = create(plan, folder / f"run-{side}", load_corpus(plan, ["train"]))
         self.trainer = Trainer(run, plugins)
         if request["length"] is None:
-            self.batches = [next(self.trainer.stream) for _ in range(request["batches"])]
+            self.batches = [next(self.trainer.stream) for _ in range(STEPS)]
         else:
-            self.batches = list(
-                _cut(run.encoded["train"], request["length"], run.settings.train.max_tokens, request["batches"])
-            )
+            self.batches = list(_cut(run.encoded["train"], request["length"], run.settings.train.max_tokens))
         run.model.train()
         self.update: Step = self.trainer.step
         self.workers: list[int] = []
         self.precision = run.settings.train.products
         if self.precision != "float32" and (reason := products.why_not(self.precision)):
             raise UserError(
-                f"the side '{name}' has train.products={self.precision}, which is not to be had here: {reason}"
+                f"the side '{side}' has train.products={self.precision}, which is not to be had here: {reason}"
             )
         self.settings = f"products in {products.description(self.precision)}"
+        if side == "ours":
+            batches = [[getattr(batch, name) for name in FIELDS] for batch in self.batches]
+            rate = run.recipe["train"]["schedule"]["learning_rate"]
+            Workload(_sizes(run), _arrays(run), batches, run.settings.train.clip_norm, rate).write(folder)
+        self._divide()
 
-    def workload(self) -> Workload:
-        """The workload of the other sides; the weights are the initial ones until the first step."""
-        run = self.trainer.run
-        return Workload(
-            _sizes(run),
-            _arrays(run),
-            [[getattr(batch, name) for name in FIELDS] for batch in self.batches],
-            run.settings.train.clip_norm,
-            run.recipe["train"]["schedule"]["learning_rate"],
-        )
-
-    def begin(self) -> None:
+    def _divide(self) -> None:
         """Divide steps among processes as a training does. First frees the corpus, since no peer holds one."""
         step, probe = self.trainer.step, list(self.trainer.run.encoded["train"][:PROBE_ROWS])
         self.trainer.run.encoded = {}
@@ -89,16 +90,6 @@ class Side:
         self.update = self._exit_stack.enter_context(sharded(step, number_of_shards(step, probe, rows)))
         self.workers = [worker.pid for worker in getattr(self.update, "workers", ())]
 
-    def facts(self) -> dict:
-        """What the report states once for all sides."""
-        run = self.trainer.run
-        more = {"parameters": run.parameters(), "max_tokens": run.settings.train.max_tokens}
-        return {
-            "device": paddle.device.get_device(),
-            "sizes": {**_sizes(run), **more},
-            "tokens": [batch.tokens for batch in self.batches],
-        }
-
     def first_loss(self) -> float:
         """The loss of the first batch, by the code of the training, without dropout."""
         model, batch = self.trainer.run.model, self.batches[0].tensors()
@@ -107,6 +98,10 @@ class Side:
         model.train()
         return loss
 
+    def facts(self) -> dict:
+        """What others say, and the target tokens of a turn."""
+        return {**super().facts(), "units": {"step": sum(batch.tokens for batch in self.batches)}}
+
     def step(self, number: int) -> None:
         """One step on batch `number`, modulo the number of batches."""
         self.update(number + 1, [self.batches[number % len(self.batches)]])
@@ -114,65 +109,64 @@ class Side:
             paddle.device.synchronize()
 
 
-class Decoder:
+class Search(libraries.Search):
     """Decoding with a trained run as the side says: with or without its key/value cache, or by its export, which is
-    made once in the run's folder as `translate --engine` does. It also creates the `workload` of the other sides."""
+    made once in the run's folder as `translate --engine` does. The side `ours` also writes the workload of the other
+    sides."""
 
-    def __init__(self, request: dict, side: str = "ours"):
-        registry = Registry(create_plugins(request["plugins"]))
-        run = load_run(request["run"], registry)
+    def __init__(self, folder: Path, side: str = "ours"):
+        registry = Registry(create_plugins())
+        run = load_run(json.loads((folder / "request.json").read_text("utf-8"))["run"], registry)
         self.run, self.model, self.cached = run, run.model, side != "ours-uncached"
         self.searches = {
-            "beam": registry.build("search", {"name": "beam", "size": request["beam"], "alpha": request["alpha"]}, "")
+            "beam": registry.build("search", {"name": "beam", "size": BEAM, "alpha": ALPHA}, ""),
+            "greedy": registry.build("search", "greedy", ""),
         }
-        self.searches["single"] = registry.build("search", "greedy", "")
         engine = "ctranslate2" if side == "ours-ctranslate2" else "paddle_tfm"
         self._decode: Callable[..., list[list[Hypothesis]]] = open_engine(
-            run, engine, self.searches["single"], scores=False
+            run, engine, self.searches["greedy"], scores=False
         ) or functools.partial(decode_all, self.model)
         texts = load_corpus(run.plan, ["test"]).splits["test"]
         if not texts:
             raise UserError(f"{run.folder}: its task has no test split")
-        examples = run.codec.encode_all(texts)[: request["sentences"]]
+        examples = run.codec.encode_all(texts)
         # The groups of one call of ours, and the same sentences in batches for the other sides.
         self.jobs: dict[str, list[Sequence[Encoded]]] = {
             "beam": [examples],
-            "single": [[example] for example in examples[: request["singles"]]],
+            "greedy": [[example] for example in examples[:SINGLES]],
         }
         self.batches = {
             job: [batch for group in groups for batch in in_order(group, MAX_TOKENS)]
             for job, groups in self.jobs.items()
         }
-        self.sizes = {
-            **_sizes(run),
-            **dict.fromkeys(("dropout", "embedding_dropout", "inner_dropout"), 0.0),
-            "share_embeddings": run.settings.model.share_embeddings,
-            "jobs": {job: len(batches) for job, batches in self.batches.items()},
-        }
         self.lacking: dict[str, str] = {}
         if side == "ours":
-            self._prepare_others(request["export"])
+            self._prepare_others(folder)
 
-    def _prepare_others(self, export: bool) -> None:
-        """Find out which sides do not have this model, and export it for those that use the engine."""
+    def _prepare_others(self, folder: Path) -> None:
+        """Write what the other sides read, find out which do not have this model, and export it for those that use
+        the engine."""
         if reason := _why_not_peers(self.run):
             self.lacking |= dict.fromkeys(PEERS, reason)
-        if export:
-            try:
-                self.sizes["export"] = str(exported(self.run))
-            except UserError as error:
-                self.lacking |= dict.fromkeys(EXPORTED, str(error))
-
-    def workload(self) -> Workload:
-        """What the other sides read."""
+        sizes = {
+            **_sizes(self.run),
+            **dict.fromkeys(("dropout", "embedding_dropout", "inner_dropout"), 0.0),
+            "share_embeddings": self.run.settings.model.share_embeddings,
+            "jobs": {job: len(batches) for job, batches in self.batches.items()},
+        }
+        try:
+            sizes["export"] = str(exported(self.run))
+        except UserError as error:
+            self.lacking |= dict.fromkeys(EXPORTED, str(error))
         batches = [[getattr(batch, name) for name in FIELDS] for job in self.batches.values() for batch in job]
-        return Workload(self.sizes, _arrays(self.run), batches, None, 0.0)
+        Workload(sizes, _arrays(self.run), batches, None, 0.0).write(folder)
 
     def facts(self) -> dict:
-        """What the report states once for all sides, and in `lacking` why a side does not have this model."""
-        return {"device": paddle.device.get_device(), "sizes": self.sizes, "lacking": self.lacking}
+        """The sentences of each job, and in `lacking` why a side does not have this model."""
+        units = {job: sum(len(batch.index) for batch in batches) for job, batches in self.batches.items()}
+        return {"units": units, "lacking": self.lacking}
 
-    def decode(self, job: str) -> list[list[int]]:
+    def turn(self, job: str, number: int = 0) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end token."""
         if not self.cached:
             return [self._decode_uncached(batch.tensors()) for batch in self.batches[job]]
@@ -183,7 +177,7 @@ class Decoder:
 
     def _decode_uncached(self, batch: Batch) -> list[int]:
         """Greedy search without a cache: every step recomputes the whole prefix and projects the memory."""
-        search, ids = self.searches["single"], [BOS]
+        search, ids = self.searches["greedy"], [BOS]
         with paddle.no_grad():
             memory = self.model.encode(batch.source, batch.source_valid)
             limit = min(search.limit(batch.source.shape[1] - 1), self.model.max_length - 1)
@@ -198,13 +192,13 @@ class Decoder:
         return ids[1:]
 
 
-def _cut(examples: Sequence[Encoded], length: int, max_tokens: int, number: int) -> Iterator[Batch]:
-    """`number` batches of max_tokens / length rows, at least one, with sources and targets of `length` tokens, cut from
-    the concatenated texts, which repeat at their end."""
+def _cut(examples: Sequence[Encoded], length: int, max_tokens: int) -> Iterator[Batch]:
+    """The batches of a turn, of max_tokens / length rows, at least one, with sources and targets of `length` tokens,
+    cut from the concatenated texts, which repeat at their end."""
     rows = max(1, max_tokens // length)
     order = itertools.cycle(range(len(examples)))
     rest: dict[str, list[int]] = {"source": [], "target": []}
-    for _ in range(number):
+    for _ in range(STEPS):
         cut = []
         for _ in range(rows):
             while min(map(len, rest.values())) < length:
