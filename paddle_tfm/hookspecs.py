@@ -156,7 +156,7 @@ def register_tasks() -> Components:
 def register_datasets() -> Components:
     """A named corpus: the addresses of its files and their format. Subclass `paddle_tfm.protocols.Dataset`.
 
-    A recipe uses it by ``task: {name: parallel, dataset: my-corpus}``; `paddle-tfm data ls` lists it.
+    A recipe uses it by ``task: {name: parallel, dataset: my-corpus}``; `paddle-tfm ls data` lists it.
 
     Example::
 

@@ -74,7 +74,8 @@ def _usage(facts: RunFacts, sources: list[str]) -> str:
     folder = units.in_shell(shown)
     if facts.shape == DECODER_ONLY:
         prompt = _prompt(facts)
-        shell = [f"paddle-tfm generate {folder} --prompt {shlex.quote(prompt)}"]
+        end = "-- " if prompt.startswith("-") else ""  # of the options
+        shell = [f"paddle-tfm translate {folder} {end}{shlex.quote(prompt)}"]
         call = f"run = paddle_tfm.load_run({str(shown)!r})\nprint(run.generate({prompt!r}).text)"
     else:
         source = sources[0][:80] if sources else "a text"

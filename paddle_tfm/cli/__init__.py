@@ -24,10 +24,8 @@ from paddle_tfm.units import visible
 # verb -> one line for `--help` (here, so that help answers at once)
 VERBS = {
     "run": "Train the runs of a recipe, and compare them.",
-    "watch": "Say how far runs are that other processes train.",
-    "ls": "List recipes, components, plugins or runs.",
+    "ls": "List recipes, components, plugins, runs (--follow) or data.",
     "show": "Print a recipe with its base and overrides merged.",
-    "data": "List, fetch and look at datasets.",
     "cp": "Copy a shipped recipe to a file of your own.",
     "check": "Find all problems of a recipe without training.",
     "plugin": "Check that a component is right; write a plugin; list them.",
@@ -38,8 +36,7 @@ VERBS = {
     "verify-resume": "Prove that a recipe resumes to the same bits.",
     "replay": "Do the step again in which a run diverged.",
     "evaluate": "Score a trained run.",
-    "translate": "Translate with a trained run.",
-    "generate": "Continue a text with a decoder-only run.",
+    "translate": "Translate, or continue texts, with a trained run.",
     "export": "Write a trained run for an engine made for decoding.",
     "board": "Open the curves in VisualDL.",
     "doctor": "Say what is wrong with the installation, and how to mend it.",

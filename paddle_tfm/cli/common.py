@@ -6,7 +6,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -143,6 +144,27 @@ def note(text: str) -> None:
     from rich.markup import escape
 
     notes().print(f"[dim]{escape(text)}[/]")
+
+
+@contextmanager
+def fetch_bars() -> Iterator[None]:
+    """Within this block each fetched file has a progress bar; without a terminal, a line."""
+    from paddle_tfm.data.fetch import observed
+
+    if not notes().is_terminal:
+        yield
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("  [cyan]{task.description}[/]"), BarColumn(bar_width=20), DownloadColumn()
+    with Progress(*columns, TimeRemainingColumn(), console=notes(), transient=True) as progress:
+
+        def begin(name: str, size: int | None):
+            task = progress.add_task(name, total=size)
+            return lambda done, total: progress.update(task, completed=done, total=total)
+
+        with observed(begin):
+            yield
 
 
 class Stop:

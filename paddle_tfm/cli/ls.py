@@ -5,75 +5,138 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from paddle_tfm.cli.common import console, create_registry, echo, plugin_option
+from paddle_tfm.cli.common import console, create_registry, plugin_option
+from paddle_tfm.cli.durations import Duration
 from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.units import plural
 
-WHAT = ("recipes", "components", "plugins", "runs")
+WHAT = ("recipes", "components", "plugins", "runs", "data")
+OPTIONS = {"all": "components", "follow": "runs", "every": "runs", "fetch": "data"}  # option → of what
+EVERY = Duration("500ms, 2s or 1m", least="100ms")
 
 
 def _complete_what(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     return [name for name in WHAT if name.startswith(incomplete)]
 
 
-def complete_kind(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Kinds of components, where components are listed."""
-    if context.params.get("what", "components") != "components":
+def _complete_name(context: click.Context, parameter: click.Parameter, incomplete: str):
+    """Kinds of components, names of datasets, or folders."""
+    from click.shell_completion import CompletionItem
+
+    what, names = context.params.get("what"), list[str]()
+    if what == "runs":
+        return [CompletionItem(incomplete, type="dir")]
+    if what in ("components", "data"):
+        names = list(KINDS) if what == "components" else create_registry().names("dataset")
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _complete_setting(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Options of the dataset on the command line."""
+    from paddle_tfm.options import parameters
+
+    try:
+        options = parameters(create_registry().entry("dataset", context.params.get("name") or "").load())
+    except UserError:
         return []
-    return [name for name in KINDS if name.startswith(incomplete)]
+    return [f"{option}=" for option in options if option.startswith(incomplete)]
 
 
 @click.command(name="ls")
 @click.argument("what", default="recipes", metavar=f"[{'|'.join(WHAT)}]", shell_complete=_complete_what)
-@click.argument("kind", required=False, metavar="[KIND]", shell_complete=complete_kind)
-@click.option("--kind", "kind_option", hidden=True)  # how KIND was written before it was an argument
+@click.argument("name", required=False, metavar="[KIND|FOLDER|DATASET]", shell_complete=_complete_name)
+@click.argument("settings", nargs=-1, metavar="[option=value]...", shell_complete=_complete_setting)
 @click.option("--all", "with_wrong", is_flag=True, help="Components that are wrong on purpose too.")
-@click.option("--out", default="runs", type=click.Path(path_type=Path), help="Where runs are. Default: runs.")
+@click.option(
+    "--follow", is_flag=True, help="Runs: until all are finished; Ctrl-C ends the following, and nothing else."
+)
+@click.option("--every", default="2s", show_default=True, type=EVERY, metavar="TIME", help="Between two looks at runs.")
+@click.option("--fetch", is_flag=True, help="Fetch the files of a dataset, for a machine without a network.")
 @table_options
 @plugin_option
-def command(what: str, kind: str | None, kind_option: str | None, with_wrong: bool, out: Path, form, plugins) -> None:
-    """List recipes, components (all, or those of one KIND), plugins or runs.
+def command(what, name, settings, with_wrong, follow, every, fetch, form, plugins) -> None:
+    """List recipes, components (all, or those of one KIND), plugins, runs or datasets.
 
     `paddle-tfm show norm:rms` says all about one component.
+
+    Runs: how far those in FOLDER are (default: runs), by their files alone, so from any machine that shares them,
+    whoever trains them; what has died and how to continue it; what finished sweeps say. --follow shows that until all
+    runs are finished and ends with the verdict; without a terminal it prints a line whenever a run's state changes.
+
+    Datasets: corpora that a recipe names, as in `task: {name: parallel, dataset: multi30k}`, what each is, how large,
+    and whether its files are here: in the folder of the environment variable PADDLE_TFM_DATA, by default in your cache
+    folder. Of one DATASET: its home, licence and files, how many pairs, how long they are, and the first ones.
+    `paddle-tfm run` fetches what a recipe needs by itself; an interrupted fetch resumes.
 
     \b
     Examples:
       paddle-tfm ls
       paddle-tfm ls components norm
-      paddle-tfm ls components --all
       paddle-tfm ls components search --json
       paddle-tfm ls runs
+      paddle-tfm ls runs runs/quickstart --follow
+      paddle-tfm ls runs runs/quickstart --json | jq '.runs[] | select(.state == "killed")'
+      paddle-tfm ls data
+      paddle-tfm ls data multi30k source=en target=fr --fetch
+
+    \b
+    States of a run:
+      waiting     nobody has begun it
+      running     with its loss, its speed and the time left; starting: no step yet, scoring: all steps are done
+      done        with its score; diverged: its loss became no number
+      stopped     its process ended in order, and --resume continues it
+      killed      its process is gone: --resume continues at its last checkpoint
+      silent      another machine claimed it, and nothing is heard from there
+      unreadable  its files cannot be read
     """
-    kind = kind or kind_option
-    _refuse(what, kind)
+    _refuse(what, name, settings)
     if what == "recipes":
         _recipes(form)
     elif what == "components":
-        _components(plugins, kind, with_wrong, form)
+        _components(plugins, name, with_wrong, form)
     elif what == "plugins":
         from paddle_tfm.cli.plugin_list import print_plugins
 
         print_plugins(create_registry(plugins), form)
+    elif what == "runs":
+        from paddle_tfm.cli.ls_runs import follow_runs, list_runs
+
+        if follow and form:
+            raise UserError(f"--follow is for people, --{form} for programs, which look again; use one of them")
+        follow_runs(Path(name or "runs"), every) if follow else list_runs(name, form)
     else:
-        _runs(out, form)
+        from paddle_tfm.cli.ls_data import list_datasets, show_dataset
+
+        registry = create_registry(plugins)
+        if name is None:
+            list_datasets(registry, form)
+        else:
+            show_dataset(registry, name, settings, fetch, form)
 
 
-def _refuse(what: str, kind: str | None) -> None:
+def _refuse(what: str, name: str | None, settings: tuple[str, ...]) -> None:
     """Raises UserError where what is asked for does not exist, with what was probably meant."""
     if what not in WHAT:
         if near := nearest(what.rstrip("s"), list(KINDS)).partition("'")[2].rstrip("'?"):
             raise UserError(f"'{what}' cannot be listed; did you mean `paddle-tfm ls components {near}`?")
         raise UserError(unknown("list", what, WHAT))
-    if kind is None:
-        return
-    if what != "components":
-        raise UserError(f"`ls {what}` takes no kind, but '{kind}' was passed; components have kinds")
-    if kind not in KINDS:
-        raise UserError(unknown("kind", kind, KINDS))
+    for option, of in OPTIONS.items():
+        parameter = "with_wrong" if option == "all" else option
+        if what != of and click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
+            raise UserError(f"--{option} goes with `ls {of}`, and not with `ls {what}`; leave it out")
+    if name is not None and what in ("recipes", "plugins"):
+        raise UserError(f"`ls {what}` lists all, but '{name}' was passed; components have kinds, runs a folder")
+    if settings and what != "data":
+        raise UserError(f"`ls {what}` has no settings, but '{settings[0]}' was passed; datasets have")
+    if what == "components" and name is not None and name not in KINDS:
+        raise UserError(unknown("kind", name, KINDS))
+    if what == "data" and name is None and click.get_current_context().params["fetch"]:
+        raise UserError("--fetch: which dataset? `paddle-tfm ls data` lists them; then `ls data NAME --fetch`")
 
 
 def _recipes(form: str | None) -> None:
@@ -114,36 +177,3 @@ def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -
         console().print(f"[dim]options, formula, paper, uses: paddle-tfm show {example}[/]")
         if hidden:
             console().print(f"{plural(hidden, 'component')} wrong on purpose not listed: add --all")
-
-
-def _runs(out: Path, form: str | None) -> None:
-    from paddle_tfm.files import folders_with
-
-    rows = [_run(run) for run in folders_with(out, "identity.json")]
-    if not rows and form is None:
-        echo(f"No runs in {out}. Start one: paddle-tfm run quickstart")
-        return
-    columns = [column("folder", style="cyan"), column("result", prose=True)]
-    emit(Table(columns, rows, "Runs"), form, rows)
-
-
-def _run(folder: Path) -> dict[str, object]:
-    """A run's results in a few words, and as numbers."""
-    from paddle_tfm import units
-    from paddle_tfm.train.forms import read_results
-
-    row: dict[str, object] = {"folder": str(folder), "finished": False, "split": None, "scores": {}}
-    file = folder / "results.json"
-    if not file.is_file():
-        return {**row, "result": "not finished: --resume"}
-    try:
-        results = read_results(folder, ("test", "valid", "diverged", "units"))
-        split = "test" if results["test"] else "valid"
-        words = ", ".join(
-            f"{name} {units.text(float(value), results['units'].get(name, ''))}"
-            for name, value in list(results[split].items())[:3]
-        )
-    except UserError as error:
-        return {**row, "result": f"broken: {str(error).replace(str(file), file.name)}"}
-    result = str(results["diverged"] or (words if split == "test" else f"{words} ({split})"))
-    return {**row, "finished": True, "split": split, "scores": results[split], "result": result}

@@ -1,4 +1,4 @@
-"""The table of runs under way, of `run` and of `watch`: as many rows as there is room for, and a count of the rest."""
+"""The table of runs, of `run` and of `ls runs`: as many rows as there is room for, and a count of the rest."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _column(
     right: bool = False,
     style: Callable[[Standing], str] = lambda run: "",
 ) -> Column[Standing]:
-    """A column for people: what programs get is in `watch`."""
+    """A column for people: what programs get is in `ls_runs.as_data`."""
     return Column(heading, text, lambda run: {}, importance, right, style=style)
 
 

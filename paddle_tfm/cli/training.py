@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddle_tfm.cli import forecast, paranoid
-from paddle_tfm.cli.common import Stop, console, create_registry, note, notes, use_device, warn
+from paddle_tfm.cli.common import Stop, console, create_registry, fetch_bars, note, notes, use_device, warn
 from paddle_tfm.cli.ranks import Team, team
 from paddle_tfm.cli.run_request import Request
 from paddle_tfm.cli.sweep_options import save
@@ -64,7 +64,6 @@ def _train_and_compare(
     wanted: Request, recipe: Recipe, registry: Registry, executor, device: str, folder: Path, workers: int, ours: Team
 ) -> None:
     """What `train` does where nothing is wrong with the options, in the process that the user started."""
-    from paddle_tfm.cli.data import bars
     from paddle_tfm.sweep.sweep import Sweep
 
     if wanted.paranoid:
@@ -83,7 +82,7 @@ def _train_and_compare(
         only=wanted.cell,
         cell_options=[f"--device={wanted.device}"] if wanted.device else [],
     )
-    with bars():
+    with fetch_bars():
         cells = sweep.prepare()  # outside of `Stop`: Ctrl-C ends it at once
     if recipe.seed_plan():
         from paddle_tfm.comparison.recipe_runs import undecided

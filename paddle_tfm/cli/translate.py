@@ -1,4 +1,4 @@
-"""`paddle-tfm translate RUN`: one line out for each line in."""
+"""`paddle-tfm translate RUN`: one line out for each line in, or by a decoder-only run what follows it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,22 @@ from paddle_tfm.cli.common import create_registry, device_option, note, notes, p
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option, search_option
 from paddle_tfm.cli.lines import STANDARD, LineSource, check_output, chunks, open_lines, writing
 from paddle_tfm.errors import UserError
-from paddle_tfm.units import in_shell, plural
+from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from paddle_tfm.inference.translate import Translation
+    from paddle_tfm.protocols import Search
+    from paddle_tfm.registry import Registry
+    from paddle_tfm.train.run import Run
 
+LENGTH = 200  # of a continuation, where --length does not say
+OF_TRANSLATING = {  # parameters that mean nothing where a text is continued → options
+    "nbest": "--nbest",
+    "scores": "--scores",
+    "prefix": "--prefix",
+    "folder": "--attention",
+    "batch_tokens": "--batch-tokens",
+}
 ONE_LINE = str.maketrans("\n\r", "  ")
 ONE_CELL = str.maketrans("\n\r\t", "   ")
 
@@ -78,21 +89,33 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     help="Source tokens decoded at once, padding included; by several workers, at most twice as many. Fewer need less "
     "memory; a beam of N needs N times as much.",
 )
+@click.option(
+    "--length",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a decoder-only run: at most so many tokens after each TEXT; they may be more than the model sees at once "
+    f"(model.max_length). Default: {LENGTH}.",
+)
 @search_option
+@click.option("--seed", type=int, metavar="N", help="Of a search that draws: another seed, other outputs.")
 @engine_option
 @checkpoint_option
 @plugin_option
 @device_option
 def command(
-    run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, search, engine,
-    checkpoint, plugins, device,
+    run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, length, search, seed,
+    engine, checkpoint, plugins, device,
 ) -> None:  # fmt: skip
-    """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN.
+    """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN; a
+    decoder-only run (model.encoder_layers: 0) continues it instead.
 
     One line in, one line out, whatever bytes it holds; an empty line gives an empty one (with --nbest one empty
     output). Lines are read and written up to 2,000 at a time, and at once where no more have arrived: files may be of
     any length, and a program that sends a line through a pipe gets its answer. What is worth knowing is said at the
     end, on standard error: lines that were cut or are not UTF-8, the share of pieces unknown to the model.
+
+    A decoder-only run writes each TEXT and what follows, as it comes, with an empty line between two of them; ""
+    begins with nothing. Where the search draws, the same TEXT twice is continued in two ways.
 
     \b
     Examples:
@@ -103,35 +126,41 @@ def command(
       paddle-tfm translate RUN --nbest 3 --search "{name: sampling, top_p: 0.9, samples: 3}" < in
       paddle-tfm translate RUN --engine ctranslate2 --input test.de --output test.en
       paddle-tfm translate RUN --prefix "We" --attention maps "Wir gehen nach Hause ."
+      paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "A man" --length 300
+      paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "" --search "{name: sampling, temperature: 0.5, top_k: 20}"
     """
-    from paddle_tfm.recipe import yaml_lines
-
     _refuse_alone(folder)
     lines = open_lines(texts, source)
     check_output(target, source)
     registry = create_registry(plugins)
     device = use_device(device)
-    from paddle_tfm.export.engine import open_engine
+    from paddle_tfm.export.engine import open_engine, open_generator
     from paddle_tfm.inference.align import align
     from paddle_tfm.inference.remarks import Remarks
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
+    _refuse_of_the_other_kind(loaded)
+    built = _search(registry, loaded, search, seed)
+    undecodable: list[int] = []
     if loaded.is_decoder_only:
-        raise UserError(
-            f"{loaded.folder} is decoder-only: it has no source to translate, but continues a text; use `paddle-tfm "
-            f"generate {in_shell(loaded.folder)}`"
-        )
-    built = registry.build("search", yaml_lines.value(search), "--search") if search else None
+        decode = open_generator(loaded, engine, built, checkpoint, device, note)
+
+        def continued(prompt: str, number: int, write: Callable[[str], None]) -> str:
+            output = loaded.generate(prompt, length or LENGTH, built, number=number, on_text=write, decode=decode)
+            return output.text
+
+        _continue_texts(continued, lines, undecodable, target)
+        for sentence in _undecodable(lines.name, undecodable):
+            warn(sentence)
+        return
     alignments = _alignment_folder(folder, pictures)
-    decoder = open_engine(loaded, engine, built or loaded.search(), checkpoint, scores, device, note)
-    remarks = Remarks(loaded.model, loaded.codec, built or loaded.search())
+    decoder = open_engine(loaded, engine, built, checkpoint, scores, device, note)
+    remarks = Remarks(loaded.model, loaded.codec, built)
+    options = {"nbest": nbest or 1, "prefix": prefix, "max_tokens": batch_tokens, "decode": decoder}
 
     def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
-        outputs = loaded.hypotheses(
-            chunk, built, nbest=nbest or 1, prefix=prefix, max_tokens=batch_tokens, progress=progress, first=first,
-            decode=decoder,
-        )  # fmt: skip
+        outputs = loaded.hypotheses(chunk, built, first=first, progress=progress, **options)
         best = [of_line[0] for of_line in outputs]
         remarks.add(chunk, best)
         if alignments is not None:
@@ -139,10 +168,39 @@ def command(
         numbered = enumerate(outputs, first + 1)
         return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
 
-    undecodable: list[int] = []
     _translate_chunks(translate, lines, undecodable, target, few=bool(texts))
     for sentence in [*_undecodable(lines.name, undecodable), *remarks.sentences()]:
         warn(sentence)
+
+
+def _search(registry: Registry, run: Run, text: str | None, seed: int | None) -> Search:
+    """The search that --search says, else the recipe's; with another seed, if there is one."""
+    from paddle_tfm.components import Spec
+    from paddle_tfm.recipe import yaml_lines
+
+    if seed is None:
+        return registry.build("search", yaml_lines.value(text), "--search") if text else run.search()
+    try:
+        spec = Spec.parse(yaml_lines.value(text) if text else run.settings.search)
+    except ValueError as error:
+        raise UserError(f"--search: {error}") from error
+    if "seed" not in registry.options("search", spec.name):
+        raise UserError(f"--seed: the search '{spec.name}' draws nothing; take one that does, as --search sampling")
+    return registry.build("search", {"name": spec.name, **spec.options, "seed": seed}, "--search")
+
+
+def _refuse_of_the_other_kind(run: Run) -> None:
+    """Raises UserError where there is an option that means nothing for a run of this kind."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if not run.is_decoder_only and "length" in given:
+        raise UserError(
+            f"--length is of runs that continue a text, but {run.folder} is {run.settings.model.shape}; its search "
+            'says how long outputs are: --search "{name: beam, max_length: 50}"'
+        )
+    for name, option in OF_TRANSLATING.items():
+        if run.is_decoder_only and name in given:
+            raise UserError(f"{option} is of runs that translate, but {run.folder} is decoder-only: leave it out")
 
 
 def _refuse_alone(folder: Path | None) -> None:
@@ -181,6 +239,30 @@ def _translate_chunks(translate: Callable, lines: LineSource, undecodable: list[
     except KeyboardInterrupt:
         notes().print(f"[yellow]Stopped after {plural(done, 'line')}, which are written.[/]")
         raise
+
+
+def _continue_texts(continued: Callable, lines: LineSource, undecodable: list[int], target: str) -> None:
+    """Write each line and what `continued(line, its number, write)` returns, which calls `write` with its parts as they
+    come. A line appears with the first of them, so that an error comes alone."""
+    opened: Callable[[str], object] | None = None
+    before, number = "", 0
+
+    with ExitStack() as stack:
+
+        def write(text: str) -> None:
+            nonlocal opened, before
+            opened = opened or stack.enter_context(writing(target))
+            opened(before + text)
+            before = ""
+
+        for chunk in chunks(lines, undecodable):
+            for prompt in chunk:
+                before = ("\n" if number else "") + prompt
+                text = prompt + continued(prompt, number, write)
+                write("" if text.endswith("\n") else "\n")
+                number += 1
+        if not number:
+            write("")
 
 
 def _too_long(name: str, chunk: list[str], done: int) -> UserError:

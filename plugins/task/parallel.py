@@ -18,7 +18,7 @@ JSON = (".jsonl", ".jsonl.gz")
 class Parallel(Task):
     """Pairs of texts: `dataset`, a corpus by name; `train`, `valid`, `test`, your own files; or `pairs` in the recipe.
 
-    `dataset` is ``multi30k`` or ``{name: multi30k, source: de, target: en}``; `paddle-tfm data ls` lists them.
+    `dataset` is ``multi30k`` or ``{name: multi30k, source: de, target: en}``; `paddle-tfm ls data` lists them.
 
     A split of your own is one file or two: ``file.tsv``, of which `columns` (counted from 0; default [0, 1]) say where
     source and target stand; ``file.jsonl``, a JSON object a line, of which `columns` are the keys (default [source,
@@ -134,7 +134,7 @@ def _check_origin(options: list[str]) -> None:
     """Exactly one of `dataset`, `pairs` and `train`."""
     if not {"dataset", "pairs", "train"} & {*options}:
         raise ValueError(
-            "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a "
+            "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm ls data`; `train`, a "
             "file or [file of sources, file of targets]; `pairs`, a list of [source, target]"
         )
     if options[0] in ("dataset", "pairs") and len(options) > 1:

@@ -390,7 +390,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, tr
 
     (again,) = re.findall(r"^default/seed-1 is saved\. Continue with: paddle-tfm (.*)$", done.err, re.M)
     assert {"--out=an out", "--plugin=a plugin.py", "--device=cpu", "--strict"} <= set(shlex.split(again))
-    assert "not finished: --resume" in call("ls", "runs", "--out", "an out").out
+    assert f"stopped at {at.split()[1]}" in call("ls", "runs", "an out").out
     done = call(*shlex.split(again))
     assert done.status == 0, done.err
     assert f"resumed at step {at.split()[1]}" in done.err
@@ -486,18 +486,10 @@ def test_compare_puts_runs_side_by_side(trained, tmp_path):
     assert (done.status, "unknown metric 'blue'" in done.err) == (2, True)
 
 
-def test_ls_runs_shows_scores(trained):
-    done = call("ls", "runs", "--out", trained.out)
-    table = " ".join(done.out.split())  # the row of a long folder takes two lines
-    assert re.search(r"default/seed-1 loss [\d.]+, exact_match [\d.]+%, token_accuracy [\d.]+%", table)
-    assert call("ls", "runs").out == "No runs in runs. Start one: paddle-tfm run quickstart\n"
-
-
 def test_ls_recipes_components_and_plugins():
     listing = call("ls").out
     assert re.search(r"^reverse +Reverse a sequence of up to 12 numbers +about 1 minute", listing, re.M)
     norms = call("ls", "components", "norm").out
-    assert call("ls", "components", "--kind", "norm").out == norms
     assert re.search(r"^rms +Division by the root mean square", norms, re.M)
     assert "rotary" not in norms
     everything = call("ls", "components").out

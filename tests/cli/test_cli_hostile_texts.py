@@ -28,7 +28,7 @@ def test_no_command_reaches_the_terminal(hostile, tmp_path):
     recipe, out = hostile / "mine.yaml", tmp_path / "out"
     run = call("run", recipe, *[text for text in TINY if not text.startswith("task")], "--out", out)
     assert run.status == 0, run.err
-    outputs = [run, call("data", recipe), call("compare", out), call("evaluate", out / "default" / "seed-1")]
+    outputs = [run, call("ls", "data", recipe), call("compare", out), call("evaluate", out / "default" / "seed-1")]
     assert "␛[31mb" in run.out  # a sample, shown
     for output in outputs:
         for stream in (output.out, output.err):
@@ -49,7 +49,7 @@ def named(trained, tmp_path_factory):
 
 @pytest.mark.parametrize(
     "arguments",
-    ["ls runs --out {}", "ls runs --csv --out {}", "ls runs --json --out {}", "diff {}/*/seed-1", "watch --once {}",
+    ["ls runs {}", "ls runs --csv {}", "ls runs --json {}", "diff {}/*/seed-1",
      "compare --csv {}"],
 )  # fmt: skip
 def test_a_name_commands_no_terminal(arguments, named):

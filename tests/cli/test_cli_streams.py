@@ -67,7 +67,7 @@ def test_columns_that_are_no_number_are_none(columns, tmp_path):
             "check reverse",
             "Paddle does not start: ValueError: .*; set in the environment: .*PADDLE_TRAINER_ID$",
         ),
-        ({"PADDLE_TFM_DATA": "~nobody-here/x"}, "data ls", "PADDLE_TFM_DATA=~nobody-here/x: Could not determine home"),
+        ({"PADDLE_TFM_DATA": "~nobody-here/x"}, "ls data", "PADDLE_TFM_DATA=~nobody-here/x: Could not determine home"),
         ({"_PADDLE_TFM_COMPLETE": "bash_complete"}, "", "COMP_WORDS and COMP_CWORD must be set"),
         (
             {"_PADDLE_TFM_COMPLETE": "zsh_complete", "COMP_WORDS": "paddle-tfm", "COMP_CWORD": "abc"},

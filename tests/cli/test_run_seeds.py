@@ -38,7 +38,7 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
     trained = sorted(path.parent.relative_to("one").as_posix() for path in Path("one").rglob("results.json"))
     assert trained == [f"{v}/seed-{s}" for v, n in (("long", 4), ("same", 4), ("short", 3)) for s in range(1, n + 1)]
     # Who watches it waits for no run that will not be, and hears the verdict of the end.
-    watched = json.loads(call("watch", "one", "--json").out)
+    watched = json.loads(call("ls", "runs", "one", "--json").out)
     assert watched["finished"] and len(watched["runs"]) == 11
     said = watched["sweeps"][0]["verdict"]
     assert said in " ".join(done.out.split()) and "1 is worse" in said
@@ -73,7 +73,7 @@ def test_seeds_are_added_where_the_question_is_open_and_only_there(recipe):
         Path("one", name, "seed-4/results.json").unlink()
     command = json.loads(Path("one/command.json").read_text("utf-8"))
     assert command["question"] == {"seeds": {"at_most": 4, "looks": [3, 4]}, "smallest_effect": 0.001}
-    said = json.loads(call("watch", "one", "--json").out)["sweeps"][0]["verdict"]
+    said = json.loads(call("ls", "runs", "one", "--json").out)["sweeps"][0]["verdict"]
     label, _, verdict = said.partition(": ")
     assert label == "After 3 of 4 seeds (interim, adjusted for looks)"
     done = call("compare", "one", "--out=elsewhere")

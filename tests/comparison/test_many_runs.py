@@ -23,7 +23,7 @@ def test_a_thousand_runs_are_listed_and_compared_in_seconds(tmp_path):
     copies(tmp_path / "one/default/seed-1", tmp_path / "many", variants=10, seeds=100)
     many = str(tmp_path / "many")
     for command, seconds in (
-        (["ls", "runs", "--out", many], 10),
+        (["ls", "runs", many], 10),
         (["compare", many, "--json"], 20),
         (["report", many], 20),
     ):

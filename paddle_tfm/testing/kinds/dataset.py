@@ -54,7 +54,7 @@ def files_declared(subject: Subject) -> Result:
 @check(
     "dataset",
     invariant="what options ask for is in the catalogue, and the same at every call",
-    consequence="`data fetch` and `data ls` know other files than a training reads",
+    consequence="`ls data` knows other files than a training reads",
     hint="`files()` chooses among those of `catalogue()`; the object changes nothing of itself",
 )
 def files_in_catalogue(subject: Subject) -> Result:
@@ -107,7 +107,7 @@ def reads(subject: Subject) -> Result:
     files = dataset.files()
     missing = [file.name for file in files if file not in cache.present(dataset, files)]
     if missing:
-        return Skip(f"{missing[0]} is not here; `paddle-tfm data fetch {subject.name}` fetches it")
+        return Skip(f"{missing[0]} is not here; `paddle-tfm ls data {subject.name} --fetch` fetches it")
     counts = {}
     for name in SPLITS:
         counts[name] = 0

@@ -332,7 +332,7 @@ def test_a_wrong_dataset_in_a_recipe(dataset, path, text):
 # -------------------------------------------------------------------------------------------------------------- options
 
 ORIGIN = (
-    "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm data ls`; `train`, a file or "
+    "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm ls data`; `train`, a file or "
     "[file of sources, file of targets]; `pairs`, a list of [source, target]"
 )
 NUMBERS = "`columns` must be two numbers from 0 on, those of source and target, but is "

@@ -1,4 +1,4 @@
-"""The table of a sweep's runs, in `run` on a terminal and in `watch`."""
+"""`paddle-tfm ls runs`, and the table of a sweep's runs, which `run` shows too."""
 
 import contextlib
 import fcntl
@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -69,7 +70,7 @@ def test_a_sweep_that_is_killed_is_watched_and_resumed(tmp_path):
     assert status == -signal.SIGKILL
     assert "left of all" in text and "After 1 of 2" not in text
 
-    done = call("watch", out, "--once")
+    done = call("ls", "runs", out)
     assert done.status == 0, done.err
     lines = done.out.splitlines()
     states = [line.split()[:2] for line in lines[1:5]]
@@ -82,11 +83,11 @@ def test_a_sweep_that_is_killed_is_watched_and_resumed(tmp_path):
     assert lines[5] == "1 of 4 done · 1 killed · 2 waiting"
     assert re.match(r"post/seed-1: process \d+ on .*, which trained it since .* UTC, is gone$", lines[6])
     assert lines[8].startswith("paddle-tfm run reverse ") and lines[8].endswith(f" --out {out} --resume")
-    data = json.loads(call("watch", out, "--json").out)
+    data = json.loads(call("ls", "runs", out, "--json").out)
     assert (data["finished"], data["counts"]) == (False, {"done": 1, "killed": 1, "waiting": 2})
     assert data["sweeps"][0]["continue_with"] == lines[8]
 
-    watch = [sys.executable, "-m", "paddle_tfm", "watch", str(out), "--every", "200ms"]
+    watch = [sys.executable, "-m", "paddle_tfm", "ls", "runs", str(out), "--follow", "--every", "200ms"]
     watching = subprocess.Popen(watch, stdout=subprocess.PIPE, text=True)
     status, text = on_a_terminal(*sweep, "--resume")
     assert status == 0
@@ -101,7 +102,7 @@ def test_a_sweep_that_is_killed_is_watched_and_resumed(tmp_path):
     told, _ = watching.communicate(timeout=60)
     assert watching.returncode == 0
     assert "pre/seed-1: done, exact match" in told and "post/seed-2: done, exact match" in told
-    verdict = json.loads(call("watch", out, "--json").out)["sweeps"][0]["verdict"]
+    verdict = json.loads(call("ls", "runs", out, "--json").out)["sweeps"][0]["verdict"]
     for text in (told, call("compare", out, "--out", tmp_path / "report").out):
         assert verdict in " ".join(text.split())
     assert told.splitlines()[-1] == f"report  paddle-tfm compare {out}"
@@ -124,23 +125,25 @@ def test_where_nothing_can_be_redrawn_there_are_lines(tmp_path, monkeypatch):
 
 
 def test_a_finished_sweep_says_its_verdict_and_ends(trained):
-    status, text = on_a_terminal("watch", trained.out)
+    status, text = on_a_terminal("ls", "runs", trained.out, "--follow")
     assert status == 0 and text.rstrip().endswith(f"report  paddle-tfm compare {trained.out}")
     assert "is the only variant here" in " ".join(text.split())
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h")  # the cursor is back
-    record = json.loads(call("watch", trained.folder, "--json").out)["runs"][0]
+    record = json.loads(call("ls", "runs", trained.folder, "--json").out)["runs"][0]
     results = json.loads((trained.folder / "results.json").read_text("utf-8"))
     assert (record["state"], record["score"]) == ("done", results["test"]["exact_match"])
-    assert call("watch", trained.folder, "--csv").out.splitlines()[0].startswith("run,folder,state,step,")
+    assert call("ls", "runs", trained.folder, "--csv").out.splitlines()[0].startswith("run,folder,state,step,")
 
 
-def test_ctrl_c_ends_the_watch_alone(tmp_path):
+def test_ctrl_c_ends_the_following_alone(tmp_path):
     begun = tmp_path / "out/pre/seed-1"
     begun.mkdir(parents=True)
     (begun / "identity.json").write_text("{}")
     (begun / "recipe.yaml").write_text("train: {steps: 5}\n")
     for number, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        status, text = on_a_terminal("watch", tmp_path, send=number, when=lambda text: "Nothing is trained" in text)
+        status, text = on_a_terminal(
+            "ls", "runs", tmp_path, "--follow", send=number, when=lambda text: "Nothing is trained" in text
+        )
         assert status == expected and "Traceback" not in text
         assert text.count("\x1b[?25l") == text.count("\x1b[?25h")  # the cursor is back
     assert sorted(path.name for path in begun.iterdir()) == ["identity.json", "recipe.yaml"]
@@ -150,15 +153,40 @@ def test_ctrl_c_ends_the_watch_alone(tmp_path):
     "arguments, sentence",
     [
         (["nowhere"], "nowhere: there is no such folder"),
-        (["."], ".: no run is here; `paddle-tfm ls runs` shows where they are"),
+        (["--follow"], "runs: there is no such folder"),
+        (["."], ".: no run is here; start one: paddle-tfm run quickstart"),
+        ([".", "--follow"], ".: no run is here; start one: paddle-tfm run quickstart"),
+        ([".", "--follow", "--csv"], "--follow is for people, --csv for programs, which look again; use one of them"),
+        ([".", "--fetch"], "--fetch goes with `ls data`, and not with `ls runs`; leave it out"),
+        ([".", "x=1"], "`ls runs` has no settings, but 'x=1' was passed; datasets have"),
         ([".", "--every", "0"], "--every 0: must be a duration of at least 100ms, such as 500ms, 2s or 1m"),
         ([".", "--every", "2 days"], "--every 2 days: must be a duration, such as"),
     ],
 )
-def test_what_cannot_be_watched_is_said_in_one_sentence(arguments, sentence, tmp_path, monkeypatch):
+def test_what_cannot_be_listed_is_said_in_one_sentence(arguments, sentence, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = call("watch", *arguments)
+    done = call("ls", "runs", *arguments)
     assert done.status == 2 and done.err.startswith(f"Error: {sentence}") and done.err.count("\n") == 1
+
+
+def test_without_a_folder_there_may_be_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = call("ls", "runs")
+    assert (done.status, done.out) == (0, "No runs in runs. Start one: paddle-tfm run quickstart\n")
+    assert json.loads(call("ls", "runs", "--json").out)["runs"] == []
+    assert call("ls", "runs", "--csv").status == 0
+
+
+def test_half_a_run_is_unreadable_and_the_others_are_listed(trained, tmp_path):
+    for seed in (1, 2):
+        shutil.copytree(trained.folder, tmp_path / f"out/default/seed-{seed}")
+    (tmp_path / "out/default/seed-1/results.json").write_text('{"test"')
+    done = call("ls", "runs", tmp_path / "out")
+    assert done.status == 0 and [line.split()[:2] for line in done.out.splitlines()[1:3]] == [
+        ["default/seed-1", "unreadable"],
+        ["default/seed-2", "done"],
+    ]
+    assert "results.json: damaged" in done.out and "Traceback" not in done.err
 
 
 def many(count, states):

@@ -1,4 +1,4 @@
-"""`paddle-tfm data`: on datasets of our own, which a server on the loopback interface gives out."""
+"""`paddle-tfm ls data`: on datasets of our own, which a server on the loopback interface gives out."""
 
 import hashlib
 import json
@@ -98,113 +98,79 @@ def output_of(done):
 
 
 def listed(plugin):
-    return {row["name"]: row for row in json.loads(output_of(call("data", "ls", "--json", *plugin)))}
+    return {row["name"]: row for row in json.loads(output_of(call("ls", "data", "--json", *plugin)))}
 
 
-def test_ls(plugin, tmp_path):
-    out = output_of(call("data", "ls", *plugin))
+def test_all_datasets_are_listed(plugin, tmp_path):
+    out = output_of(call("ls", "data", *plugin))
     assert f"Datasets in {tmp_path / 'data'}" in out
     assert "numbers-1 Numbers in words. 0.0 kB absent none at all" in out
-    for name in ("multi30k", "scan", "sigmorphon2020-g2p", "tatoeba-en-zh"):
-        assert name in out
-
-
-def test_ls_as_json(plugin, tmp_path):
     rows = listed(plugin)
+    assert {"multi30k", "scan", "sigmorphon2020-g2p", "tatoeba-en-zh"} < set(rows)
     assert rows["numbers-1"]["files"] == {"needed": 1, "present": 0, "all": 2}
     assert (rows["numbers-1"]["bytes"], rows["numbers-1"]["state"]) == (12, "absent")
     assert rows["numbers-1"]["folder"] == str(tmp_path / "data" / "numbers")
-    assert rows["multi30k"]["bytes"] == 1_296_271
-    (tmp_path / "data" / "multi30k").mkdir(parents=True)
-    (tmp_path / "data" / "multi30k" / "train.en.gz").write_bytes(b"")
-    call("data", "fetch", "numbers-1", *plugin)
-    rows = listed(plugin)
-    assert rows["multi30k"]["state"] == "partly, 1 of 6 files"
-    assert rows["numbers-1"]["state"] == "present"
-
-
-def test_ls_lists_the_broken_too(plugin):
-    rows = listed(plugin)
     assert rows["needs"]["state"] == "present"  # no file of it is missing
     assert rows["no-dataset"]["state"].startswith("broken: 'no-dataset' is no dataset")
     assert rows["absent"]["state"].startswith("broken: dataset 'absent' of plugin 'mine' cannot be loaded")
+    (tmp_path / "data" / "multi30k").mkdir(parents=True)
+    (tmp_path / "data" / "multi30k" / "train.en.gz").write_bytes(b"")
+    assert listed(plugin)["multi30k"]["state"] == "partly, 1 of 6 files"
 
 
-def test_fetch(plugin, tmp_path):
-    done = call("data", "fetch", "numbers-1", *plugin)
-    folder = tmp_path / "data" / "numbers"
-    assert output_of(done) == f"numbers-1: 1 file in {folder}, 1 fetched"
-    assert (folder / "de").read_bytes() == GERMAN and not (folder / "fr").exists()
-    assert (
-        output_of(call("data", "fetch", "numbers-1", *plugin)) == f"numbers-1: 1 file in {folder}, all on disk already"
-    )
-    assert output_of(call("data", "fetch", "numbers-1", "target=fr", *plugin)).endswith(
-        f"1 file in {folder}, 1 fetched"
-    )
-
-
-def test_fetch_all(plugin, tmp_path):
-    assert output_of(call("data", "fetch", "numbers-1", "--all", *plugin)).endswith(", 2 fetched")
-    assert (tmp_path / "data" / "numbers" / "fr").stat().st_size == 1_500_000
-
-
-def test_fetch_complains_in_a_sentence(plugin, tmp_path):
-    (tmp_path / "home" / "de").unlink()
-    done = call("data", "fetch", "numbers-1", *plugin)
-    assert done.status == 2
-    assert "Error: numbers cannot be fetched: 127.0.0.1:" in done.err and "answers 404" in done.err
-    assert f"Put into {tmp_path / 'data' / 'numbers'} by hand:\n  de  from http://127.0.0.1:" in done.err
-
-
-def test_show_before_it_is_fetched(plugin):
-    out = output_of(call("data", "show", "numbers-1", "target=fr", *plugin))
+def test_one_is_shown_before_it_is_fetched(plugin):
+    out = output_of(call("ls", "data", "numbers-1", "target=fr", *plugin))
     assert "numbers-1 Numbers in words." in out and "cite Nobody 2020" in out and "options target=fr count=2" in out
     assert "fr 1.5 MB absent not pinned before first use" in out
-    assert out.endswith("Not all of its files are on disk. Fetch them: paddle-tfm data fetch numbers-1 target=fr")
+    assert out.endswith("Not all of its files are on disk. Fetch them: paddle-tfm ls data numbers-1 target=fr --fetch")
+    row = json.loads(call("ls", "data", "numbers-1", "target=fr", "--json", *plugin).out)
+    assert (row["bytes"], row["state"]) == (1_500_000, "absent")
 
 
-def test_show(plugin, tmp_path):
-    call("data", "fetch", "numbers-1", "--all", *plugin)
-    out = output_of(call("data", "show", "numbers-1", "--split", "test", "-n", "2", *plugin))
+def test_what_its_options_need_is_fetched_and_shown(plugin, tmp_path):
+    folder = tmp_path / "data" / "numbers"
+    out = output_of(call("ls", "data", "numbers-1", "--fetch", *plugin))
+    assert (folder / "de").read_bytes() == GERMAN and not (folder / "fr").exists()
     assert f"de 0.0 kB present {hashlib.sha256(GERMAN).hexdigest()[:12]}…" in out
     assert "train 3 source 2, 3, 3 11, 17, 17 target 1, 1, 1 3, 4, 4 valid 3" in out
-    assert out.endswith("test → ein test test → zwei")
-    out = output_of(call("data", "show", "numbers-1", "target=fr", "-n", "0", *plugin))
-    assert "…, pinned at first use" in out
-    assert "→ [b]" in output_of(call("data", "show", "numbers-1", "-n", "3", *plugin))  # no markup of ours
+    assert "train train → ein train train train → zwei" in out
+    assert out.endswith("test test test test → [b]")  # no markup of ours
+    (tmp_path / "home" / "de").unlink()
+    assert output_of(call("ls", "data", "numbers-1", "--fetch", *plugin)) == out  # it is there
+    assert "…, pinned at first use" in output_of(call("ls", "data", "numbers-1", "target=fr", "--fetch", *plugin))
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["show", "numbers"], "unknown dataset 'numbers'; did you mean 'numbers-1'?"),
-        (["fetch", "number-1"], "unknown dataset 'number-1'; did you mean 'numbers-1'?"),
+        (["numbers"], "unknown dataset 'numbers'; did you mean 'numbers-1'?"),
         (
-            ["show", "numbers-1", "tagret=fr"],
+            ["numbers-1", "tagret=fr", "--fetch"],
             "numbers-1.tagret: 'numbers-1' has no option 'tagret'; did you mean 'target'? Its options: count, target",
         ),
-        (["show", "numbers-1", "fr"], "numbers-1: 'fr' must be option=value"),
-        (["show", "numbers-1", "name=fr"], "numbers-1: 'name=fr' must be option=value"),
-        (["show", "numbers-1", "count=x"], "numbers-1.count: must be a valid integer, but is 'x'"),
-        (["show", "numbers-1", "target=it"], "numbers-1: 'numbers-1' refuses: `target` must be de or fr, but is 'it'"),
-        (["show", "numbers-1", "--split", "tset"], "--split: unknown split 'tset'; did you mean 'test'?"),
-        (["fetch", "needs"], "needs: 'needs' needs the option 'size'"),
-        (["fetch", "no-dataset"], "'no-dataset' is no dataset: its class must subclass paddle_tfm.protocols.Dataset"),
+        (["numbers-1", "fr"], "numbers-1: 'fr' must be option=value"),
+        (["numbers-1", "name=fr"], "numbers-1: 'name=fr' must be option=value"),
+        (["numbers-1", "count=x"], "numbers-1.count: must be a valid integer, but is 'x'"),
+        (["numbers-1", "target=it"], "numbers-1: 'numbers-1' refuses: `target` must be de or fr, but is 'it'"),
+        (["needs", "--fetch"], "needs: 'needs' needs the option 'size'"),
+        (["no-dataset"], "'no-dataset' is no dataset: its class must subclass paddle_tfm.protocols.Dataset"),
+        (["--fetch"], "--fetch: which dataset? `paddle-tfm ls data` lists them; then `ls data NAME --fetch`"),
+        (["numbers-1", "--follow"], "--follow goes with `ls runs`, and not with `ls data`; leave it out"),
     ],
 )
 def test_mistakes_end_in_a_sentence(plugin, arguments, text):
-    done = call("data", *arguments, *plugin)
+    done = call("ls", "data", *arguments, *plugin)
     assert done.status == 2
     assert done.err.startswith(f"Error: {text}"), done.err
     assert done.err.count("\n") == 1
 
 
-def test_help_teaches(plugin):
-    assert "paddle-tfm data fetch multi30k source=en target=fr" in call("data", "--help").out
-    for verb in ("ls", "fetch", "show"):
-        out = call("data", verb, "--help").out
-        assert "Examples:" in out and f"paddle-tfm data {verb}" in out
-    assert call("data", "sho").status == 2
+def test_a_fetch_complains_in_a_sentence(plugin, tmp_path):
+    (tmp_path / "home" / "de").unlink()
+    done = call("ls", "data", "numbers-1", "--fetch", *plugin)
+    assert done.status == 2
+    assert "Error: numbers cannot be fetched: 127.0.0.1:" in done.err and "answers 404" in done.err
+    assert f"Put into {tmp_path / 'data' / 'numbers'} by hand:\n  de  from http://127.0.0.1:" in done.err
 
 
 def completions(*words, incomplete):
@@ -213,17 +179,18 @@ def completions(*words, incomplete):
 
 
 def test_names_and_options_complete():
-    assert completions("data", incomplete="") == ["fetch", "ls", "show"]
-    assert completions("data", "show", incomplete="s") == ["scan", "sigmorphon2020-g2p"]
-    assert completions("data", "fetch", "multi30k", incomplete="") == ["source=", "target=", "test="]
-    assert completions("data", "fetch", "nothing", incomplete="") == []
+    assert completions("ls", incomplete="") == ["recipes", "components", "plugins", "runs", "data"]
+    assert completions("ls", "data", incomplete="s") == ["scan", "sigmorphon2020-g2p"]
+    assert completions("ls", "data", "multi30k", incomplete="") == ["source=", "target=", "test="]
+    assert completions("ls", "data", "nothing", incomplete="") == []
+    assert completions("ls", "components", incomplete="hea") == ["head"]
 
 
 def test_nothing_of_it_imports_paddle(tmp_path):
     script = """
 import sys
 from paddle_tfm.cli import main
-for arguments in (["data", "ls"], ["data", "show", "scan", "cutoff=26"], ["data", "fetch", "scan", "cutoff=0"]):
+for arguments in (["ls", "data"], ["ls", "data", "scan", "cutoff=26"], ["ls", "data", "scan", "cutoff=0", "--fetch"]):
     try:
         main(arguments)
     except SystemExit:

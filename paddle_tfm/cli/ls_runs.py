@@ -1,0 +1,168 @@
+"""`paddle-tfm ls runs`: how far runs are, whoever trains them, by their files alone."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from paddle_tfm.cli.common import console, echo
+from paddle_tfm.cli.early_verdict import Verdicts, comparison_of, early_verdict, final_verdict
+from paddle_tfm.cli.runs_table import RunsTable, in_words, notes, summary, table
+from paddle_tfm.cli.tables import emit, print_table
+from paddle_tfm.errors import UserError
+from paddle_tfm.sweep.overview import FolderReader, Overview
+from paddle_tfm.tabular import Table, column
+from paddle_tfm.units import in_shell
+
+if TYPE_CHECKING:
+    from paddle_tfm.sweep.overview import SweepRuns
+    from paddle_tfm.sweep.standing import Standing
+
+DEFAULT = Path("runs")
+
+
+def list_runs(folder: str | None, form: str | None) -> None:
+    """All runs now, and what is to be said of them. `folder`: None is `runs`, which may hold none yet."""
+    if folder is None and not DEFAULT.is_dir():
+        overview = Overview(DEFAULT, [], 1)
+    else:
+        overview = FolderReader(Path(folder or DEFAULT)).look()
+    if folder is not None:
+        _require_runs(overview)
+    if form is not None:
+        data = as_data(overview)
+        emit(Table([column(key) for key in (data["runs"] or [{}])[0]], data["runs"]), form, data)
+        return
+    if not overview.sweeps:
+        echo(f"No runs in {DEFAULT}. Start one: paddle-tfm run quickstart")
+        return
+    print_table(table(overview.runs))
+    for sentence in (summary(overview), *notes(overview), *Verdicts()(overview)):
+        console().print(sentence, markup=False)
+    for sweep in overview.sweeps:
+        if sweep.is_finished:
+            _print_verdict(sweep, len(overview.sweeps) > 1)
+
+
+def follow_runs(folder: Path, every: float) -> None:
+    """Show what changes, looking again after `every` seconds, until all runs are finished; then their verdicts."""
+    from paddle_tfm.cli.progress import can_redraw
+
+    reader = FolderReader(folder)
+    overview = reader.look()
+    _require_runs(overview)
+    try:
+        overview = (_redraw if can_redraw(console()) else _lines)(reader, overview, every)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(130) from None
+    for sweep in overview.sweeps:
+        _print_verdict(sweep, len(overview.sweeps) > 1)
+
+
+def _require_runs(overview: Overview) -> None:
+    """Raises UserError where there are none."""
+    if not overview.sweeps:
+        raise UserError(f"{overview.folder}: no run is here; start one: paddle-tfm run quickstart")
+
+
+def _redraw(reader: FolderReader, overview: Overview, every: float) -> Overview:
+    from rich.live import Live
+
+    verdicts = Verdicts()
+
+    def drawn() -> RunsTable:
+        below = [(sentence, "yellow") for sentence in notes(overview)]
+        return RunsTable(overview, str(reader.folder), [*below, *((text, "bold") for text in verdicts(overview))])
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cursor comes back
+    shown = RunsTable(overview, str(reader.folder))  # at once: a verdict loads SciPy first
+    try:
+        with Live(shown, console=console(), auto_refresh=False, transient=True) as live:
+            live.refresh()
+            while not overview.is_finished:
+                shown = drawn()
+                live.update(shown, refresh=True)
+                time.sleep(every)
+                overview = reader.look()
+    except KeyboardInterrupt:
+        console().print(shown)
+        raise
+    return overview
+
+
+def _lines(reader: FolderReader, overview: Overview, every: float) -> Overview:
+    states: dict[Path, str] = {}
+    verdicts, said = Verdicts(), list[str]()
+    while True:
+        for run in overview.runs:
+            if states.get(run.folder, "waiting") != run.state:
+                states[run.folder] = run.state
+                echo(in_words(run))
+        if (sentences := verdicts(overview)) != said:
+            for sentence in sentences:
+                echo(sentence)
+            said = sentences
+        sys.stdout.flush()
+        if overview.is_finished:
+            return overview
+        time.sleep(every)
+        overview = reader.look()
+
+
+def _print_verdict(sweep: SweepRuns, named: bool) -> None:
+    """The table and the verdict of a finished sweep; of one among several, the verdict with its name; nothing of trials
+    alone, which are compared with nothing."""
+    from paddle_tfm.comparison.columns import table as compared
+
+    if not sweep.reported:
+        return
+    if not named:
+        print_table(compared(comparison_of(sweep, sweep.seeds())), "in `paddle-tfm compare`")
+    console().print(f"{sweep.folder}: {final_verdict(sweep)}" if named else final_verdict(sweep), markup=False)
+    if not named:
+        console().print(f"report  paddle-tfm compare {in_shell(sweep.folder)}", markup=False, soft_wrap=True)
+
+
+def as_data(overview: Overview) -> dict[str, Any]:
+    """All runs, and what is said of the sweeps that they belong to, for programs."""
+    return {
+        "folder": str(overview.folder),
+        "finished": overview.is_finished,
+        "counts": dict(overview.counts()),
+        "seconds_left": overview.seconds_left(),
+        "sweeps": [
+            {
+                "folder": str(sweep.folder),
+                "finished": sweep.is_finished,
+                "seeds": sweep.seeds(),
+                "complete_seeds": sweep.complete_seeds(),
+                "verdict": final_verdict(sweep) if sweep.is_finished else early_verdict(sweep),
+                "continue_with": "" if sweep.is_finished else sweep.again(),
+            }
+            for sweep in overview.sweeps
+        ],
+        "runs": [_record(run) for run in overview.runs],
+    }
+
+
+def _record(run: Standing) -> dict[str, object]:
+    """A run for programs."""
+    return {
+        "run": run.name,
+        "folder": str(run.folder),
+        "state": run.state,
+        "step": run.step,
+        "steps": run.steps,
+        "loss": run.loss,
+        "tokens_per_second": run.tokens_per_second,
+        "seconds_left": run.seconds_left,
+        "metric": run.best,
+        "valid": run.valid.get(run.best),
+        "score": run.scores.get(run.best),
+        "note": run.note,
+    }
