@@ -141,12 +141,6 @@ def recipe_command(name: str) -> click.Command:
         help="Where runs are kept beside --out, such as s3://bucket/sweep or sftp://host/folder: they are copied there "
         "while they are trained, and brought from there, for machines without a shared disk.",
     )
-    @click.option(
-        "--paranoid",
-        is_flag=True,
-        help="Train everything twice, the second time by a process of its own, and compare the runs to the bit: the "
-        "first tensor or line that differs is named, and the exit status is 1. Takes twice the time.",
-    )
     @rank_options
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
