@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from paddle_tfm.cli.check_report import ReportPrinter
-from paddle_tfm.cli.check_request import REFERENCE, Request
+from paddle_tfm.cli.plugin_check import REFERENCE, Request
+from paddle_tfm.cli.plugin_check_report import ReportPrinter
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.registry import Registry

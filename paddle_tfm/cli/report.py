@@ -40,6 +40,7 @@ def command(folders, each, quick, slow, sentences, out, plugins, device) -> None
       paddle-tfm report runs/quickstart --each --quick
       paddle-tfm report runs/multi30k --sentence "a dog on a leash pulls its owner"
     """
+    from paddle_tfm.cli.check_run import runs_in
     from paddle_tfm.errors import UserError
     from paddle_tfm.runtime import load_paddle
 
@@ -51,7 +52,7 @@ def command(folders, each, quick, slow, sentences, out, plugins, device) -> None
         for folder in folders:
             if folder.is_dir() and not os.access(folder, os.W_OK):
                 raise UserError(f"{folder} cannot be written; --out DIR writes the page elsewhere")
-    runs = [run for folder in folders for run in _runs(folder)]
+    runs = [run for folder in folders for run in runs_in(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1 and not each:
         slow = slow or bool(sentences)
@@ -69,20 +70,6 @@ def command(folders, each, quick, slow, sentences, out, plugins, device) -> None
     for run in runs:
         path = _card(run, registry, quick, out or run, sentences)
         console().print(f"card  {path}", markup=False, soft_wrap=True)
-
-
-def _runs(folder: Path) -> list[Path]:
-    """The runs in a folder, or itself."""
-    from paddle_tfm.errors import UserError
-    from paddle_tfm.files import folders_with
-    from paddle_tfm.recipe.tuning import is_beside
-
-    if (folder / "identity.json").is_file():
-        return [folder]
-    runs = [run for run in folders_with(folder, "identity.json") if not is_beside(run)]
-    if not runs:
-        raise UserError(f"{folder}: no run is here; `paddle-tfm ls runs` shows where runs are")
-    return runs
 
 
 def _compare(folders, out: Path | None, registry, slow: bool, sentences: Sequence[str]) -> None:

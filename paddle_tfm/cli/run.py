@@ -140,12 +140,6 @@ def recipe_command(name: str) -> click.Command:
         help="The folder of --out is that of a sweep, and must be there: executors say so to a --cell, which a machine "
         "that does not see the folder refuses.",
     )
-    @click.option(
-        "--paranoid",
-        is_flag=True,
-        help="Train everything twice, the second time by a process of its own, and compare the runs to the bit: the "
-        "first tensor or line that differs is named, and the exit status is 1. Takes twice the time.",
-    )
     @rank_options
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options

@@ -46,7 +46,6 @@ class Request:
     node: int | None = None
     address: str | None = None
     strict: bool = False
-    paranoid: bool = False
     form: str | None = None
 
     @property
@@ -60,10 +59,6 @@ class Request:
         require_alone(self.dry_run, self.budget, self.cell, self.executor, self.save)
         if self.executor and self.cell:
             raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
-        if self.paranoid and self.dry_run:
-            raise UserError("--paranoid trains everything twice, and --dry-run trains nothing: use one of the two")
-        if self.paranoid and self.nodes:
-            raise UserError("--paranoid trains again on this machine, and --nodes on several: use one of the two")
         if self.of_sweep and self.out is not None and not self.out.is_dir():
             raise UserError(
                 f"{self.out} is not there on {platform.node()}, which does not see the folder of this sweep: share it "
@@ -119,14 +114,10 @@ class Request:
 
     def to_resume(self) -> str:
         """The command that continues this one."""
-        return shlex.join(["paddle-tfm", *self.words_to_resume()])
-
-    def words_to_resume(self) -> list[str]:
-        """The words of that command behind `paddle-tfm`."""
         values = {"out": self.out, "device": self.device, "workers": self.workers, "executor": self.executor}
         values |= {"cell": self.cell, "nproc": self.nproc, "nodes": self.nodes, "address": self.address}
         values["node"] = None if self.node is None else str(self.node)
         options = [*(f"--plugin={file}" for file in self.plugins)]
         options += [f"--{name}={value}" for name, value in values.items() if value]
-        options += [f"--{name}" for name in ("strict", "fast", "paranoid") if getattr(self, name)]
-        return ["run", self.name, *self.settings, *options, "--resume"]
+        options += [f"--{name}" for name in ("strict", "fast") if getattr(self, name)]
+        return shlex.join(["paddle-tfm", "run", self.name, *self.settings, *options, "--resume"])

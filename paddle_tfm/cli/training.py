@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli import forecast, paranoid
+from paddle_tfm.cli import forecast
 from paddle_tfm.cli.common import Stop, console, create_registry, fetch_bars, note, notes, use_device, warn
 from paddle_tfm.cli.ranks import Team, team
 from paddle_tfm.cli.run_request import Request
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def train(wanted: Request) -> None:
-    """Load, check, train (twice, if the user is paranoid) and compare; then say where everything is. Of one cell only
+    """Load, check, train and compare; then say where everything is. Of one cell only
     the first three; of a dry run the first two, and what the rest would cost.
 
     Raises:
@@ -66,8 +66,6 @@ def _train_and_compare(
     """What `train` does where nothing is wrong with the options, in the process that the user started."""
     from paddle_tfm.sweep.sweep import Sweep
 
-    if wanted.paranoid:
-        paranoid.require_room(wanted, folder)
     sweep = Sweep(
         recipe,
         registry,
@@ -92,11 +90,8 @@ def _train_and_compare(
         save(recipe, wanted.save)
     sweep.others = ours.meet()
     folders = _trained(wanted, sweep, cells)
-    is_same = not wanted.paranoid or paranoid.train_again(wanted, folder, folders)
     if not wanted.cell:
         _compare(wanted, sweep, folders)
-    if not is_same:
-        raise click.exceptions.Exit(1)
 
 
 def _executor(wanted: Request, registry: Registry):
@@ -127,9 +122,6 @@ def _within_budget(
     seeds = forecast.recorded_seeds(folder) if wanted.resume else None
     if seeds is None:
         chosen, budget = wanted.seeds is not None, wanted.budget or 0.0
-        if wanted.paranoid:
-            note("--paranoid trains twice: half of the --budget is for the second training")
-            budget /= 2
         seeds = f"seeds={forecast.seeds_for(budget, recipe, registry, workers, chosen, started)}"
     elif asked and asked[-1] != seeds:
         note(f"--resume continues {seeds}, with which --budget began, and not {asked[-1]}: leave --budget out for them")

@@ -1,7 +1,7 @@
 """A step whose loss or gradient is no finite number: what is kept of it, and what follows (`train.divergence`).
 
 The update is not made, so that the model still is what it was before the step: with the batches of the step, that is
-all that `paddle-tfm replay` needs to see it again.
+all that `paddle-tfm check RUN` needs to do it again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def not_made(
 
 
 def _keep(state: TrainingState, step: int, batches: Batches, sentence: str, report: Callable[[str], None]) -> None:
-    """Save what `paddle-tfm replay` needs: the model before the step, and its batches."""
+    """Save what `paddle-tfm check RUN` needs: the model before the step, and its batches."""
     run, where = state.run, origin(state.step, step, batches)
     kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": facts(batches)}
     tensors = {**state.parts(), "batches": parts(batches)}
@@ -73,7 +73,7 @@ def _keep(state: TrainingState, step: int, batches: Batches, sentence: str, repo
         checkpoint.save(state.folder(FOLDER), run.model, {**asdict(state.progress), **kept}, tensors, state.identity)
     except UserError as error:
         report(str(error))  # a disk that is full must not hide what happened
-    report(f"{sentence}; it begins with {where}. `paddle-tfm replay {in_shell(run.folder)}` shows the step")
+    report(f"{sentence}; it begins with {where}. `paddle-tfm check {in_shell(run.folder)}` shows the step")
 
 
 def parts(batches: Batches) -> dict[str, Tensor]:
@@ -90,51 +90,16 @@ def facts(batches: Batches) -> list[dict[str, int]]:
     return [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
 
 
-def load_batches(folder: Path, source: int, target: int, max_length: int) -> list[Batch[np.ndarray]]:
+def load_batches(folder: Path) -> list[Batch[np.ndarray]]:
     """The batches of a step that was kept.
 
-    Args:
-        source, target: sizes of the vocabularies. max_length: of the model.
     Raises:
-        UserError: they are missing or broken, or hold ids that no vocabulary has, or longer texts than the model's.
+        UserError: they are missing or broken.
     """
     stored = read_form(folder / manifest.STATE, Diverged)["batches"]
-    arrays, path = checkpoint.load_arrays(folder, "batches"), folder / "batches.safetensors"
-    expected = {f"{number}.{name}" for number in range(len(stored)) for name in ARRAYS}
-    if differing := sorted(expected ^ arrays.keys()):
-        what = "it lacks" if differing[0] in expected else "no batch has"
-        raise UserError(f"{path}: damaged: {what} {differing[0]}")
+    arrays = checkpoint.load_arrays(folder, "batches")
     batches = []
     for number, beside in enumerate(stored):
         values: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in ARRAYS}
-        batch: Batch[np.ndarray] = Batch(**values, **beside)
-        if sentence := _wrong(batch, source, target, max_length):
-            raise UserError(f"{path}: damaged: batch {number}: {sentence}")
-        batches.append(batch)
+        batches.append(Batch(**values, **beside))
     return batches
-
-
-def _wrong(batch: Batch[np.ndarray], source: int, target: int, max_length: int) -> str | None:
-    """What no batch has, in a sentence."""
-    shapes = {"source": batch.source.shape, "target": batch.target_in.shape, "index": batch.index.shape}
-    if list(map(len, shapes.values())) != [2, 2, 1] or not all(map(all, shapes.values())):
-        return f"its shapes are {shapes}"
-    if (longest := max(batch.source.shape[1], batch.target_in.shape[1])) > max_length:
-        return f"it has texts of {longest:,} tokens, more than model.max_length={max_length}"
-    rows, copied = len(batch.index), target + batch.extra
-    alike = {"source": ("source", "source_valid", "copy_ids"), "target": tuple(n for n in ARRAYS if "target" in n)}
-    for side, names in alike.items():
-        for name in names:
-            array = getattr(batch, name)
-            if array.shape != shapes[side] or len(array) != rows:
-                return f"`{name}` has shape {array.shape}"
-            if array.dtype != (np.bool_ if name.endswith("valid") else np.int64):
-                return f"`{name}` holds numbers of the type {array.dtype}"
-    if batch.extra > batch.source.size:
-        return f"it has {batch.extra} words to copy, and {batch.source.size} in all"
-    sizes = {"source": source, "target_in": target, "target_out": target, "copy_ids": copied, "target_copy": copied}
-    for name, size in sizes.items():
-        ids = getattr(batch, name)
-        if ids.min() < 0 or ids.max() >= size:
-            return f"`{name}` holds ids outside of 0 to {size - 1}"
-    return None

@@ -227,5 +227,5 @@ def _checkpoint(folder: Path, which: str) -> Path:
         there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
         raise UserError(f"{folder / 'checkpoints' / which}: no such checkpoint; there is {there}")
     if sentence := manifest.damage(point) or (manifest.earlier_best(folder) if which == "best" else None):
-        raise UserError(f"{sentence}; `paddle-tfm verify {in_shell(folder)}` says which checkpoints are whole")
+        raise UserError(f"{sentence}; `paddle-tfm check {in_shell(folder)}` says which checkpoints are whole")
     return point

@@ -129,7 +129,7 @@ def test_a_flipped_byte_of_a_finished_run_is_found(file, mended, copied, compare
     said = compared(copied)
     assert f"{file}: damaged: its content is not what was saved" in said
     assert ("this run is left out" in said) != file.startswith("checkpoints")  # its scores are what they were
-    assert call("verify", copied / "post/seed-1", "--without-data").status == 1
+    assert call("check", copied / "post/seed-1", "--without-data").status == 1
     if "scored again" in mended:
         (copied / "post/seed-1/results.json").unlink()
         assert call(*RECIPE, "--out", copied, "--resume").status == 0 and path.exists()

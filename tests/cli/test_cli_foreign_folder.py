@@ -34,8 +34,7 @@ MODULES = (
 ONCE = [*TINY, "seeds=[1]"]
 COMMANDS = {
     "command": ["run", "reverse", *ONCE, "--executor={name: command, template: '{cell}'}"],
-    "paranoid": ["run", "reverse", *ONCE, "--paranoid", "--workers=1"],
-    "verify-resume": ["verify-resume", "reverse", *ONCE, "--kill-at=3"],
+    "check": ["check", "reverse", *ONCE, "--resume"],
     "doctor": ["doctor"],
 }
 BY_RAY = ["run", "reverse", *ONCE, "--executor=ray"]

@@ -1,4 +1,4 @@
-"""`verify-resume`: what two runs differ in is named, and a component that hides a number between steps is caught."""
+"""`check RECIPE --resume`: what two runs differ in is named, and a component that hides a number between steps is caught."""
 
 import json
 import re
@@ -109,9 +109,9 @@ def test_times_are_no_difference(run, tmp_path):
     assert changed(run, tmp_path, "results.json", rewrite("1.0", "2.0")) == []
 
 
-def verify_resume(capsys, *arguments):
+def check_resume(capsys, *arguments):
     with pytest.raises(SystemExit) as left:
-        main(["verify-resume", "base", *TINY, *arguments])
+        main(["check", "base", "--resume", *TINY, *arguments])
     said = capsys.readouterr()
     return left.value.code, said.out, said.err
 
@@ -119,7 +119,7 @@ def verify_resume(capsys, *arguments):
 def test_a_component_that_hides_a_number_is_caught(tmp_path, capsys):
     (tmp_path / "forgetful.py").write_text(FORGETFUL)
     plugin = f"--plugin={tmp_path / 'forgetful.py'}"
-    code, out, err = verify_resume(capsys, "model.norm=forgetful", plugin, "--kill-at", "3")
+    code, out, err = check_resume(capsys, "model.norm=forgetful", plugin)
     assert code == 1, err
     assert "default/seed-1, killed after step 3 and resumed, is another run" in out
     assert "checkpoints/last/model.safetensors: " in out and "metrics.jsonl: loss of step 3 is " in out
@@ -128,27 +128,27 @@ def test_a_component_that_hides_a_number_is_caught(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", ["model.norm=batch", "train.ema=0.9", "train.average=2", "train.accumulate=2"])
 def test_what_ships_resumes_exactly(capsys, setting):
-    code, out, err = verify_resume(capsys, setting, "--kill-at", "3", "--kill-at", "5")
+    code, out, err = check_resume(capsys, setting)
     assert (code, out) == (
         0,
-        "default/seed-1, killed after steps 3 and 5 and resumed: parameters, optimizer state, metrics, predictions and "
+        "default/seed-1, killed after step 3 and resumed: parameters, optimizer state, metrics, predictions and "
         "results are the same to the bit.\n",
     ), err
 
 
 def test_a_run_that_diverges_before_the_kill_is_said_to(capsys):
     rate = "train.schedule={name: constant, learning_rate: 1.0e30}"
-    code, _, err = verify_resume(capsys, rate, "train.clip_norm=null", "train.divergence=stop", "--kill-at", "3")
+    code, _, err = check_resume(capsys, rate, "train.clip_norm=null", "train.divergence=stop")
     assert code == 2 and "killed after step 3\n" not in err
     assert re.search(
         r"Error: default/seed-1 ends at step 1 \(the loss was no number at step 2 \(nan\); a smaller learning rate may "
-        r"help\), before it is to be killed, after step 3; kill it earlier: --kill-at N",
+        r"help\), before it is to be killed, after step 3",
         err,
     )
 
 
-def test_a_kill_beyond_the_end_is_refused(capsys):
-    code, _, err = verify_resume(capsys, "--kill-at", "6")
-    assert code == 2 and "--kill-at 6: must be below the 6 steps" in err
-    code, _, err = verify_resume(capsys, "--cell", "other/seed-1")
+def test_a_training_that_is_too_short_and_a_run_that_is_none_are_refused(capsys):
+    code, _, err = check_resume(capsys, "train.steps=1")
+    assert code == 2 and "raise train.steps above 2" in err
+    code, _, err = check_resume(capsys, "--cell", "other/seed-1")
     assert code == 2 and "unknown run 'other/seed-1'" in err

@@ -273,7 +273,7 @@ def test_the_best_evaluation_is_known_without_the_log(make_trainer):
     "damage, missing", [("removed", 1), ("empty", 1), ("a line", 3), ("the end", 4), ("nothing", 0)]
 )
 def test_steps_that_a_log_has_lost_are_said(make_trainer, name, damage, missing, capsys):
-    """When the training resumes, and by `verify`."""
+    """When the training resumes, and by `check`."""
     first, said = make_trainer(), []
     first.stop = lambda: first.run.step == 4
     with pytest.raises(Interrupted):
@@ -286,7 +286,7 @@ def test_steps_that_a_log_has_lost_are_said(make_trainer, name, damage, missing,
     elif damage != "nothing":
         log.write_text("".join(line for number, line in enumerate(lines) if number != numbers[missing - 1]))
     with pytest.raises(SystemExit) as left:
-        main(["verify", str(first.run.folder)])
+        main(["check", str(first.run.folder)])
     text = capsys.readouterr().out
     assert left.value.code == bool(missing), text
     assert not missing or f"step {missing} is missing" in text or "No such file" in text
@@ -328,7 +328,7 @@ def test_best_weights_of_an_earlier_step_are_not_taken_for_the_best(make_trainer
     sentence = f"{best}: is of step 4, but the best weights were those of step "
     with pytest.raises(UserError, match=sentence):
         make_trainer("train.steps=40", "evaluate.best=loss").train(resume=True)
-    for verb in (["verify", folder], ["translate", folder, "1"]):
+    for verb in (["check", folder], ["translate", folder, "1"]):
         with pytest.raises(SystemExit) as left:
             main([str(word) for word in verb])
         said = capsys.readouterr()

@@ -11,8 +11,8 @@ from paddle_tfm import UserError
 from paddle_tfm.cli import main
 from paddle_tfm.files import write_whole
 from paddle_tfm.train import checkpoint, manifest
+from paddle_tfm.train.check import findings
 from paddle_tfm.train.trainer import Interrupted
-from paddle_tfm.train.verify import verify
 
 pytestmark = pytest.mark.reliability
 
@@ -124,14 +124,14 @@ def test_from_the_checkpoint_before_it_the_run_ends_as_if_nothing_had_been(stopp
     whole.train()
     last, said = stopped.run.folder / "checkpoints" / "last", []
     flip(last / "optimizer.safetensors")
-    marks = {each.subject: each.mark for each in verify(stopped.run.folder, registry)}
+    marks = {each.subject: each.mark for each in findings(stopped.run.folder, registry)}
     sound = dict.fromkeys(("best", "last.old", "metrics.jsonl", "timings.jsonl", "about.json", "code", "data"), "ok")
     assert marks == {**sound, "last": "bad", "resume": "note"}
     make_trainer(report=said.append).train(resume=True)
     assert "optimizer.safetensors: damaged" in said[0] and said[0].endswith("resumes from step 4")
     for name in ("metrics.jsonl", "predictions.tsv", "checkpoints/last/optimizer.safetensors"):
         assert (stopped.run.folder / name).read_bytes() == (whole.run.folder / name).read_bytes()
-    assert {each.mark for each in verify(stopped.run.folder, registry)} == {"ok"}
+    assert {each.mark for each in findings(stopped.run.folder, registry)} == {"ok"}
 
 
 @pytest.mark.parametrize("name", ["best", "last"])
@@ -151,10 +151,10 @@ def test_a_best_checkpoint_that_comes_again_is_not_missed(stopped, name):
         assert manifest.resume_point(checkpoints) == checkpoints / "last.old"
 
 
-def test_verify_names_what_is_wrong_and_ends_with_1(stopped, capsys, tmp_path):
+def test_check_names_what_is_wrong_and_ends_with_1(stopped, capsys):
     def said(*options):
         with pytest.raises(SystemExit) as left:
-            main(["verify", str(stopped.run.folder), *options])
+            main(["check", str(stopped.run.folder), *options])
         return left.value.code, capsys.readouterr().out
 
     code, text = said()
@@ -175,9 +175,6 @@ def test_verify_names_what_is_wrong_and_ends_with_1(stopped, capsys, tmp_path):
     assert code == 1
     assert "best: is of another run: it was saved by one of other texts" in text
     assert "data changed (the texts of train)" in text
-    with pytest.raises(SystemExit) as left:
-        main(["verify", str(tmp_path / "nowhere")])
-    assert left.value.code == 2 and "no run is here" in capsys.readouterr().err
 
 
 def test_the_weights_that_the_old_checkpoint_averages_stay_as_long_as_it_does(make_trainer):

@@ -1,4 +1,4 @@
-"""Whether a run's files are whole, and of this code and these texts: what `paddle-tfm verify` says."""
+"""Whether a run's files are whole, and of this code and these texts: what `paddle-tfm check RUN` says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
 from paddle_tfm.train.changes import changes, read_shards, rounding
-from paddle_tfm.train.forms import RESULTS, About, Results, read_form, read_stored_identity
+from paddle_tfm.train.forms import IDENTITY, RESULTS, About, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import identity, read_identity
 from paddle_tfm.train.logs import LOGS, first_missing, rows_of
 from paddle_tfm.train.run import plan_of
@@ -30,9 +30,22 @@ class Finding(NamedTuple):
     sentence: str
 
 
-def verify(folder: Path, registry: Registry, with_data: bool = True) -> Iterator[Finding]:
+def lacking(folder: Path) -> str | None:
+    """A sentence on what half a run lacks; None for a run of which there is something to check."""
+    if missing := [name for name in ("recipe.yaml", IDENTITY) if not (folder / name).exists()]:
+        return f"{folder}: half a run: it has no {' and no '.join(missing)}"
+    if not any((folder / "checkpoints").glob("*")):
+        begun = "are gone" if (folder / RESULTS).exists() else "are not there, so that --resume would begin with step 1"
+        return f"{folder}: half a run: its checkpoints {begun}"
+    return None
+
+
+def findings(folder: Path, registry: Registry, with_data: bool = True) -> Iterator[Finding]:
     """What is to be said of each part of the run in `folder`: checkpoints, logs, code, texts; at the end, where the
     training would resume. `with_data`: whether its texts are read."""
+    if sentence := lacking(folder):
+        yield Finding("bad" if (folder / RESULTS).exists() else "note", "run", sentence)
+        return
     for path in sorted(each for each in (folder / "checkpoints").glob("*") if each.is_dir()):
         yield _checkpoint(path, folder)
     plan, code = _code(folder, registry)
@@ -50,8 +63,6 @@ def _checkpoint(path: Path, run: Path) -> Finding:
         return Finding("note", path.name, "was being written when its process ended; nothing reads it")
     if sentence := manifest.damage(path) or (manifest.earlier_best(run) if path.name == "best" else None):
         return Finding("bad", path.name, sentence)
-    if not (path / manifest.FILE).exists():
-        return Finding("note", path.name, "has no manifest, because it is older: whether it is whole cannot be told")
     stored = manifest.read(path)
     try:
         of_run = read_stored_identity(run).get("hash")
@@ -112,7 +123,7 @@ def _forms(folder: Path) -> Iterator[Finding]:
     if not (folder / RESULTS).exists():
         return
     if not (folder / manifest.FILE).exists():
-        yield Finding("note", manifest.FILE, "is not here: the run is older, and nobody can tell whether it is whole")
+        yield Finding("bad", manifest.FILE, "is not here: nobody can tell whether what the run is compared by is whole")
     elif sentence := manifest.damage_of_run(folder):
         yield Finding("bad", manifest.FILE, sentence)
     else:
@@ -152,6 +163,6 @@ def _resume(folder: Path) -> Finding:
     except UserError as error:
         return Finding("bad", "resume", str(error))
     if point is None:
-        return Finding("note", "resume", "no checkpoint to resume from yet: it would begin with step 1")
+        return Finding("note", "resume", "no checkpoint to resume from: it would begin with step 1")
     step = manifest.read_state(point)["step"]
     return Finding("note" if said else "ok", "resume", f"it would resume from step {step:,}, {point}")

@@ -1,4 +1,4 @@
-"""How the outcomes of checks are printed: a line each, behind the most likely cause; or as JSON."""
+"""How `paddle-tfm plugin check` prints outcomes: a line each, behind the most likely cause; or as JSON."""
 
 from __future__ import annotations
 
